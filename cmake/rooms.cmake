@@ -1,0 +1,33 @@
+# One target per room. A room includes only rooms on lower levels, so it links only those: tutti_room(plan base).
+# Every .cc file of the folder belongs to the room, except *_avx2.cc and *_avx512.cc, which get their own flags.
+function(tutti_room name)
+  cmake_parse_arguments(ROOM "" "FOLDER" "LINKS" ${ARGN})
+  if(NOT ROOM_FOLDER)
+    set(ROOM_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${ROOM_FOLDER}/*.cc)
+  foreach(source ${sources})
+    if(source MATCHES "_avx2\\.cc$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mbmi2")
+    elseif(source MATCHES "_avx512\\.cc$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx2;-mfma;-mf16c;-mbmi2;-mprefer-vector-width=512")
+    endif()
+  endforeach()
+  add_library(tutti_${name} STATIC ${sources})
+  target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(tutti_${name} PUBLIC ${ROOM_LINKS} PRIVATE tutti_flags)
+endfunction()
+
+# One test program per file tests/<room>/<name>_test.cc, run by ctest as <room>.<name>.
+function(tutti_test file)
+  cmake_parse_arguments(TEST "" "" "LINKS;LABELS" ${ARGN})
+  get_filename_component(stem ${file} NAME_WE)
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  string(REPLACE "_test" "" short ${stem})
+  set(target ${folder}_${stem})
+  add_executable(${target} ${file})
+  target_link_libraries(${target} PRIVATE ${TEST_LINKS} tutti_flags GTest::gtest GTest::gtest_main)
+  add_test(NAME ${folder}.${short} COMMAND ${target})
+  set_tests_properties(${folder}.${short} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS "${TEST_LABELS};${folder}")
+endfunction()

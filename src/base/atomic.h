@@ -1,0 +1,43 @@
+// The only memory operations by which ranks synchronise, the same on host and device: system scope,
+// acquire on loads that admit data, release on stores that publish it. Words are naturally aligned.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/platform.h"
+
+#ifdef __CUDACC__
+#include "src/base/atomic_cuda.h"
+#else
+#include "src/base/atomic_host.h"
+#endif
+
+namespace tutti {
+
+template <typename T>
+TUTTI_HOST_DEVICE inline T load_acquire(const T* word) {
+  return AtomicRef<T>(*const_cast<T*>(word)).load(kMemoryOrderAcquire);
+}
+
+template <typename T>
+TUTTI_HOST_DEVICE inline T load_relaxed(const T* word) {
+  return AtomicRef<T>(*const_cast<T*>(word)).load(kMemoryOrderRelaxed);
+}
+
+template <typename T>
+TUTTI_HOST_DEVICE inline void store_release(T* word, T value) {
+  AtomicRef<T>(*word).store(value, kMemoryOrderRelease);
+}
+
+template <typename T>
+TUTTI_HOST_DEVICE inline void store_relaxed(T* word, T value) {
+  AtomicRef<T>(*word).store(value, kMemoryOrderRelaxed);
+}
+
+// True if `expected` was there and `desired` now is. Off the per-step path only.
+template <typename T>
+TUTTI_HOST_DEVICE inline bool compare_exchange(T* word, T expected, T desired) {
+  return AtomicRef<T>(*word).compare_exchange_strong(expected, desired, kMemoryOrderAcquireRelease);
+}
+
+}  // namespace tutti

@@ -1,0 +1,16 @@
+// atomic.h under nvcc: libcu++'s system-scope atomics, for host and device code alike.
+#pragma once
+
+#include <cuda/atomic>
+
+namespace tutti {
+
+template <typename T>
+using AtomicRef = cuda::atomic_ref<T, cuda::thread_scope_system>;
+
+inline constexpr auto kMemoryOrderAcquire = cuda::memory_order_acquire;
+inline constexpr auto kMemoryOrderRelaxed = cuda::memory_order_relaxed;
+inline constexpr auto kMemoryOrderRelease = cuda::memory_order_release;
+inline constexpr auto kMemoryOrderAcquireRelease = cuda::memory_order_acq_rel;
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+// Time since boot that never jumps, and the deadlines that every wait watches.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace tutti {
+
+inline std::int64_t now_ns() {
+  timespec time = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+// A point in time; the default is never reached.
+struct Deadline {
+  std::int64_t at_ns = std::numeric_limits<std::int64_t>::max();
+
+  static Deadline after_ms(std::int64_t timeout_ms) {  // 0 or less: none.
+    return timeout_ms <= 0 ? Deadline{} : Deadline{now_ns() + timeout_ms * 1'000'000};
+  }
+  bool passed() const { return now_ns() >= at_ns; }
+  std::int64_t left_ms() const {  // At least 0; a day where there is no deadline, so that poll(2) can take it.
+    constexpr std::int64_t day_ms = 86'400'000;
+    const std::int64_t left = at_ns - now_ns();
+    if (left <= 0) return 0;
+    return left / 1'000'000 < day_ms ? left / 1'000'000 + 1 : day_ms;
+  }
+};
+
+}  // namespace tutti

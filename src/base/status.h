@@ -1,0 +1,96 @@
+// How a function says that it failed: a code and one sentence, extended on the way up.
+// Whoever detects an error words it with the values at hand; everybody else passes it on by TUTTI_TRY.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace tutti {
+
+enum class Code : std::uint8_t {
+  ok,
+  invalid_argument,  // A value that can never be right: a null buffer, an unknown type.
+  invalid_usage,     // A right value at the wrong time, or ranks that disagree on a call.
+  system,            // The operating system refused; the sentence carries errno's text.
+  remote,            // A peer died or failed; the sentence names its rank.
+  timeout,           // A deadline passed; the sentence names whom we waited for.
+  aborted,           // The communicator was aborted, here or by a peer.
+  unsupported,       // Right, but not built, or not on this machine.
+  internal,          // Our own bug.
+};
+
+const char* name(Code code);
+
+// Null when fine, so that the good path costs one pointer.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message);
+
+  bool ok() const { return detail_ == nullptr; }
+  Code code() const { return detail_ ? detail_->code : Code::ok; }
+  const std::string& message() const;  // Empty when ok.
+
+  // Appends "; while <action>" to a failure; leaves success alone.
+  Status during(std::string_view action) &&;
+
+ private:
+  struct Detail {
+    Code code;
+    std::string message;
+  };
+  std::unique_ptr<Detail> detail_;
+};
+
+Status invalid_argument(std::string message);
+Status invalid_usage(std::string message);
+Status system_error(std::string_view action);  // Adds the text of errno: "open /x: No such file or directory".
+Status remote_error(std::string message);
+Status timeout_error(std::string message);
+Status aborted_error(std::string message);
+Status unsupported(std::string message);
+Status internal_error(std::string message);
+
+// A value or the reason why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT(google-explicit-constructor)
+  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {}  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return state_.index() == 0; }
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  Status status() && { return ok() ? Status() : std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
+
+}  // namespace tutti
+
+// Our own bugs; always on, outside of kernels.
+#define TUTTI_ASSERT(condition) \
+  (__builtin_expect(!(condition), 0) ? ::tutti::assertion_failed(#condition, __FILE__, __LINE__) : (void)0)
+
+// T x = TUTTI_TRY(result_of_T): the value, or return its failure. Only as a whole initialiser or statement.
+#define TUTTI_TRY(expression)                                        \
+  __extension__({                                                    \
+    auto tutti_result = (expression);                                \
+    if (!tutti_result.ok()) return std::move(tutti_result).status(); \
+    std::move(tutti_result).value();                                 \
+  })
+
+// The same for a Status.
+#define TUTTI_CHECK_OK(expression)                   \
+  do {                                               \
+    ::tutti::Status tutti_status = (expression);     \
+    if (!tutti_status.ok()) return tutti_status;     \
+  } while (false)

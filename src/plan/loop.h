@@ -1,0 +1,24 @@
+// How a plan is run: the tuner's choice, not the algorithm's. On every rank and channel:
+//   for turn: for stage (in `order`): piece = turn - skew * stage: for round: for slice: for step
+#pragma once
+
+#include <cstdint>
+
+namespace tutti {
+
+enum class StageOrder : std::uint8_t {
+  latest_first,    // Drains before it fills: the default.
+  earliest_first,  // Fills before it drains: gives a message a turn more to arrive; needs more slots.
+};
+
+struct Loop {
+  std::uint32_t pieces = 1;   // The plan runs once per piece of every unit.
+  std::uint32_t skew = 0;     // Turns by which a stage is behind the one before. 0: a piece runs all stages in a turn.
+  StageOrder order = StageOrder::latest_first;
+  bool strands = false;       // Each stage is a process of its own and hands pieces on by flags.
+  std::uint32_t slots = 1;    // Per lane.
+  std::uint32_t longest = 1;  // Slots that the longest message takes.
+  std::uint32_t banks = 1;    // Copies of scratch, used in turn by successive pieces, counted over operations.
+};
+
+}  // namespace tutti

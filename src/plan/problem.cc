@@ -1,0 +1,61 @@
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+const char* name(Collective collective) {
+  constexpr const char* names[kCollectives] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                               "reduce",     "all_to_all", "gather",         "scatter"};
+  const auto index = static_cast<std::uint32_t>(collective);
+  return index < kCollectives ? names[index] : nullptr;
+}
+
+Rank input_blocks(const Problem& problem, Rank rank) {
+  switch (problem.collective) {
+    case Collective::all_reduce:
+    case Collective::all_gather:
+    case Collective::reduce:
+    case Collective::gather: return 1;
+    case Collective::reduce_scatter:
+    case Collective::all_to_all: return problem.ranks;
+    case Collective::broadcast: return rank == problem.root ? 1 : 0;
+    case Collective::scatter: return rank == problem.root ? problem.ranks : 0;
+  }
+  return 0;
+}
+
+Rank output_blocks(const Problem& problem, Rank rank) {
+  switch (problem.collective) {
+    case Collective::all_reduce:
+    case Collective::reduce_scatter:
+    case Collective::broadcast:
+    case Collective::scatter: return 1;
+    case Collective::all_gather:
+    case Collective::all_to_all: return problem.ranks;
+    case Collective::reduce: return rank == problem.root ? 1 : 0;
+    case Collective::gather: return rank == problem.root ? problem.ranks : 0;
+  }
+  return 0;
+}
+
+std::int64_t in_place_shift(const Problem& problem, Rank rank) {
+  const auto shift = static_cast<std::int64_t>(rank);
+  if (problem.collective == Collective::all_gather || problem.collective == Collective::gather) return shift;
+  if (problem.collective == Collective::reduce_scatter || problem.collective == Collective::scatter) return -shift;
+  return 0;
+}
+
+std::string describe(const Problem& problem) {
+  std::string text = name(problem.collective);
+  text += " of " + std::to_string(problem.ranks) + (problem.ranks == 1 ? " rank" : " ranks");
+  if (has_root(problem.collective)) text += " root " + std::to_string(problem.root);
+  if (problem.in_place) text += " in place";
+  for (std::size_t level = 0; level < problem.groups.size(); ++level) {
+    text += level == 0 ? ", groups " : " | ";
+    for (std::size_t i = 0; i < problem.groups[level].size(); ++i) {
+      text += (i == 0 ? "" : "+") + std::to_string(problem.groups[level][i]);
+    }
+  }
+  return text;
+}
+
+}  // namespace tutti

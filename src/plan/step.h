@@ -1,0 +1,116 @@
+// A step folds some operands and delivers the result to some: send, recv, copy, reduce, signal and await are ways
+// to fill it. There is no opcode list.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+enum class Place : std::uint8_t {
+  input,    // The caller's input, in units of all its blocks: unit u of block b is b * units + u.
+  output,   // The caller's output, likewise.
+  scratch,  // The plan's own memory; unit s is as long as unit s % units of a block.
+  lane,     // A FIFO to or from a peer: source = receive the next message, target = send one.
+  flag,     // A counter with one writer and one reader, no bytes: source = await the next, target = signal.
+};
+
+// A range of units: first, first + 1, ..., `run` at a time, the runs `stride` apart, `count` in all.
+// Contiguous ranges have run == count and stride == count.
+struct Operand {
+  Place place = Place::input;
+  std::uint8_t reserved = 0;
+  std::uint16_t tag = 0;    // Lane, flag: which of a pair's; 0 unless composed.
+  Rank peer = 0;            // Memory: whose (self, or a mapped peer's). Lane, flag: the other end (may be self).
+  std::uint32_t first = 0;  // Lane: ignored but for display. Flag: 0.
+  std::uint32_t count = 0;  // Lane: units in the message, which both ends must agree on. Flag: 0.
+  std::uint32_t run = 0;
+  std::uint32_t stride = 0;
+
+  bool operator==(const Operand&) const = default;
+  bool is_memory() const { return place <= Place::scratch; }
+  // The i-th unit of the range, i < count.
+  std::uint32_t unit(std::uint32_t i) const { return run == 0 ? first : first + i / run * stride + i % run; }
+};
+static_assert(sizeof(Operand) == 24);
+
+// Whether this fold's result is a whole reduction (every rank's contribution is in): an average is divided here.
+enum class Fold : std::uint8_t { partial, complete };
+
+// Folds the sources from left to right, delivers the result to every target. All memory and lane operands of a step
+// hold the same number of units, of pairwise equal length. Flags among the sources are awaited before anything is
+// read; flags among the targets are signalled after everything was written.
+struct Step {
+  std::span<const Operand> sources;
+  std::span<const Operand> targets;
+  Fold fold = Fold::partial;
+};
+
+// Operands without a peer, to be completed by Steps: what an algorithm's author writes.
+constexpr Operand units(Place place, std::uint32_t first, std::uint32_t count) {
+  return {.place = place, .first = first, .count = count, .run = count, .stride = count};
+}
+constexpr Operand input(std::uint32_t first, std::uint32_t count = 1) { return units(Place::input, first, count); }
+constexpr Operand output(std::uint32_t first, std::uint32_t count = 1) { return units(Place::output, first, count); }
+constexpr Operand scratch(std::uint32_t first, std::uint32_t count = 1) { return units(Place::scratch, first, count); }
+// `count` units in all, `run` at a time, `stride` apart.
+constexpr Operand strided(Operand range, std::uint32_t run, std::uint32_t stride) {
+  range.run = run;
+  range.stride = stride;
+  return range;
+}
+constexpr Operand lane(Rank peer, std::uint32_t count, std::uint16_t tag = 0) {
+  return {.place = Place::lane, .tag = tag, .peer = peer, .count = count, .run = count, .stride = count};
+}
+constexpr Operand flag(Rank peer, std::uint16_t tag = 0) { return {.place = Place::flag, .tag = tag, .peer = peer}; }
+// Memory of a mapped peer: read or written in place.
+constexpr Operand at(Rank peer, Operand memory) {
+  memory.peer = peer;
+  memory.reserved = 1;  // Marks a peer set on purpose; cleared by Steps.
+  return memory;
+}
+
+// The steps of one rank in one round, in the order in which they are obeyed. Reused between rounds: no allocation
+// once it has grown.
+class Steps {
+ public:
+  explicit Steps(Rank self) : self_(self) {}
+
+  // The general form; the rest are shorthands. Memory operands belong to self unless made by at().
+  void fold(std::initializer_list<Operand> sources, std::initializer_list<Operand> targets, Fold fold = Fold::partial) {
+    add({sources.begin(), sources.size()}, {targets.begin(), targets.size()}, fold);
+  }
+  void add(std::span<const Operand> sources, std::span<const Operand> targets, Fold fold = Fold::partial);
+
+  void send(Operand from, Rank to, std::uint16_t tag = 0) { fold({from}, {lane(to, from.count, tag)}); }
+  void recv(Rank from, Operand to, std::uint16_t tag = 0) { fold({lane(from, to.count, tag)}, {to}); }
+  void copy(Operand from, Operand to) { fold({from}, {to}); }
+  // target = (what arrives from `from`) folded with `own`: the arriving operand is the left one.
+  void reduce(Rank from, Operand own, Operand target, Fold kind = Fold::partial) {
+    fold({lane(from, own.count), own}, {target}, kind);
+  }
+  void signal(Rank to, std::uint16_t tag = 0) { fold({}, {flag(to, tag)}); }
+  void await(Rank from, std::uint16_t tag = 0) { fold({flag(from, tag)}, {}); }
+
+  Rank self() const { return self_; }
+  std::size_t size() const { return records_.size(); }
+  bool empty() const { return records_.empty(); }
+  Step operator[](std::size_t index) const;
+  void clear();
+
+ private:
+  struct Record {
+    std::uint32_t first;
+    std::uint16_t sources, targets;
+    Fold fold;
+  };
+  Rank self_;
+  std::vector<Operand> operands_;
+  std::vector<Record> records_;
+};
+
+}  // namespace tutti
