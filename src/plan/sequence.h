@@ -19,7 +19,9 @@ struct Part {
   std::vector<std::uint32_t> cuts;
   Place input = Place::input;         // Where the sub-problem's input lies in the parent; its output likewise.
   Place output = Place::output;
-  std::uint32_t scratch = 0;          // First unit of the parent's scratch that the part may use.
+  // The part's scratch unit s is as long as its unit s, and lies in the parent's scratch at `scratch` + cuts[s]; past
+  // the last cut it goes on in the next whole blocks. So parts with disjoint cuts may share one area.
+  std::uint32_t scratch = 0;          // A multiple of the parent's units.
   std::uint16_t tag = 0;              // Parts that connect the same two ranks need tags of their own, or deadlock.
   Fold fold = Fold::partial;          // Whether a fold that is complete in the part is complete in the parent.
 };

@@ -1,0 +1,163 @@
+#include "src/plan/sequence.h"
+
+#include <algorithm>
+
+#include "src/base/status.h"
+
+namespace tutti {
+namespace {
+
+// The part's problem as its algorithm sees it: in place if its two sides lie in the same memory.
+Problem problem_of(const Part& part, const Problem& parent) {
+  Problem problem = part.problem;
+  const bool callers_memory = part.input <= Place::output && part.output <= Place::output;
+  problem.in_place = part.input == part.output || (parent.in_place && callers_memory);
+  return problem;
+}
+
+struct StageShape {
+  std::uint32_t rounds = 0;
+  std::vector<std::uint32_t> stages{0};  // First rounds within the stage; one entry unless all parts agree on more.
+};
+
+StageShape shape_of(const std::vector<Part>& parts, const Problem& parent) {
+  StageShape result;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Shape shape = parts[i].algorithm->shape(problem_of(parts[i], parent));
+    result.rounds = std::max(result.rounds, shape.rounds);
+    if (i == 0) result.stages = std::move(shape.stages);
+    else if (result.stages != shape.stages) result.stages = {0};
+  }
+  return result;
+}
+
+// The one block of the sides that have only one lies at the rank's own among the other side's.
+bool lies_at_own_block(Collective collective, Place place) {
+  switch (collective) {
+    case Collective::reduce_scatter:
+    case Collective::scatter: return place == Place::output;
+    case Collective::all_gather:
+    case Collective::gather: return place == Place::input;
+    default: return false;
+  }
+}
+
+// Rewrites the steps of one part into its parent's ranks, units and places.
+class Translation {
+ public:
+  Translation(const Part& part, const Composition& parent, std::uint32_t part_units)
+      : part_(part),
+        part_units_(part_units),
+        cuts_(static_cast<std::uint32_t>(part.cuts.size()) - 1),
+        period_((part.cuts.back() + parent.units - 1) / parent.units * parent.units) {}
+
+  void append(const Step& step, Steps& steps) {
+    sources_.clear();
+    targets_.clear();
+    for (const Operand& operand : step.sources) sources_.push_back(translated(operand));
+    for (const Operand& operand : step.targets) targets_.push_back(translated(operand));
+    give_lanes_the_length_of_memory();
+    steps.add(sources_, targets_, part_.fold == Fold::complete ? step.fold : Fold::partial);
+  }
+
+ private:
+  Operand translated(Operand operand) const {
+    const Rank owner = operand.peer;
+    operand.peer = part_.members[owner];
+    operand.reserved = 1;  // The owner is set: Steps must keep it.
+    if (!operand.is_memory()) {
+      operand.tag = static_cast<std::uint16_t>(operand.tag + part_.tag);
+      return operand;
+    }
+    if (lies_at_own_block(part_.problem.collective, operand.place)) operand.first += owner * part_units_;
+    if (operand.place == Place::input) return ranged(operand, part_.input, 0);
+    if (operand.place == Place::output) return ranged(operand, part_.output, 0);
+    return ranged(operand, Place::scratch, part_.scratch);
+  }
+
+  // The parent's unit at which the part's unit begins; past the last cut it goes on in the next period.
+  std::uint32_t start(std::uint32_t unit) const { return unit / cuts_ * period_ + part_.cuts[unit % cuts_]; }
+  std::uint32_t end(std::uint32_t unit) const { return unit / cuts_ * period_ + part_.cuts[unit % cuts_ + 1]; }
+
+  Operand ranged(Operand operand, Place place, std::uint32_t base) const {
+    operand.place = place;
+    if (operand.count == 0) return operand;
+    const std::uint32_t runs = (operand.count + operand.run - 1) / operand.run;
+    const std::uint32_t first = start(operand.first);
+    const std::uint32_t run = end(operand.first + std::min(operand.run, operand.count) - 1) - first;
+    const std::uint32_t stride = runs > 1 ? start(operand.first + operand.stride) - first : run;
+    for (std::uint32_t i = 1; i < runs; ++i) {  // One operand cannot say runs of different lengths.
+      const std::uint32_t begin = operand.first + i * operand.stride;
+      const std::uint32_t length = std::min(operand.run, operand.count - i * operand.run);
+      TUTTI_ASSERT(start(begin) == first + i * stride && end(begin + length - 1) - start(begin) <= run);
+      TUTTI_ASSERT(i + 1 == runs || end(begin + length - 1) - start(begin) == run);
+    }
+    const std::uint32_t last = operand.unit(operand.count - 1);
+    const std::uint32_t count = runs == 1 ? run : end(last) - (first + (runs - 1) * stride) + (runs - 1) * run;
+    operand.first = base + first;
+    operand.count = count;
+    operand.run = run;
+    operand.stride = stride;
+    return operand;
+  }
+
+  void give_lanes_the_length_of_memory() {
+    const auto is_memory = [](const Operand& operand) { return operand.is_memory(); };
+    auto memory = std::find_if(sources_.begin(), sources_.end(), is_memory);
+    if (memory == sources_.end()) memory = std::find_if(targets_.begin(), targets_.end(), is_memory);
+    const bool has_memory = memory != targets_.end();
+    for (std::vector<Operand>* side : {&sources_, &targets_}) {
+      for (Operand& operand : *side) {
+        if (operand.place != Place::lane) continue;
+        TUTTI_ASSERT(has_memory);  // Without it nothing says which units a message holds.
+        operand.count = operand.run = operand.stride = memory->count;
+      }
+    }
+  }
+
+  const Part& part_;
+  const std::uint32_t part_units_;
+  const std::uint32_t cuts_;    // How many units the part has cuts for.
+  const std::uint32_t period_;  // Units of the parent after which they repeat: whole blocks.
+  std::vector<Operand> sources_, targets_;
+};
+
+}  // namespace
+
+Shape Sequence::shape(const Problem& problem) const {
+  const auto composition = compose(problem);
+  Shape shape{.units = composition->units, .scratch = composition->scratch, .rounds = 0, .stages = {}};
+  for (const std::vector<Part>& parts : composition->stages) {
+    const StageShape stage = shape_of(parts, problem);
+    if (stage.rounds == 0) continue;
+    for (const std::uint32_t first : stage.stages) shape.stages.push_back(shape.rounds + first);
+    shape.rounds += stage.rounds;
+  }
+  if (shape.stages.empty()) shape.stages = {0};
+  return shape;
+}
+
+void Sequence::emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const {
+  const auto composition = compose(problem);
+  for (const std::vector<Part>& parts : composition->stages) {
+    const std::uint32_t rounds = shape_of(parts, problem).rounds;
+    if (round >= rounds) {
+      round -= rounds;
+      continue;
+    }
+    for (const Part& part : parts) {
+      const auto member = std::find(part.members.begin(), part.members.end(), self);
+      if (member == part.members.end()) continue;
+      const Problem sub_problem = problem_of(part, problem);
+      const Shape shape = part.algorithm->shape(sub_problem);
+      if (round >= shape.rounds) continue;
+      Steps sub_steps(static_cast<Rank>(member - part.members.begin()));
+      part.algorithm->emit(sub_problem, sub_steps.self(), round, sub_steps);
+      Translation translation(part, *composition, shape.units);
+      for (std::size_t i = 0; i < sub_steps.size(); ++i) translation.append(sub_steps[i], steps);
+    }
+    return;
+  }
+}
+
+}  // namespace tutti
