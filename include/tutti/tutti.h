@@ -1,0 +1,258 @@
+/* Tutti: collective communication. The whole public API, in C99.
+ *
+ * Conventions
+ *   Every function that can fail returns a tutti_status; tutti_last_error() has the sentence that goes with it. Outputs
+ *   are the last arguments, and are written only on success, unless said otherwise.
+ *   Counts are in elements, sizes in bytes, times in milliseconds. Ranks count from 0.
+ *   A handle (tutti_comm, tutti_stream, tutti_event) is never dereferenced by the caller. A destroyed, null or garbage
+ *   one is answered with tutti_invalid_argument. After fork(), the handles of the parent are invalid in the child.
+ *   Options are structs that begin with their size, so that later versions can add fields: start from the
+ *   ..._DEFAULT initialiser. A null pointer to options means the default ones.
+ *   Strings that are passed in are copied during the call.
+ *
+ * Threads
+ *   A communicator is used by one thread at a time, and all ranks make the same calls in the same order; calls that
+ *   do not match end in an error on every rank. Different communicators are independent. Any thread may call
+ *   tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time.
+ *
+ * Blocking
+ *   A collective with a null stream blocks the calling thread until this rank's part is done: its input may be
+ *   overwritten and its output read. With a stream it returns at once. No wait is unbounded: each ends when the
+ *   communicator's timeout passes, when it is aborted, or when a peer dies. */
+#ifndef TUTTI_TUTTI_H
+#define TUTTI_TUTTI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUTTI_VERSION_MAJOR 0
+#define TUTTI_VERSION_MINOR 1
+#define TUTTI_VERSION_PATCH 0
+#define TUTTI_VERSION (TUTTI_VERSION_MAJOR * 10000 + TUTTI_VERSION_MINOR * 100 + TUTTI_VERSION_PATCH)
+
+#if defined(__GNUC__)
+#define TUTTI_API __attribute__((visibility("default")))
+#else
+#define TUTTI_API
+#endif
+
+/* ---- Status ------------------------------------------------------------------------------------------------------ */
+
+typedef enum {
+  tutti_ok = 0,
+  tutti_invalid_argument = 1, /* A value that can never be right: a null buffer, an unknown type. */
+  tutti_invalid_usage = 2,    /* A right value at the wrong time, or ranks that disagree on a call. */
+  tutti_system_error = 3,     /* The operating system refused; the sentence carries its reason. */
+  tutti_remote_error = 4,     /* A peer died or failed; the sentence names its rank. */
+  tutti_timeout = 5,          /* A deadline passed; the sentence names whom we waited for. */
+  tutti_aborted = 6,          /* The communicator was aborted, here or by a peer. */
+  tutti_unsupported = 7,      /* Right, but not built, or not on this machine. */
+  tutti_internal_error = 8,   /* A bug of the library. */
+  tutti_in_progress = 9       /* Not a failure: not finished yet. Only from queries. */
+} tutti_status;
+
+/* "invalid argument"; never null. */
+TUTTI_API const char* tutti_status_name(tutti_status status);
+
+/* With a communicator: what made it fail, or "" while it is well; valid until the communicator is destroyed.
+ * With null: why the calling thread's last failing call failed; valid until that thread's next failing call. */
+struct tutti_comm_handle;
+typedef struct tutti_comm_handle* tutti_comm;
+TUTTI_API const char* tutti_last_error(tutti_comm comm);
+
+/* TUTTI_VERSION of the library that is loaded. */
+TUTTI_API int tutti_version(void);
+
+/* ---- Communicators ----------------------------------------------------------------------------------------------- */
+
+/* Names a communicator to be, and carries a secret: 128 bytes that one rank makes and brings to the others. */
+typedef struct {
+  char bytes[128];
+} tutti_unique_id;
+
+typedef struct {
+  size_t size;               /* sizeof(tutti_comm_options) */
+  const char* name;          /* In messages: "gradients". Null: numbered. Only at creation. */
+  int64_t timeout_ms;        /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
+  int64_t init_timeout_ms;   /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. */
+  const char* algorithm;     /* Of all collectives that have one of this name: "ring". Null: the tuner's choice. */
+  const char* protocol;      /* "line" or "slots", for instance. Null: the tuner's choice. */
+  const char* transport;     /* "shm". Null: the cheapest that reaches the peer. */
+  const char* wire;          /* Format on the wire: "raw". Null: raw. */
+  uint32_t channels;         /* Independent copies of the plan that share the work. 0: the tuner's choice. */
+} tutti_comm_options;
+
+#define TUTTI_COMM_OPTIONS_DEFAULT {sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0}
+
+/* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. */
+TUTTI_API tutti_status tutti_get_unique_id(tutti_unique_id* id);
+
+/* Joins as `rank` of `ranks`; blocks until all have joined. `comm` is written as soon as the arguments are found good,
+ * so that another thread can abort the wait; until then tutti_comm_async_error says tutti_in_progress. On failure it
+ * is null again. Every rank passes options that mean the same. */
+TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks,
+                                         const tutti_comm_options* options, tutti_comm* comm);
+
+/* All ranks in this process: comms[i] is rank i's, to be used by a thread of its own, or with others' in a group. */
+TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
+
+/* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
+ * none. tutti_comm_launcher says which was taken: "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; it lives as long as the
+ * communicator, and is "" if ranks were passed by hand. */
+TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
+TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
+
+/* Parts the ranks by colour, orders each part by key, then by rank. Every rank of `comm` calls it; one that passes
+ * TUTTI_COLOR_NONE gets a null communicator. Unset options are inherited. Blocks. */
+#define TUTTI_COLOR_NONE (-1)
+TUTTI_API tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_comm_options* options,
+                                        tutti_comm* part);
+
+/* Another handle to the same communicator, whose calls use these options; unset ones are inherited. Talks to nobody
+ * and costs nothing per call: make one per tuning and keep it. It dies with `comm`, or alone by tutti_comm_destroy. */
+TUTTI_API tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* options, tutti_comm* view);
+
+TUTTI_API tutti_status tutti_comm_rank(tutti_comm comm, int* rank);
+TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
+
+/* Waits until all that was enqueued is done, here and on the peers. Only queries and destroy may follow. */
+TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
+
+/* Finalizes if need be, then frees. The handle is invalid from then on, whatever is returned. Null is allowed. */
+TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
+
+/* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
+ * still wants to be destroyed, which then waits for nobody. */
+TUTTI_API tutti_status tutti_comm_abort(tutti_comm comm);
+
+/* Writes tutti_ok, or what made the communicator fail, be it by a call or by the death of a peer while idle. Failure is
+ * final: destroy the communicator and make a new one. */
+TUTTI_API tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error);
+
+/* ---- Elements and reductions ------------------------------------------------------------------------------------- */
+
+typedef enum {
+  tutti_int8 = 0, tutti_uint8, tutti_int16, tutti_uint16, tutti_int32, tutti_uint32, tutti_int64, tutti_uint64,
+  tutti_float16, tutti_bfloat16, tutti_float32, tutti_float64, tutti_float8_e4m3, tutti_float8_e5m2
+} tutti_type;
+
+/* Floats of 16 and 8 bits are accumulated in float32 and rounded once. All ranks of an all-reduce end with the same
+ * bits, and so does every run of the same call with the same options. */
+enum {
+  tutti_sum = 0, tutti_prod, tutti_min, tutti_max,
+  tutti_avg /* Sum, then divided by the ranks; integers truncate towards zero. */
+};
+typedef int32_t tutti_reduction; /* One of the above, or made by the next function. */
+
+/* A reduction that multiplies this rank's input by *scalar, an element of `type`, then sums. Calls of this type on this
+ * communicator may use it. A call that was made keeps the scalar: the reduction may be destroyed right after. */
+TUTTI_API tutti_status tutti_reduction_create_pre_mul_sum(const void* scalar, tutti_type type, tutti_comm comm,
+                                                          tutti_reduction* reduction);
+TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_comm comm);
+
+/* ---- Collectives ------------------------------------------------------------------------------------------------- */
+
+/* A null stream blocks; otherwise see "Streams". n is the number of ranks.
+ * In place means the overlap that each function states; any other overlap of send and recv is undefined.
+ * A collective of no elements does nothing and touches no buffer, which may be null. One rank copies or reduces alone.
+ * Buffers that a rank does not use may be null. After an error, outputs are undefined. */
+struct tutti_stream_handle;
+typedef struct tutti_stream_handle* tutti_stream;
+
+/* recv[count] = the reduction of all ranks' send[count]. In place: send == recv. */
+TUTTI_API tutti_status tutti_all_reduce(const void* send, void* recv, size_t count, tutti_type type,
+                                        tutti_reduction reduction, tutti_comm comm, tutti_stream stream);
+
+/* recv[n * count] = every rank's send[count], by rank. In place: send == recv + rank * count. */
+TUTTI_API tutti_status tutti_all_gather(const void* send, void* recv, size_t count, tutti_type type, tutti_comm comm,
+                                        tutti_stream stream);
+
+/* recv[count] = the reduction of block `rank` of all ranks' send[n * count]. In place: recv == send + rank * count. */
+TUTTI_API tutti_status tutti_reduce_scatter(const void* send, void* recv, size_t count, tutti_type type,
+                                            tutti_reduction reduction, tutti_comm comm, tutti_stream stream);
+
+/* recv[count] = the root's send[count]. send is used on the root only. In place: send == recv. */
+TUTTI_API tutti_status tutti_broadcast(const void* send, void* recv, size_t count, tutti_type type, int root,
+                                       tutti_comm comm, tutti_stream stream);
+
+/* The root's recv[count] = the reduction of all ranks' send[count]. recv is used on the root only.
+ * In place on the root: send == recv. */
+TUTTI_API tutti_status tutti_reduce(const void* send, void* recv, size_t count, tutti_type type,
+                                    tutti_reduction reduction, int root, tutti_comm comm, tutti_stream stream);
+
+/* Block j of rank i's send[n * count] becomes block i of rank j's recv[n * count]. In place: send == recv. */
+TUTTI_API tutti_status tutti_all_to_all(const void* send, void* recv, size_t count, tutti_type type, tutti_comm comm,
+                                        tutti_stream stream);
+
+/* The same with blocks of their own length and place: block j is send_counts[j] elements from
+ * send + send_displacements[j]. All four arrays have n entries and are copied during the call. What i sends to j must
+ * be what j receives from i. Not in place. */
+TUTTI_API tutti_status tutti_all_to_all_v(const void* send, const size_t* send_counts, const size_t* send_displacements,
+                                          void* recv, const size_t* recv_counts, const size_t* recv_displacements,
+                                          tutti_type type, tutti_comm comm, tutti_stream stream);
+
+/* The root's recv[n * count] = every rank's send[count], by rank. In place on the root: send == recv + root * count. */
+TUTTI_API tutti_status tutti_gather(const void* send, void* recv, size_t count, tutti_type type, int root,
+                                    tutti_comm comm, tutti_stream stream);
+
+/* recv[count] = block `rank` of the root's send[n * count]. In place on the root: recv == send + root * count. */
+TUTTI_API tutti_status tutti_scatter(const void* send, void* recv, size_t count, tutti_type type, int root,
+                                     tutti_comm comm, tutti_stream stream);
+
+/* The peer's n-th send to this rank meets this rank's n-th recv from it; counts and types must be equal, and zero is a
+ * message too. Either may block until the other is there: exchanges between ranks belong in a group. */
+TUTTI_API tutti_status tutti_send(const void* send, size_t count, tutti_type type, int peer, tutti_comm comm,
+                                  tutti_stream stream);
+TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int peer, tutti_comm comm,
+                                  tutti_stream stream);
+
+/* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
+ * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that fails is reported
+ * by itself and by the end, which then runs none. Communicators are not created, split or destroyed within a group.
+ * The end blocks if a call had a null stream. */
+TUTTI_API tutti_status tutti_group_start(void);
+TUTTI_API tutti_status tutti_group_end(void);
+
+/* ---- Streams and events ------------------------------------------------------------------------------------------ */
+
+/* A stream is a queue whose work a thread of the library does in order, beside the caller's. Buffers stay untouched
+ * until the work is done. What fails in a stream is told by its next synchronize, and by tutti_comm_async_error.
+ * Any thread may use a stream. An idle stream uses no CPU. */
+TUTTI_API tutti_status tutti_stream_create(tutti_stream* stream);
+TUTTI_API tutti_status tutti_stream_destroy(tutti_stream stream); /* Synchronizes first. Null is allowed. */
+TUTTI_API tutti_status tutti_stream_synchronize(tutti_stream stream);
+TUTTI_API tutti_status tutti_stream_query(tutti_stream stream); /* tutti_in_progress until all is done. */
+
+/* A mark in a stream. Recording again moves it; one never recorded counts as reached. */
+struct tutti_event_handle;
+typedef struct tutti_event_handle* tutti_event;
+TUTTI_API tutti_status tutti_event_create(tutti_event* event);
+TUTTI_API tutti_status tutti_event_destroy(tutti_event event); /* Waits in flight keep their mark. Null is allowed. */
+TUTTI_API tutti_status tutti_event_record(tutti_event event, tutti_stream stream);
+TUTTI_API tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event); /* Later work waits for the mark. */
+TUTTI_API tutti_status tutti_event_synchronize(tutti_event event);
+TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progress until the mark is reached. */
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+/* Memory that the other ranks of this host can map, so that they read it where it lies instead of having it copied to
+ * them. Any part of it may be passed to any collective of any communicator.
+ * Zeroed, aligned to a page. Freed memory must not be in use by a collective. */
+TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
+TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
+
+/* Turns private anonymous memory of the caller (from mmap or aligned_alloc) into such memory, with its content; memory
+ * and size are multiples of the page size, and nobody touches it during the call. Deregister takes the same address and
+ * keeps the content. Memory of another kind is tutti_unsupported. */
+TUTTI_API tutti_status tutti_mem_register(void* memory, size_t size);
+TUTTI_API tutti_status tutti_mem_deregister(void* memory);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
