@@ -1,0 +1,60 @@
+// Where the units of a plan lie in the caller's memory: the only place that knows counts. Made at launch.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/platform.h"
+
+namespace tutti {
+
+// A run of elements.
+struct Extent {
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+};
+
+// The blocks of one memory: equal and back to back, or with counts and displacements of their own (all_to_all_v).
+struct Blocks {
+  std::uint64_t count = 0;                       // Elements of every block where `counts` is null.
+  const std::uint64_t* counts = nullptr;         // Elements of block b.
+  const std::uint64_t* displacements = nullptr;  // First element of block b.
+};
+
+// How a block is cut into units, and a unit into parts (one for each channel of each piece). Fixed-width plain data.
+struct Cut {
+  std::uint32_t units = 1;    // Per block.
+  std::uint32_t parts = 1;    // Per unit: channels * pieces.
+  std::uint32_t granule = 1;  // Elements; parts begin at multiples of it within their unit (a cache line).
+};
+
+// floor(unit * count / units), without overflow and, where `units` divides `count`, without a division.
+TUTTI_HOST_DEVICE inline std::uint64_t unit_begin(std::uint64_t count, std::uint32_t units, std::uint64_t unit) {
+  if (units == 1) return unit * count;
+  const std::uint64_t whole = count / units;
+  const std::uint64_t rest = count - whole * units;
+  return unit * whole + (rest == 0 ? 0 : unit * rest / units);
+}
+
+// Units [first, first + run), adjacent in memory. With unequal blocks, within one block.
+TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, std::uint32_t units, std::uint32_t first, std::uint32_t run) {
+  if (blocks.counts == nullptr) {
+    const std::uint64_t begin = unit_begin(blocks.count, units, first);
+    return {begin, unit_begin(blocks.count, units, std::uint64_t{first} + run) - begin};
+  }
+  const std::uint32_t block = first / units;
+  const std::uint32_t unit = first % units;
+  const std::uint64_t begin = unit_begin(blocks.counts[block], units, unit);
+  return {blocks.displacements[block] + begin, unit_begin(blocks.counts[block], units, std::uint64_t{unit} + run) - begin};
+}
+
+// Part `part` of `cut.parts` of an extent. The parts cover it without gaps; late ones may be empty.
+TUTTI_HOST_DEVICE inline Extent part_of(const Extent& whole, const Cut& cut, std::uint32_t part) {
+  if (cut.parts == 1) return whole;
+  const std::uint64_t granules = (whole.count + cut.granule - 1) / cut.granule;
+  const std::uint64_t begin = granules * part / cut.parts * cut.granule;
+  const std::uint64_t end = granules * (part + 1) / cut.parts * cut.granule;
+  const std::uint64_t last = end < whole.count ? end : whole.count;
+  return {whole.offset + begin, begin < last ? last - begin : 0};
+}
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+#include "transports/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <utility>
+
+namespace tutti {
+
+Result<Segment> Segment::create(const char* name, std::size_t bytes) {
+  File file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) return system_error("create shared memory of " + std::to_string(bytes) + " bytes");
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+    return system_error("size shared memory to " + std::to_string(bytes) + " bytes");
+  }
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return system_error("seal shared memory");
+  return map(std::move(file), bytes);
+}
+
+Result<Segment> Segment::adopt(File file, std::size_t bytes) {
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) return system_error("look at a peer's shared memory");
+  if (static_cast<std::size_t>(info.st_size) < bytes) {
+    return invalid_argument("a peer's shared memory has " + std::to_string(info.st_size) + " bytes where it announced " +
+                            std::to_string(bytes));
+  }
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return invalid_argument("a peer's shared memory is not sealed");
+  return map(std::move(file), bytes);
+}
+
+Result<Segment> Segment::map(File file, std::size_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes of shared memory");
+  // A fork's child must not write into lanes; it gets a fault instead of a silent corruption.
+  ::madvise(data, bytes, MADV_DONTFORK);
+  Segment segment;
+  segment.file_ = std::move(file);
+  segment.data_ = static_cast<std::byte*>(data);
+  segment.bytes_ = bytes;
+  return segment;
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+}  // namespace tutti

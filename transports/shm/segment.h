@@ -1,0 +1,43 @@
+// Memory that processes of one host share: an anonymous file that lives as long as somebody maps it or holds its
+// descriptor. It has no name anywhere, so nothing is left behind, not even after SIGKILL, and /dev/shm's size is
+// no limit.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/owned.h"
+#include "src/base/status.h"
+
+namespace tutti {
+
+using File = Owned<int, ::close, -1>;
+
+class Segment {
+ public:
+  // A new segment of zeros, sealed against shrinking: a peer cannot make us fault. Untouched pages cost nothing.
+  static Result<Segment> create(const char* name, std::size_t bytes);
+  // A peer's. Takes the descriptor over; fails if the file is shorter than `bytes` or may shrink.
+  static Result<Segment> adopt(File file, std::size_t bytes);
+
+  Segment() = default;
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+  ~Segment();
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return bytes_; }
+  int descriptor() const { return file_.get(); }  // Stays ours.
+  void close_descriptor() { file_.reset(); }      // Keeps the mapping.
+
+ private:
+  static Result<Segment> map(File file, std::size_t bytes);
+
+  File file_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,82 @@
+#include "transports/shm/shm_transport.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kSegmentBytes = std::size_t{256} << 20;  // Address space, not memory.
+
+// Forward words, partner words or credits.
+constexpr std::size_t kControlBytes = 2 * kWordsBytes;
+
+std::size_t slots_bytes(const LaneSpec& spec) {
+  const std::size_t sets = spec.form == LaneForm::swap ? 2 : 1;
+  return sets * (std::size_t{spec.slot_bytes} << spec.slot_shift);
+}
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+// Slots of a page or more begin on a page: hardware prefetchers stop at pages.
+Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
+  const std::size_t slots = slots_bytes(spec);
+  const std::size_t alignment = slots >= kPage ? kPage : kWordsBytes;
+  const std::size_t room = kControlBytes + alignment + round_up(slots, kWordsBytes);
+  if (own_.empty() || used_ + room > own_.back().size()) {
+    const std::size_t bytes = std::max(kSegmentBytes, round_up(room, kPage));
+    own_.push_back(TUTTI_TRY(Segment::create("tutti-lanes", bytes)));
+    used_ = 0;
+  }
+  LaneAddress address;
+  address.segment = static_cast<std::uint32_t>(own_.size() - 1);
+  address.segment_bytes = own_.back().size();
+  address.words = used_;
+  address.slots = slots == 0 ? 0 : round_up(used_ + kControlBytes, alignment);
+  used_ = slots == 0 ? used_ + kControlBytes : round_up(address.slots + slots, kWordsBytes);
+  return address;
+}
+
+Status ShmTransport::adopt(std::uint32_t peer, std::uint32_t segment, Segment memory) {
+  memory.close_descriptor();
+  if (!peers_.try_emplace({peer, segment}, std::move(memory)).second) {
+    return invalid_argument("rank " + std::to_string(peer) + " passed segment " + std::to_string(segment) + " twice");
+  }
+  return {};
+}
+
+Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, const LaneAddress& address) const {
+  const auto peer = peers_.find({owner, address.segment});
+  if (owner == self_ ? address.segment >= own_.size() : peer == peers_.end()) {
+    return internal_error("segment " + std::to_string(address.segment) + " of rank " + std::to_string(owner) + " is not mapped");
+  }
+  const Segment& memory = owner == self_ ? own_[address.segment] : peer->second;
+  const std::size_t size = memory.size();
+  const std::size_t slots = slots_bytes(spec);
+  if (spec.slot_shift > 3 || address.words % kWordsBytes != 0 || address.words > size || size - address.words < kControlBytes ||
+      address.slots % kWordsBytes != 0 || address.slots > size || size - address.slots < slots) {
+    return invalid_argument("rank " + std::to_string(owner) + " sent an address outside of its segment");
+  }
+  auto* words = reinterpret_cast<LaneWords*>(memory.data() + address.words);
+  LanePair pair;
+  pair.forward = {.slots = spec.slot_bytes == 0 ? nullptr : memory.data() + address.slots,
+                  .words = words,
+                  .slot_bytes = spec.slot_bytes,
+                  .slot_shift = static_cast<std::uint8_t>(spec.slot_shift),
+                  .form = spec.form,
+                  .protocol = spec.protocol,
+                  .side = 0};
+  if (spec.form == LaneForm::one_way) {
+    pair.forward.credits = reinterpret_cast<LaneCredits*>(words + 1);
+  } else {
+    pair.partner = pair.forward;
+    pair.partner.words = words + 1;
+    pair.partner.side = 1;
+  }
+  return pair;
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// Lanes in shared memory between the ranks of one host. Ranks that are threads of one process use them alike.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "transports/shm/segment.h"
+#include "transports/transport.h"
+
+namespace tutti {
+
+// One rank's lanes and the segments of its peers. Not thread-safe.
+class ShmTransport {
+ public:
+  explicit ShmTransport(std::uint32_t self) : self_(self) {}
+
+  // Makes the memory of a lane or of a pair of lanes in a segment of this rank.
+  Result<LaneAddress> create(const LaneSpec& spec);
+  // The segment an address of ours lies in, to be passed to the other end.
+  const Segment& segment(std::uint32_t index) const { return own_[index]; }
+
+  bool knows(std::uint32_t peer, std::uint32_t segment) const { return peers_.contains({peer, segment}); }
+  Status adopt(std::uint32_t peer, std::uint32_t segment, Segment memory);
+
+  // `owner`: the rank that created it, self or a peer whose segment is known. Bounds-checked.
+  Result<LanePair> view(const LaneSpec& spec, std::uint32_t owner, const LaneAddress& address) const;
+
+ private:
+  std::uint32_t self_;
+  std::vector<Segment> own_;
+  std::size_t used_ = 0;  // Of own_.back().
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Segment> peers_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+// What moves bytes from one rank's memory to another's. A transport never mentions a collective.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/lane_form.h"
+#include "src/base/status.h"
+#include "transports/lane_view.h"
+
+namespace tutti {
+
+// A lane, or a pair of lanes that share their slots: `writer` -> `reader` is the forward lane, the partner of a
+// round_trip or swap goes back. Both ends name it alike. Fixed-width plain data: it travels with the address.
+struct LaneSpec {
+  std::uint32_t writer = 0;
+  std::uint32_t reader = 0;
+  std::uint16_t channel = 0;
+  std::uint16_t tag = 0;          // Of the forward lane.
+  std::uint16_t partner_tag = 0;  // Of the lane back; 0 for one_way.
+  LaneForm form = LaneForm::one_way;
+  Protocol protocol = Protocol::bulk;
+  std::uint32_t slot_bytes = 0;   // 0: a flag, which has counters only.
+  std::uint32_t slot_shift = 0;   // 1 << slot_shift slots.
+
+  auto operator<=>(const LaneSpec&) const = default;
+};
+static_assert(sizeof(LaneSpec) == 24);
+
+// Where the owner of a lane's memory has put it, as offsets into one of its segments.
+struct LaneAddress {
+  std::uint64_t segment_bytes = 0;  // Of the whole segment, for the end that maps it.
+  std::uint32_t segment = 0;        // Counted by its owner; its descriptor is passed once to each peer.
+  std::uint32_t reserved = 0;
+  std::uint64_t words = 0;          // LaneWords[2]: forward lane, partner.
+  std::uint64_t slots = 0;
+};
+static_assert(sizeof(LaneAddress) == 32);
+
+// Both directions of a spec, as one process sees them.
+struct LanePair {
+  LaneView forward;
+  LaneView partner;  // Of round_trip and swap only.
+};
+
+}  // namespace tutti
