@@ -1,0 +1,35 @@
+// Which lanes a rank's plan uses, and which of them may hand slots back with data in them (see lane_form.h).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/base/lane_form.h"
+#include "src/plan/loop.h"
+#include "src/plan/plan.h"
+
+namespace tutti {
+
+enum class Direction : std::uint8_t { sends, receives };
+
+struct LaneUse {
+  Rank peer = 0;
+  std::uint16_t tag = 0;
+  Direction direction = Direction::sends;
+  LaneForm form = LaneForm::one_way;
+  std::uint16_t partner_tag = 0;  // Of the lane the other way that shares the slots; where the form is not one_way.
+  bool answers = false;           // Of a round trip: this lane brings slots back that its partner took there.
+  std::uint32_t messages = 0;     // Per piece.
+  std::uint32_t longest = 0;      // Units of its longest message.
+  std::uint32_t stage = 0;        // Of the first message.
+};
+
+// The lanes of plans[self], sorted by peer, tag, direction. Both ends of a lane get the same form: it is decided from
+// both plans and nothing else. Forms are proved safe for:
+//   round_trip  (A -> B tag t, B -> A tag t'): each message that B receives on t it folds in the slot and returns on t'
+//               in the same step, with as many units; A receives on t' what it sent on t, one for one. Any loop.
+//   swap        (both ways, one tag): both ranks send, receive, send, receive, ... as the loop orders their steps.
+// The best form wins: round_trip, then swap.
+std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop = {});
+
+}  // namespace tutti
