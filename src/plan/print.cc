@@ -1,0 +1,137 @@
+#include "src/plan/print.h"
+
+#include <map>
+#include <tuple>
+
+namespace tutti {
+namespace {
+
+std::string text(std::uint32_t number) { return std::to_string(number); }
+
+const char* name(Place place) {
+  constexpr const char* names[] = {"input", "output", "scratch", "lane", "flag"};
+  return names[static_cast<std::uint8_t>(place)];
+}
+
+std::string range(const Operand& operand) {
+  if (operand.count == 0) return "[]";
+  const bool contiguous = operand.run >= operand.count || operand.stride == operand.run;
+  if (!contiguous) {  // [first..last of the first run, +stride..] (count)
+    std::string runs = "[" + text(operand.first);
+    if (operand.run > 1) runs += ".." + text(operand.first + operand.run - 1);
+    return runs + ", +" + text(operand.stride) + "..] (" + text(operand.count) + ")";
+  }
+  if (operand.count == 1) return "[" + text(operand.first) + "]";
+  return "[" + text(operand.first) + ".." + text(operand.first + operand.count - 1) + "]";
+}
+
+std::string join(std::span<const Operand> operands, const char* separator, Rank self) {
+  std::string joined;
+  for (const Operand& operand : operands) {
+    if (!joined.empty()) joined += separator;
+    joined += describe(operand, self);
+  }
+  return joined;
+}
+
+// The stage that begins with `round`, or none.
+bool begins_stage(const Shape& shape, std::uint32_t round, std::size_t& stage) {
+  for (stage = 0; stage < shape.stages.size(); ++stage) {
+    if (shape.stages[stage] == round) return true;
+  }
+  return false;
+}
+
+std::string node(Rank rank, std::size_t step) { return "r" + text(rank) + "s" + std::to_string(step); }
+
+std::string declare_nodes(std::span<const Plan> plans) {
+  std::string dot;
+  for (const Plan& plan : plans) {
+    const Rank self = plan.steps.self();
+    std::string chain;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      dot += "  " + node(self, i) + " [group=g" + text(self) + ", label=\"" + text(self) + ": " +
+             describe(plan.steps[i], self) + "\"];\n";
+      chain += (i == 0 ? "  " : " -> ") + node(self, i);
+    }
+    if (plan.steps.size() > 1) dot += chain + " [style=dotted, arrowhead=none];\n";
+  }
+  return dot;
+}
+
+std::string rows(std::span<const Plan> plans) {
+  std::string dot;
+  for (std::uint32_t round = 0; round < plans[0].shape.rounds; ++round) {
+    std::string row;
+    for (const Plan& plan : plans) {  // The first step of each rank's round shares the row.
+      if (plan.rounds[round] < plan.rounds[round + 1]) row += " " + node(plan.steps.self(), plan.rounds[round]) + ";";
+    }
+    dot += "  { rank=same;" + row + " }  // Round " + text(round) + ".\n";
+  }
+  return dot;
+}
+
+// The i-th message that a lane's writer sends is the i-th that its reader receives.
+std::string edges(std::span<const Plan> plans) {
+  using Key = std::tuple<Place, Rank, Rank, std::uint16_t>;
+  std::map<Key, std::vector<std::string>> sent;
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      for (const Operand& operand : plan.steps[i].targets) {
+        if (operand.is_memory()) continue;
+        sent[{operand.place, plan.steps.self(), operand.peer, operand.tag}].push_back(node(plan.steps.self(), i));
+      }
+    }
+  }
+  std::map<Key, std::size_t> received;
+  std::string dot;
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      for (const Operand& operand : plan.steps[i].sources) {
+        if (operand.is_memory()) continue;
+        const Key key{operand.place, operand.peer, plan.steps.self(), operand.tag};
+        const std::size_t number = received[key]++;
+        if (number >= sent[key].size()) continue;  // A plan may be drawn before it is right.
+        dot += "  " + sent[key][number] + " -> " + node(plan.steps.self(), i) +
+               (operand.place == Place::flag ? " [style=dashed];\n" : ";\n");
+      }
+    }
+  }
+  return dot;
+}
+
+}  // namespace
+
+std::string describe(const Operand& operand, Rank self) {
+  if (operand.is_memory()) {
+    return name(operand.place) + range(operand) + (operand.peer == self ? "" : " of rank " + text(operand.peer));
+  }
+  return name(operand.place) + (" " + text(operand.peer)) + (operand.tag == 0 ? "" : " tag " + text(operand.tag));
+}
+
+std::string describe(const Step& step, Rank self) {
+  const bool folds = step.fold == Fold::complete;
+  return join(step.sources, " + ", self) + " -> " + join(step.targets, ", ", self) + (folds ? " (complete)" : "");
+}
+
+std::string print(const Plan& plan) {
+  const Rank self = plan.steps.self();
+  std::string lines = "rank " + text(self) + ": " + describe(plan.problem) + "; " + text(plan.shape.units) +
+                      " units per block, " + text(plan.shape.scratch) + " of scratch\n";
+  for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
+    std::size_t stage = 0;
+    if (begins_stage(plan.shape, round, stage)) lines += "  stage " + std::to_string(stage) + "\n";
+    lines += "    round " + text(round) + "\n";
+    for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
+      lines += "      " + describe(plan.steps[i], self) + "\n";
+    }
+  }
+  return lines;
+}
+
+std::string graphviz(std::span<const Plan> plans) {
+  return "digraph plan {\n  node [shape=box, fontname=monospace];\n" + declare_nodes(plans) + rows(plans) + edges(plans) +
+         "}\n";
+}
+
+}  // namespace tutti
