@@ -1,0 +1,39 @@
+#include "src/plan/verify.h"
+
+#include <algorithm>
+
+#include "src/plan/verify_program.h"
+#include "src/plan/verify_run.h"
+
+namespace tutti {
+namespace {
+
+// As little of the loop as decides. Pieces have units of their own, so where ranks share nothing but lanes and all of
+// them are empty at the end of each stage, pieces and skew change nothing that matters. Otherwise run until all stages
+// are at work and every bank has been used again; and over as many operations where peers may be ahead by one.
+Span span_of(const Program& program, const Loop& loop) {
+  const bool strands = loop.strands && program.stages() > 1;
+  Span span{.operations = 1, .pieces = 1, .banks = loop.banks, .strands = strands ? program.stages() : 1,
+            .races = program.mapped || strands};
+  const bool scratch = program.plans[0].shape.scratch > 0;
+  const bool overlap = loop.skew > 0 && (scratch || !program.drained);
+  if (span.races) span.operations = loop.banks + 2;
+  if (span.races || overlap) {
+    const std::uint32_t lag = strands ? program.stages() - 1 : loop.skew * (program.stages() - 1);
+    span.pieces = std::min(std::max(loop.pieces, 1u), lag + loop.banks + 2);
+  }
+  return span;
+}
+
+}  // namespace
+
+Result<Proof> verify(std::span<const Plan> plans, const Loop& loop) {
+  if (loop.banks == 0) return internal_error("a loop needs at least one bank of scratch");
+  const Program program = TUTTI_TRY(compile(plans));
+  Run run(program, loop, span_of(program, loop));
+  TUTTI_CHECK_OK(run.execute());
+  return Proof{.slots = run.slots(), .longest = program.longest, .messages = program.messages,
+               .drained = program.drained, .balanced = program.balanced};
+}
+
+}  // namespace tutti

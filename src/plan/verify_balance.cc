@@ -1,0 +1,107 @@
+#include "src/plan/verify_balance.h"
+
+namespace tutti {
+namespace {
+
+class Balance {
+ public:
+  explicit Balance(Program& program) : program_(program), open_(program.fifos.size()), uses_(program.all_cells) {}
+
+  Status check() {
+    for (std::uint32_t stage = 0; stage < program_.stages(); ++stage) {
+      for (round_ = program_.stage_begin(stage); round_ < program_.stage_end(stage); ++round_) {
+        for (const Plan& plan : program_.plans) count_round(plan);
+        if (unsettled_ != 0) program_.balanced = false;
+      }
+      if (unsettled_ != 0) program_.drained = false;
+    }
+    if (unsettled_ == 0) return {};
+    for (std::uint32_t fifo = 0; fifo < open_.size(); ++fifo) {
+      if (open_[fifo] != 0) return complaint(fifo);
+    }
+    return {};
+  }
+
+ private:
+  // How the steps of a round use a cell: where it lies in their operands.
+  struct Use {
+    std::uint32_t round = ~0u;
+    std::uint32_t first = 0, count = 0, position = 0;
+    bool written = false;
+    bool at_several = false;  // Read at several positions.
+  };
+
+  void count_round(const Plan& plan) {
+    const Rank self = plan.steps.self();
+    for (std::uint32_t i = plan.rounds[round_]; i < plan.rounds[round_ + 1]; ++i) {
+      const Step step = plan.steps[i];
+      const Access* access = program_.accesses.data() + program_.first_access[self][i];
+      for (std::size_t k = 0; k < step.sources.size(); ++k, ++access) count(*access, -1);
+      for (std::size_t k = 0; k < step.targets.size(); ++k, ++access) count(*access, +1);
+    }
+  }
+
+  void count(const Access& access, int change) {
+    if (access.place < Place::lane) {
+      if (program_.balanced) use_cells(access, change > 0);
+      return;
+    }
+    int& open = open_[access.index];
+    unsettled_ -= open != 0 ? 1 : 0;
+    open += change;
+    unsettled_ += open != 0 ? 1 : 0;
+  }
+
+  void use_cells(const Access& access, bool writes) {
+    const std::uint32_t* cells = program_.cells.data() + access.index;
+    for (std::uint32_t k = 0; k < access.count; ++k) {
+      Use& use = uses_[cells[k]];
+      if (use.round != round_) {
+        use = {.round = round_, .first = cells[0], .count = access.count, .position = k, .written = writes};
+        continue;
+      }
+      const bool elsewhere = use.first != cells[0] || use.count != access.count || use.position != k;
+      if ((elsewhere && (writes || use.written)) || (writes && use.at_several)) program_.balanced = false;
+      use.written |= writes;
+      use.at_several |= elsewhere;
+    }
+  }
+
+  // Names the last step at the end of the fifo that has too many.
+  Status complaint(std::uint32_t wanted) const {
+    const Fifo& fifo = program_.fifos[wanted];
+    const bool is_lane = fifo.place == Place::lane;
+    const bool left_over = open_[wanted] > 0;
+    const Plan& plan = program_.plans[left_over ? fifo.writer : fifo.reader];
+    std::uint32_t last = 0;
+    for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
+      const auto skipped = left_over ? step.sources.size() : 0;
+      const Access* access = program_.accesses.data() + program_.first_access[plan.steps.self()][i] + skipped;
+      const auto count = left_over ? step.targets.size() : step.sources.size();
+      for (std::size_t k = 0; k < count; ++k) {
+        if (access[k].place >= Place::lane && access[k].index == wanted) last = i;
+      }
+    }
+    const std::string what = is_lane ? "message" : "signal";
+    const std::string tag = " (tag " + std::to_string(fifo.tag) + ")";
+    if (left_over) {
+      return internal_error(describe_place(plan, last) + ": its " + what + " to rank " + std::to_string(fifo.reader) + tag +
+                            " is never " + (is_lane ? "received" : "awaited"));
+    }
+    return internal_error(describe_place(plan, last) + ": blocked: waits for a " + what + " of rank " +
+                          std::to_string(fifo.writer) + tag + " that is never sent");
+  }
+
+  Program& program_;
+  std::vector<int> open_;  // Sent less received so far, of each fifo.
+  std::uint32_t unsettled_ = 0;
+  std::uint32_t round_ = 0;
+  std::vector<Use> uses_;
+};
+
+}  // namespace
+
+Status check_balance(Program& program) { return Balance(program).check(); }
+
+}  // namespace tutti

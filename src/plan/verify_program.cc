@@ -1,0 +1,326 @@
+#include "src/plan/verify_program.h"
+
+#include <algorithm>
+
+#include "src/plan/print.h"
+#include "src/plan/verify_balance.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kNone = ~0u;
+
+Status at_step(const Plan& plan, std::uint32_t step, const std::string& complaint) {
+  return internal_error(describe_place(plan, step) + ": " + complaint);
+}
+
+class Compiler {
+ public:
+  explicit Compiler(std::span<const Plan> plans) { program_.plans = plans; }
+
+  Result<Program> compile() && {
+    TUTTI_CHECK_OK(check_shapes());
+    for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(check_operands(plan));
+    cut_blocks();
+    place_memories();
+    first_fifo_.assign(program_.plans.size() * program_.plans.size(), kNone);
+    for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(compile_steps(plan));
+    TUTTI_CHECK_OK(check_balance(program_));
+    return std::move(program_);
+  }
+
+ private:
+  Status check_shapes() const {
+    const Plan& first = program_.plans[0];
+    if (program_.plans.size() != first.problem.ranks) return internal_error("a plan for each rank is needed");
+    if (first.shape.units == 0 || first.shape.stages.empty() || first.shape.stages[0] != 0) {
+      return internal_error("the shape has no units, or no stage that begins with round 0");
+    }
+    for (Rank rank = 0; rank < first.problem.ranks; ++rank) {
+      const Plan& plan = program_.plans[rank];
+      const bool agrees = plan.problem == first.problem && plan.shape.units == first.shape.units &&
+                          plan.shape.scratch == first.shape.scratch && plan.shape.rounds == first.shape.rounds &&
+                          plan.shape.stages == first.shape.stages;
+      if (plan.steps.self() != rank || !agrees) {
+        return internal_error("rank " + std::to_string(rank) + ": its problem or shape differs from rank 0's");
+      }
+      if (plan.rounds.size() != plan.shape.rounds + 1u || plan.rounds.back() != plan.steps.size()) {
+        return internal_error("rank " + std::to_string(rank) + ": its rounds do not cover its steps");
+      }
+    }
+    return {};
+  }
+
+  Status check_operands(const Plan& plan) {
+    for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
+      for (const std::span<const Operand> side : {step.sources, step.targets}) {
+        for (const Operand& operand : side) {
+          const std::string complaint = check_operand(operand);
+          if (!complaint.empty()) return at_step(plan, i, describe(operand, plan.steps.self()) + " " + complaint);
+          program_.mapped |= operand.is_memory() && operand.peer != plan.steps.self();
+        }
+      }
+      const std::string complaint = check_step(step, plan.problem);
+      if (!complaint.empty()) return at_step(plan, i, complaint);
+    }
+    return {};
+  }
+
+  std::string check_operand(const Operand& operand) const {
+    const Problem& problem = program_.plans[0].problem;
+    if (operand.peer >= problem.ranks) return "names a rank that does not exist";
+    if (!operand.is_memory() || operand.count == 0) return "";
+    if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
+    const Shape& shape = program_.plans[0].shape;
+    const std::uint64_t units = operand.place == Place::scratch ? shape.scratch
+                                : operand.place == Place::input ? std::uint64_t{input_blocks(problem, operand.peer)} * shape.units
+                                                                : std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
+    const std::uint64_t last = std::uint64_t{operand.first} + std::uint64_t{(operand.count - 1) / operand.run} * operand.stride +
+                               (operand.count - 1) % operand.run;
+    if (last >= units) return "lies outside of its " + std::to_string(units) + " units";
+    return "";
+  }
+
+  static std::string check_step(const Step& step, const Problem& problem) {
+    const auto is_data = [](const Operand& operand) { return operand.place != Place::flag; };
+    const auto sources = std::count_if(step.sources.begin(), step.sources.end(), is_data);
+    const auto targets = std::count_if(step.targets.begin(), step.targets.end(), is_data);
+    if ((sources == 0) != (targets == 0)) return "has sources without targets, or targets without sources";
+    std::uint32_t count = kNone;
+    for (const std::span<const Operand> side : {step.sources, step.targets}) {
+      for (const Operand& operand : side) {
+        if (!is_data(operand)) continue;
+        if (count == kNone) count = operand.count;
+        if (operand.count != count) return "its operands differ in length: " + std::to_string(count) + " and " +
+                                           std::to_string(operand.count) + " units";
+      }
+    }
+    for (const Operand& operand : step.targets) {
+      if (operand.place == Place::input) return "writes the caller's input";
+    }
+    if (step.fold == Fold::complete && !reduces(problem.collective)) return "a complete fold where nothing is reduced";
+    if (step.fold == Fold::complete && sources < 2 && problem.ranks > 1) return "a copy is marked as a complete fold";
+    return "";
+  }
+
+  // Calls visit(first, length) for each run of a memory operand.
+  template <typename Visit>
+  static void for_each_run(const Operand& operand, Visit visit) {
+    for (std::uint32_t done = 0, first = operand.first; done < operand.count; done += operand.run, first += operand.stride) {
+      visit(first, std::min(operand.run, operand.count - done));
+    }
+  }
+
+  void cut_blocks() {
+    const std::uint32_t units = program_.plans[0].shape.units;
+    cell_of_unit_.assign(units, 0);
+    cell_of_unit_[0] = 1;
+    for (const Plan& plan : program_.plans) {
+      for (std::uint32_t i = 0; i < plan.steps.size(); ++i) mark_cuts(plan.steps[i], units);
+    }
+    program_.width = 0;
+    for (std::uint32_t unit = 0; unit < units; ++unit) {
+      if (cell_of_unit_[unit] != 0) program_.class_unit.push_back(unit);
+      program_.width += cell_of_unit_[unit];
+      cell_of_unit_[unit] = program_.width - 1;
+    }
+  }
+
+  void mark_cuts(const Step& step, std::uint32_t units) {
+    for (const std::span<const Operand> side : {step.sources, step.targets}) {
+      for (const Operand& operand : side) {
+        if (!operand.is_memory()) continue;
+        for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
+          cell_of_unit_[first % units] = 1;
+          cell_of_unit_[(first + length) % units] = 1;
+        });
+      }
+    }
+  }
+
+  std::uint32_t cell_of(std::uint32_t unit) const {
+    const auto units = static_cast<std::uint32_t>(cell_of_unit_.size());
+    return unit / units * program_.width + cell_of_unit_[unit % units];
+  }
+
+  void place_memories() {
+    const Problem& problem = program_.plans[0].problem;
+    const std::uint32_t width = program_.width;
+    program_.memories.resize(problem.ranks);
+    for (Rank rank = 0; rank < problem.ranks; ++rank) {
+      Memory& memory = program_.memories[rank];
+      memory.input_cells = input_blocks(problem, rank) * width;
+      memory.output_cells = output_blocks(problem, rank) * width;
+      // In place, input block i is output block i + shift; the one that begins later is moved.
+      const std::int64_t shift = problem.in_place ? in_place_shift(problem, rank) : input_blocks(problem, rank) * -1LL;
+      memory.input = program_.user_cells + static_cast<std::uint32_t>(std::max<std::int64_t>(shift, 0)) * width;
+      memory.output = program_.user_cells + static_cast<std::uint32_t>(std::max<std::int64_t>(-shift, 0)) * width;
+      program_.user_cells = std::max(memory.input + memory.input_cells, memory.output + memory.output_cells);
+    }
+    program_.all_cells = program_.user_cells;
+    const std::uint32_t scratch = cell_of(program_.plans[0].shape.scratch);
+    for (Memory& memory : program_.memories) {
+      memory.scratch = program_.all_cells;
+      memory.scratch_cells = scratch;
+      program_.all_cells += (scratch + width - 1) / width * width;
+    }
+  }
+
+  Status compile_steps(const Plan& plan) {
+    const Rank self = plan.steps.self();
+    std::vector<std::uint32_t>& first = program_.first_access.emplace_back();
+    first.reserve(plan.steps.size());
+    for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
+      const auto begin = static_cast<std::uint32_t>(program_.accesses.size());
+      first.push_back(begin);
+      for (const Operand& operand : step.sources) compile_operand(operand, operand.peer, self);
+      name_occurrences(begin);
+      const auto targets = static_cast<std::uint32_t>(program_.accesses.size());
+      for (const Operand& operand : step.targets) {
+        compile_operand(operand, self, operand.peer);
+        if (operand.place != Place::lane) continue;
+        program_.longest = std::max(program_.longest, operand.count);
+        ++program_.messages;
+      }
+      name_occurrences(targets);
+      const std::string complaint = check_cells(begin, targets);
+      if (!complaint.empty()) return at_step(plan, i, complaint);
+    }
+    return {};
+  }
+
+  void compile_operand(const Operand& operand, Rank writer, Rank reader) {
+    Access access{.place = operand.place};
+    if (!operand.is_memory()) {
+      access.index = find_fifo({operand.place, operand.tag, writer, reader});
+    } else {
+      const Memory& memory = program_.memories[operand.peer];
+      const std::uint32_t base = operand.place == Place::input    ? memory.input
+                                 : operand.place == Place::output ? memory.output
+                                                                  : memory.scratch;
+      access.index = static_cast<std::uint32_t>(program_.cells.size());
+      for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
+        const std::uint32_t end = cell_of(first + length);
+        for (std::uint32_t cell = cell_of(first); cell < end; ++cell) program_.cells.push_back(base + cell);
+      });
+      access.count = static_cast<std::uint32_t>(program_.cells.size()) - access.index;
+    }
+    program_.accesses.push_back(access);
+  }
+
+  // Fifos between two ranks are a chain that begins in a table of all pairs: no hashing on the way.
+  std::uint32_t find_fifo(const Fifo& wanted) {
+    std::uint32_t* link = &first_fifo_[wanted.writer * program_.plans.size() + wanted.reader];
+    while (*link != kNone) {
+      const Fifo& fifo = program_.fifos[*link];
+      if (fifo.place == wanted.place && fifo.tag == wanted.tag) return *link;
+      link = &next_fifo_[*link];
+    }
+    *link = static_cast<std::uint32_t>(program_.fifos.size());
+    const std::uint32_t found = *link;
+    program_.fifos.push_back(wanted);
+    next_fifo_.push_back(kNone);
+    fifo_seen_.push_back({});
+    return found;
+  }
+
+  void name_occurrences(std::uint32_t begin) {
+    ++side_;
+    for (std::size_t i = begin; i < program_.accesses.size(); ++i) {
+      Access& access = program_.accesses[i];
+      if (access.place < Place::lane) continue;
+      Seen& seen = fifo_seen_[access.index];
+      if (seen.side != side_) seen = {.side = side_, .count = 0};
+      access.occurrence = seen.count++;
+    }
+  }
+
+  // All operands of equal length unit by unit, no cell written twice, and none read and written at two positions.
+  std::string check_cells(std::uint32_t begin, std::uint32_t targets) {
+    const auto end = static_cast<std::uint32_t>(program_.accesses.size());
+    const Access* model = nullptr;
+    std::uint32_t memories = 0;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const Access& access = program_.accesses[i];
+      if (access.place >= Place::lane) continue;
+      ++memories;
+      if (model == nullptr) model = &access;
+      const auto alike = [&](std::uint32_t a, std::uint32_t b) { return a % program_.width == b % program_.width; };
+      const std::uint32_t* cells = program_.cells.data();
+      if (access.count != model->count ||
+          !std::equal(cells + access.index, cells + access.index + access.count, cells + model->index, alike)) {
+        return "its operands differ in length: they are other parts of a block";
+      }
+    }
+    return memories < 2 ? "" : check_overlap(begin, targets, end);
+  }
+
+  std::string check_overlap(std::uint32_t begin, std::uint32_t targets, std::uint32_t end) {
+    written_.resize(program_.all_cells);
+    ++overlap_step_;
+    for (std::uint32_t i = targets; i < end; ++i) {
+      const Access& access = program_.accesses[i];
+      for (std::uint32_t k = 0; access.place < Place::lane && k < access.count; ++k) {
+        Written& written = written_[program_.cells[access.index + k]];
+        if (written.step == overlap_step_) return "writes a unit twice";
+        written = {.step = overlap_step_, .position = k};
+      }
+    }
+    for (std::uint32_t i = begin; i < targets; ++i) {
+      const Access& access = program_.accesses[i];
+      for (std::uint32_t k = 0; access.place < Place::lane && k < access.count; ++k) {
+        const Written& written = written_[program_.cells[access.index + k]];
+        if (written.step == overlap_step_ && written.position != k) return "reads a unit that it writes at another position";
+      }
+    }
+    return "";
+  }
+
+  struct Seen {
+    std::uint64_t side = 0;
+    std::uint32_t count = 0;
+  };
+  struct Written {
+    std::uint32_t step = 0, position = 0;
+  };
+
+  Program program_;
+  std::vector<std::uint32_t> cell_of_unit_;
+  std::vector<std::uint32_t> first_fifo_, next_fifo_;
+  std::vector<Seen> fifo_seen_;
+  std::vector<Written> written_;
+  std::uint64_t side_ = 0;
+  std::uint32_t overlap_step_ = 0;
+};
+
+}  // namespace
+
+std::string Program::describe_cell(std::uint32_t cell) const {
+  for (Rank rank = 0; rank < memories.size(); ++rank) {
+    const Memory& memory = memories[rank];
+    const auto text = [&](const char* name, std::uint32_t local) {
+      const std::uint32_t unit = local / width * plans[0].shape.units + class_unit[local % width];
+      return name + ("[" + std::to_string(unit) + "] of rank " + std::to_string(rank));
+    };
+    if (cell - memory.output < memory.output_cells) return text("output", cell - memory.output);
+    if (cell - memory.input < memory.input_cells) return text("input", cell - memory.input);
+    if (cell - memory.scratch < memory.scratch_cells) return text("scratch", cell - memory.scratch);
+  }
+  return "no memory";
+}
+
+std::string describe_place(const Plan& plan, std::uint32_t step) {
+  const auto after = std::upper_bound(plan.rounds.begin(), plan.rounds.end(), step);
+  const auto round = static_cast<std::uint32_t>(after - plan.rounds.begin()) - 1;
+  return "rank " + std::to_string(plan.steps.self()) + ", round " + std::to_string(round) + ", step " +
+         std::to_string(step - plan.rounds[round]);
+}
+
+Result<Program> compile(std::span<const Plan> plans) {
+  if (plans.empty()) return internal_error("there is no plan to verify");
+  return Compiler(plans).compile();
+}
+
+}  // namespace tutti

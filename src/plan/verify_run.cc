@@ -1,0 +1,325 @@
+#include "src/plan/verify_run.h"
+
+#include <algorithm>
+
+#include "src/plan/print.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kNone = ~0u;
+
+}  // namespace
+
+Run::Run(const Program& program, const Loop& loop, const Span& span)
+    : program_(program), loop_(loop), span_(span), store_(program, span) {
+  const auto ranks = static_cast<Rank>(program.plans.size());
+  processes_.resize(std::size_t{ranks} * span.strands);
+  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
+    processes_[i].now = {.process = i, .rank = i / span.strands};
+    processes_[i].strand = i % span.strands;
+  }
+  queues_.resize(program.fifos.size() + std::size_t{ranks} * (span.strands - 1));
+}
+
+Status Run::execute() {
+  TUTTI_CHECK_OK(assign_queues());
+  for (Rank rank = 0; rank < program_.plans.size(); ++rank) TUTTI_CHECK_OK(enter(rank));
+  do {
+    while (!ready_.empty()) {
+      Process& process = processes_[ready_.back()];
+      ready_.pop_back();
+      TUTTI_CHECK_OK(advance(process));
+    }
+  } while (add_slot());
+  return blocked();
+}
+
+Status Run::assign_queues() {
+  for (const Plan& plan : program_.plans) {
+    for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
+      for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
+        const Step step = plan.steps[i];
+        const Access* access = program_.accesses.data() + program_.first_access[plan.steps.self()][i];
+        for (std::size_t k = 0; k < step.sources.size() + step.targets.size(); ++k, ++access) {
+          if (access->place < Place::lane) continue;
+          Queue& queue = queues_[access->index];
+          TUTTI_CHECK_OK(assign(k < step.sources.size() ? queue.reader : queue.writer, plan, round, *access));
+        }
+      }
+    }
+  }
+  for (std::uint32_t i = 0; i < processes_.size(); ++i) {
+    const Process& process = processes_[i];
+    if (process.strand + 1 == span_.strands) continue;
+    Queue& queue = queues_[hand_over(process.now.rank, process.strand)];
+    queue.writer = i;
+    queue.reader = i + 1;
+  }
+  return {};
+}
+
+Status Run::assign(std::uint32_t& end, const Plan& plan, std::uint32_t round, const Access& access) {
+  std::uint32_t strand = 0;
+  while (strand + 1 < span_.strands && program_.stage_end(strand) <= round) ++strand;
+  const std::uint32_t process = plan.steps.self() * span_.strands + strand;
+  if (end != kNone && end != process) {
+    const Fifo& fifo = program_.fifos[access.index];
+    return internal_error("the " + std::string(fifo.place == Place::lane ? "lane" : "flag") + " from rank " +
+                          std::to_string(fifo.writer) + " to rank " + std::to_string(fifo.reader) + " (tag " +
+                          std::to_string(fifo.tag) + ") would have two strands of rank " +
+                          std::to_string(plan.steps.self()) + " at one end");
+  }
+  end = process;
+  return {};
+}
+
+Status Run::enter(Rank rank) {
+  Process* strands = processes_.data() + std::size_t{rank} * span_.strands;
+  Races* races = store_.races();
+  TUTTI_CHECK_OK(store_.enter(strands->now));
+  for (std::uint32_t i = 0; i < span_.strands; ++i) {
+    strands[i].segment = 0;
+    strands[i].finished = false;
+    ready_.push_back(strands[i].now.process);
+    if (races && i > 0) races->acquire(strands[i].now.process, races->release(strands->now.process, 1));
+  }
+  return {};
+}
+
+// The rank returns when its last strand has finished, and enters the next operation.
+Status Run::finish(Process& process) {
+  process.finished = true;
+  Process* strands = processes_.data() + std::size_t{process.now.rank} * span_.strands;
+  Races* races = store_.races();
+  for (std::uint32_t i = 0; i < span_.strands; ++i) {
+    if (!strands[i].finished) return {};
+  }
+  for (std::uint32_t i = 0; i < span_.strands; ++i) {
+    if (races && i > 0) races->acquire(strands->now.process, races->release(strands[i].now.process, 1));
+    strands[i].now.piece = 0;
+  }
+  TUTTI_CHECK_OK(store_.leave(strands->now));
+  if (strands->now.operation + 1 == span_.operations) return {};
+  for (std::uint32_t i = 0; i < span_.strands; ++i) ++strands[i].now.operation;
+  return enter(process.now.rank);
+}
+
+Status Run::advance(Process& process) {
+  process.lacks_slot = false;
+  process.lacks_message = kNone;
+  const Plan& plan = program_.plans[process.now.rank];
+  const std::vector<std::uint32_t>& first_access = program_.first_access[process.now.rank];
+  while (!process.finished) {
+    if (!process.inside && !begin_segment(process)) {
+      return process.lacks_message == kNone ? finish(process) : Status();
+    }
+    for (; process.now.step < process.end; ++process.now.step) {
+      const Step step = plan.steps[process.now.step];
+      const Access* access = program_.accesses.data() + first_access[process.now.step];
+      if (!can_fire(process, step, access)) return {};
+      TUTTI_CHECK_OK(fire(process.now, step, access));
+    }
+    end_segment(process);
+  }
+  return {};
+}
+
+// False if there is none left, or if the strand before has not handed the piece on.
+bool Run::begin_segment(Process& process) {
+  const std::uint32_t stages = program_.stages();
+  const std::uint32_t turns = span_.strands > 1 ? span_.pieces : span_.pieces + loop_.skew * (stages - 1);
+  const std::uint32_t segments = span_.strands > 1 ? turns : turns * stages;
+  for (; process.segment < segments; ++process.segment) {
+    std::uint32_t piece = process.segment;
+    process.stage = process.strand;
+    if (span_.strands == 1) {
+      const std::uint32_t position = process.segment % stages;
+      process.stage = loop_.order == StageOrder::latest_first ? stages - 1 - position : position;
+      piece = process.segment / stages - loop_.skew * process.stage;
+    }
+    if (piece >= span_.pieces) continue;  // Also those before the first: they wrap around.
+    process.now.piece = piece;
+    if (process.strand > 0) {
+      const std::uint32_t queue = hand_over(process.now.rank, process.strand - 1);
+      if (queues_[queue].waiting == 0) {
+        process.lacks_message = queue;
+        return false;
+      }
+      pop(process.now, queue);
+    }
+    const Plan& plan = program_.plans[process.now.rank];
+    process.now.step = plan.rounds[program_.stage_begin(process.stage)];
+    process.end = plan.rounds[program_.stage_end(process.stage)];
+    process.inside = true;
+    return true;
+  }
+  return false;
+}
+
+void Run::end_segment(Process& process) {
+  process.inside = false;
+  ++process.segment;
+  if (process.strand + 1 == span_.strands) return;
+  Message piece;
+  if (Races* races = store_.races()) piece.snapshot = races->release(process.now.process, 1);
+  push(hand_over(process.now.rank, process.strand), piece);
+}
+
+// A step fires at once, when all its messages are there and all its slots free: an executor that takes and delivers
+// them one by one is never behind this.
+bool Run::can_fire(Process& process, const Step& step, const Access* access) {
+  for (std::size_t k = 0; k < step.sources.size(); ++k) {
+    if (access[k].place < Place::lane || queues_[access[k].index].waiting > access[k].occurrence) continue;
+    process.lacks_message = access[k].index;
+    return false;
+  }
+  access += step.sources.size();
+  for (std::size_t k = 0; k < step.targets.size(); ++k) {
+    if (access[k].place != Place::lane || queues_[access[k].index].waiting + access[k].occurrence < slots_) continue;
+    process.lacks_slot = true;
+    return false;
+  }
+  return true;
+}
+
+Status Run::fire(const Moment& now, const Step& step, const Access* access) {
+  has_classes_ = false;
+  const std::size_t operands = step.sources.size() + step.targets.size();
+  for (std::size_t k = 0; k < operands && !has_classes_; ++k) {
+    if (access[k].place >= Place::lane) continue;
+    has_classes_ = true;
+    classes_ = access[k].index;
+    cells_ = access[k].count;
+  }
+  TUTTI_CHECK_OK(gather(now, step, access));
+  return deliver(now, step.targets, access + step.sources.size());
+}
+
+Status Run::gather(const Moment& now, const Step& step, const Access* access) {
+  taken_.clear();
+  for (std::size_t k = 0; k < step.sources.size(); ++k) {  // First: what they carry orders the reads that follow.
+    taken_.push_back(access[k].place < Place::lane ? Message() : pop(now, access[k].index));
+  }
+  bool first = true;
+  for (std::size_t k = 0; k < step.sources.size(); ++k) {
+    if (access[k].place == Place::flag) continue;
+    if (access[k].place == Place::lane) {
+      const Message& message = taken_[k];
+      TUTTI_CHECK_OK(check_lengths(now, message));
+      operand_.assign(pool_.begin() + message.first, pool_.begin() + message.first + message.count);
+    } else {
+      TUTTI_CHECK_OK(store_.read(now, access[k], operand_));
+    }
+    TUTTI_CHECK_OK(combine(now, step, first));
+    first = false;
+  }
+  const auto ranks = static_cast<Rank>(program_.plans.size());
+  if (step.fold == Fold::partial || ranks == 1) return {};
+  for (const Value value : result_) {
+    if (store_.values().complete(value, ranks)) continue;
+    return store_.complain(now, "its fold is marked complete, but holds " + store_.values().describe(value, program_));
+  }
+  return {};
+}
+
+Status Run::check_lengths(const Moment& now, const Message& message) {
+  if (!has_classes_) {  // Passed on without a look: as long as it came.
+    has_classes_ = true;
+    classes_ = message.classes;
+    cells_ = message.count;
+    return {};
+  }
+  const auto alike = [&](std::uint32_t a, std::uint32_t b) { return a % program_.width == b % program_.width; };
+  const std::uint32_t* cells = program_.cells.data();
+  const bool agree = message.count == cells_ &&
+                     std::equal(cells + classes_, cells + classes_ + cells_, cells + message.classes, alike);
+  return agree ? Status() : store_.complain(now, "the length of a message differs from what its sender gave it");
+}
+
+Status Run::combine(const Moment& now, const Step& step, bool first) {
+  if (first) {
+    std::swap(result_, operand_);
+    return {};
+  }
+  for (std::size_t i = 0; i < result_.size(); ++i) {
+    const Value sum = store_.values().sum(result_[i], operand_[i]);
+    if (sum == 0) {
+      return store_.complain(now, "its operands belong to different units, pieces or operations: " +
+                                      store_.values().describe(result_[i], program_) + " and " +
+                                      store_.values().describe(operand_[i], program_) + " in " + describe(step, now.rank));
+    }
+    result_[i] = sum;
+  }
+  return {};
+}
+
+Status Run::deliver(const Moment& now, std::span<const Operand> targets, const Access* access) {
+  Message message{.first = static_cast<std::uint32_t>(pool_.size()), .count = has_classes_ ? cells_ : 0, .classes = classes_};
+  std::uint32_t readers = 0;
+  bool sends = false;
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    if (access[k].place < Place::lane) TUTTI_CHECK_OK(store_.write(now, access[k], result_));
+    else ++readers;
+    sends |= access[k].place == Place::lane;
+  }
+  if (readers == 0) return {};
+  if (Races* races = store_.races()) message.snapshot = races->release(now.process, readers);
+  if (sends) pool_.insert(pool_.end(), result_.begin(), result_.end());
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    if (access[k].place >= Place::lane) push(access[k].index, message);
+  }
+  return {};
+}
+
+Run::Message Run::pop(const Moment& now, std::uint32_t index) {
+  Queue& queue = queues_[index];
+  const Message message = messages_[queue.first];
+  queue.first = message.next;
+  --queue.waiting;
+  if (Races* races = store_.races()) races->acquire(now.process, message.snapshot);
+  Process& writer = processes_[queue.writer];
+  if (writer.lacks_slot) {
+    writer.lacks_slot = false;
+    ready_.push_back(queue.writer);
+  }
+  return message;
+}
+
+void Run::push(std::uint32_t index, Message message) {
+  Queue& queue = queues_[index];
+  const auto number = static_cast<std::uint32_t>(messages_.size());
+  messages_.push_back(message);
+  if (queue.waiting == 0) queue.first = number;
+  else messages_[queue.last].next = number;
+  queue.last = number;
+  ++queue.waiting;
+  Process& reader = processes_[queue.reader];
+  if (reader.lacks_message == index) {
+    reader.lacks_message = kNone;
+    ready_.push_back(queue.reader);
+  }
+}
+
+bool Run::add_slot() {
+  for (Process& process : processes_) {
+    if (process.lacks_slot) ready_.push_back(process.now.process);
+  }
+  if (ready_.empty()) return false;
+  ++slots_;
+  return true;
+}
+
+Status Run::blocked() const {
+  for (const Process& process : processes_) {
+    if (process.lacks_message == kNone) continue;
+    if (process.lacks_message >= program_.fifos.size()) continue;  // Its strand before is the one to name.
+    const Fifo& fifo = program_.fifos[process.lacks_message];
+    return store_.complain(process.now, std::string("blocked: waits for a ") + (fifo.place == Place::lane ? "message" : "signal") +
+                                            " of rank " + std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
+                                            "), which waits in turn");
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,84 @@
+// The symbolic run: every process obeys its steps until it blocks; lanes have one slot, and one more only when nothing
+// else can go on. Since the outcome does not depend on the schedule, one schedule tells all.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/plan/loop.h"
+#include "src/plan/verify_store.h"
+
+namespace tutti {
+
+class Run {
+ public:
+  Run(const Program& program, const Loop& loop, const Span& span);
+
+  Status execute();
+  std::uint32_t slots() const { return slots_; }  // The fewest with which it went to its end.
+
+ private:
+  // A rank, or a stage of a rank. A segment is one piece's pass through one stage.
+  struct Process {
+    Moment now;
+    std::uint32_t strand = 0;
+    std::uint32_t segment = 0;
+    std::uint32_t stage = 0;
+    std::uint32_t end = 0;          // The step after the segment's last.
+    bool inside = false;            // Of a segment.
+    bool finished = false;          // With this operation.
+    bool lacks_slot = false;
+    std::uint32_t lacks_message = ~0u;  // The fifo.
+  };
+  struct Message {
+    std::uint32_t first = 0, count = 0;  // In pool_.
+    std::uint32_t classes = 0;           // Cells of the same lengths, in Program::cells.
+    std::uint32_t snapshot = 0;
+    std::uint32_t next = 0;
+  };
+  // A fifo, or what hands pieces from one strand of a rank to the next.
+  struct Queue {
+    std::uint32_t writer = ~0u, reader = ~0u;  // Processes.
+    std::uint32_t waiting = 0;                 // Messages sent and not yet received.
+    std::uint32_t first = 0, last = 0;
+  };
+
+  Status assign_queues();
+  Status assign(std::uint32_t& end, const Plan& plan, std::uint32_t round, const Access& access);
+  std::uint32_t hand_over(Rank rank, std::uint32_t stage) const {  // From this stage to the next.
+    return static_cast<std::uint32_t>(program_.fifos.size()) + rank * (span_.strands - 1) + stage;
+  }
+
+  Status enter(Rank rank);
+  Status finish(Process& process);
+  Status advance(Process& process);
+  bool begin_segment(Process& process);
+  void end_segment(Process& process);
+  bool can_fire(Process& process, const Step& step, const Access* access);
+  Status fire(const Moment& now, const Step& step, const Access* access);
+  Status gather(const Moment& now, const Step& step, const Access* access);
+  Status check_lengths(const Moment& now, const Message& message);
+  Status combine(const Moment& now, const Step& step, bool first);
+  Status deliver(const Moment& now, std::span<const Operand> targets, const Access* access);
+  Message pop(const Moment& now, std::uint32_t queue);
+  void push(std::uint32_t queue, Message message);
+  bool add_slot();
+  Status blocked() const;
+
+  const Program& program_;
+  const Loop loop_;
+  const Span span_;
+  Store store_;
+  std::uint32_t slots_ = 1;
+  std::vector<Process> processes_;
+  std::vector<Queue> queues_;
+  std::vector<std::uint32_t> ready_;
+  std::vector<Message> messages_ = std::vector<Message>(1);
+  std::vector<Value> pool_;
+  std::vector<Value> result_, operand_;  // Of the step that fires.
+  std::vector<Message> taken_;
+  std::uint32_t classes_ = 0, cells_ = 0;
+  bool has_classes_ = false;
+};
+
+}  // namespace tutti

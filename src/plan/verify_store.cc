@@ -1,0 +1,104 @@
+#include "src/plan/verify_store.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kCaller = ~0u;  // In place of a step.
+
+const char* name(Races::Kind kind) { return kind == Races::Kind::read ? "read" : "write"; }
+
+}  // namespace
+
+Store::Store(const Program& program, const Span& span)
+    : program_(program),
+      span_(span),
+      first_scratch_(std::size_t{span.pieces} * program.user_cells),
+      postcondition_(program, values_),
+      cells_(first_scratch_ + std::size_t{span.banks} * (program.all_cells - program.user_cells)) {
+  const auto processes = static_cast<std::uint32_t>(program.plans.size()) * span.strands;
+  if (span.races) races_.emplace(processes, static_cast<std::uint32_t>(cells_.size()));
+}
+
+Status Store::read(const Moment& now, const Access& access, std::vector<Value>& values) {
+  values.resize(access.count);
+  for (std::uint32_t k = 0; k < access.count; ++k) {
+    const std::uint32_t cell = program_.cells[access.index + k];
+    if (races_) TUTTI_CHECK_OK(check_race(now, cell, Races::Kind::read));
+    values[k] = cells_[index(now, cell)];
+    if (values[k] == 0) return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
+  }
+  return {};
+}
+
+Status Store::write(const Moment& now, const Access& access, const std::vector<Value>& values) {
+  for (std::uint32_t k = 0; k < access.count; ++k) {
+    const std::uint32_t cell = program_.cells[access.index + k];
+    if (races_) TUTTI_CHECK_OK(check_race(now, cell, Races::Kind::write));
+    cells_[index(now, cell)] = values[k];
+  }
+  return {};
+}
+
+Status Store::enter(const Moment& now) {
+  const Memory& memory = program_.memories[now.rank];
+  TUTTI_CHECK_OK(caller_writes(now));
+  for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
+    for (std::uint32_t k = 0; k < memory.input_cells; ++k) {
+      cells_[index(piece, memory.input + k)] = values_.input(now.rank, k, run_of(piece));
+    }
+  }
+  return {};
+}
+
+Status Store::leave(const Moment& now) {
+  const Memory& memory = program_.memories[now.rank];
+  for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
+    for (std::uint32_t k = 0; k < memory.output_cells; ++k) {
+      const std::uint32_t cell = memory.output + k;
+      const std::string wrong = postcondition_.check(now.rank, k, cells_[index(piece, cell)], run_of(piece));
+      if (wrong.empty()) continue;
+      piece.step = kCaller;
+      return complain(piece, "at its return " + program_.describe_cell(cell) + ": " + wrong);
+    }
+  }
+  return caller_writes(now);
+}
+
+Status Store::caller_writes(const Moment& now) {
+  const Memory& memory = program_.memories[now.rank];
+  const std::uint32_t ranges[2][2] = {{memory.output, memory.output_cells}, {memory.input, memory.input_cells}};
+  for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
+    piece.step = kCaller;
+    for (const auto& [first, count] : ranges) {
+      for (std::uint32_t cell = first; cell < first + count; ++cell) {
+        if (races_) TUTTI_CHECK_OK(check_race(piece, cell, Races::Kind::write));
+        cells_[index(piece, cell)] = 0;
+      }
+    }
+  }
+  return {};
+}
+
+Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind) {
+  const Races::Access access{.process = now.process, .time = 0, .place = now.step, .kind = kind};
+  const auto other = races_->access(static_cast<std::uint32_t>(index(now, cell)), access);
+  if (!other) return {};
+  const Rank rank = other->process / span_.strands;
+  const std::string by = other->place == kCaller ? "the caller of rank " + std::to_string(rank)
+                                                 : describe_place(program_.plans[rank], other->place);
+  return complain(now, std::string("race: ") + (now.step == kCaller ? "the caller's " : "the ") + name(kind) + " of " +
+                           program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " + by);
+}
+
+std::string Store::describe(const Moment& now) const {
+  const std::string when = span_.operations > 1 ? "operation " + std::to_string(now.operation) + ", " : "";
+  const std::string who = now.step == kCaller ? "rank " + std::to_string(now.rank)
+                                              : describe_place(program_.plans[now.rank], now.step);
+  return when + "piece " + std::to_string(now.piece) + ", " + who;
+}
+
+Status Store::complain(const Moment& now, const std::string& complaint) const {
+  return internal_error(describe(now) + ": " + complaint);
+}
+
+}  // namespace tutti

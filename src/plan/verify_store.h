@@ -1,0 +1,72 @@
+// The memory of all ranks in the symbolic run, for all its pieces and banks, and the callers at both ends of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/plan/verify_program.h"
+#include "src/plan/verify_races.h"
+#include "src/plan/verify_values.h"
+
+namespace tutti {
+
+// How much of an endless loop is run.
+struct Span {
+  std::uint32_t operations = 1;
+  std::uint32_t pieces = 1;
+  std::uint32_t banks = 1;
+  std::uint32_t strands = 1;  // Processes per rank: one, or one for each stage.
+  bool races = false;         // Whether processes share memory, so that order must be shown.
+};
+
+// Who does something, and when: for complaints and clocks.
+struct Moment {
+  std::uint32_t process = 0;
+  Rank rank = 0;
+  std::uint32_t operation = 0, piece = 0;
+  std::uint32_t step = 0;
+};
+
+class Store {
+ public:
+  Store(const Program& program, const Span& span);
+
+  // All cells of a memory operand.
+  Status read(const Moment& now, const Access& access, std::vector<Value>& values);
+  Status write(const Moment& now, const Access& access, const std::vector<Value>& values);
+
+  // The caller enters an operation with fresh input and undefined output, and does what it likes after its return:
+  // both count as writes of `now.process`. Returning checks what the operation left.
+  Status enter(const Moment& now);
+  Status leave(const Moment& now);
+
+  Values& values() { return values_; }
+  Races* races() { return races_ ? &*races_ : nullptr; }
+
+  // "piece 0, rank 2, round 5, step 1: " and the complaint.
+  Status complain(const Moment& now, const std::string& complaint) const;
+
+ private:
+  std::uint32_t run_of(const Moment& now) const { return now.operation * span_.pieces + now.piece; }
+  std::size_t index(const Moment& now, std::uint32_t cell) const {
+    return cell < program_.user_cells
+               ? std::size_t{now.piece} * program_.user_cells + cell
+               : first_scratch_ + std::size_t{run_of(now) % span_.banks} * (program_.all_cells - program_.user_cells) + cell -
+                     program_.user_cells;
+  }
+  Status check_race(const Moment& now, std::uint32_t cell, Races::Kind kind);
+  Status caller_writes(const Moment& now);
+  std::string describe(const Moment& now) const;
+
+  const Program& program_;
+  const Span span_;
+  const std::size_t first_scratch_;
+  Values values_;
+  Postcondition postcondition_;
+  std::vector<Value> cells_;
+  std::optional<Races> races_;
+};
+
+}  // namespace tutti

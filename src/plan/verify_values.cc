@@ -1,0 +1,116 @@
+#include "src/plan/verify_values.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 7) + (a >> 3))) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 29)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 32);
+}
+
+// Wrong plans may double a sum again and again.
+constexpr std::uint32_t kManyInputs = 1u << 30;
+
+std::string text(std::uint64_t number) { return std::to_string(number); }
+
+}  // namespace
+
+Value Values::input(Rank rank, std::uint32_t cell, std::uint32_t run) {
+  nodes_.push_back({.hash = mix(rank + 1, cell), .rank = rank, .cell = cell, .run = run, .inputs = 1});
+  return static_cast<Value>(nodes_.size() - 1);
+}
+
+Value Values::sum(Value left, Value right) {
+  const Node& a = nodes_[left];
+  const Node& b = nodes_[right];
+  if (a.cell != b.cell || a.run != b.run) return 0;
+  const Node node{.hash = mix(a.hash, b.hash), .left = left, .right = right, .rank = 0, .cell = a.cell, .run = a.run,
+                  .inputs = std::min(a.inputs + b.inputs, kManyInputs)};
+  nodes_.push_back(node);
+  return static_cast<Value>(nodes_.size() - 1);
+}
+
+bool Values::complete(Value value, Rank ranks) {
+  Node& node = nodes_[value];
+  if (node.inputs != ranks) return false;
+  if (!node.complete) node.hash = mix(node.hash, 1);
+  node.complete = true;
+  return true;
+}
+
+const Values::Node& Values::leftmost(Value value) const {
+  while (nodes_[value].left != 0) value = nodes_[value].left;
+  return nodes_[value];
+}
+
+std::string Values::describe(Value value, const Program& program) const {
+  const Node& leaf = leftmost(value);
+  const std::uint32_t unit = leaf.cell / program.width * program.plans[0].shape.units + program.class_unit[leaf.cell % program.width];
+  const std::string origin = "input[" + text(unit) + "] of rank " + text(leaf.rank);
+  return nodes_[value].left == 0 ? origin : "a sum of " + text(nodes_[value].inputs) + " that begins with " + origin;
+}
+
+std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32_t run, Rank ranks) {
+  Node& whole = nodes_[value];
+  if (whole.cell != cell) return "holds another unit's reduction";
+  if (whole.run != run) return "holds a value of another piece or operation";
+  if (!whole.checked) {
+    counts_.assign(ranks, 0);
+    stack_.assign(1, value);
+    while (!stack_.empty()) {
+      const Node& node = nodes_[stack_.back()];
+      stack_.pop_back();
+      if (node.left == 0) {
+        if (++counts_[node.rank] > 1) return "doubled: rank " + text(node.rank) + "'s contribution is in more than once";
+      } else {
+        stack_.push_back(node.left);
+        stack_.push_back(node.right);
+      }
+    }
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      if (counts_[rank] == 0) return "missing: rank " + text(rank) + "'s contribution is not in";
+    }
+    whole.checked = true;
+  }
+  if (ranks > 1 && !whole.complete) return "holds the whole reduction, but no fold of it is marked complete";
+  return "";
+}
+
+std::string Values::check_input(Value value, Rank rank, std::uint32_t cell, std::uint32_t run) const {
+  const Node& node = nodes_[value];
+  if (node.left != 0) return "doubled: holds a sum of " + text(node.inputs) + " contributions";
+  if (node.rank != rank || node.cell != cell) {
+    return "missing: should hold rank " + text(rank) + "'s contribution, holds another of rank " + text(node.rank);
+  }
+  if (node.run != run) return "holds a value of another piece or operation";
+  return "";
+}
+
+std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run) {
+  const Problem& problem = program_.plans[0].problem;
+  if (value == 0) return "missing: nothing has written it";
+  const std::uint32_t width = program_.width;
+  switch (problem.collective) {
+    case Collective::reduce:
+    case Collective::all_reduce: {
+      std::string complaint = values_.check_reduction(value, cell, run, problem.ranks);
+      if (!complaint.empty() || problem.collective == Collective::reduce) return complaint;
+      First& first = first_[cell];
+      if (first.value == 0) first = {.value = value, .rank = rank};
+      if (values_.hash(first.value) == values_.hash(value)) return "";
+      return "other bits than on rank " + text(first.rank) + ": the additions are in another order";
+    }
+    case Collective::reduce_scatter: return values_.check_reduction(value, rank * width + cell, run, problem.ranks);
+    case Collective::all_gather:
+    case Collective::gather: return values_.check_input(value, cell / width, cell % width, run);
+    case Collective::broadcast: return values_.check_input(value, problem.root, cell, run);
+    case Collective::scatter: return values_.check_input(value, problem.root, rank * width + cell, run);
+    case Collective::all_to_all: return values_.check_input(value, cell / width, rank * width + cell % width, run);
+  }
+  return "";
+}
+
+}  // namespace tutti

@@ -1,0 +1,69 @@
+// Symbolic values: expressions over the ranks' inputs, and what a collective demands of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/plan/verify_program.h"
+
+namespace tutti {
+
+// A number of Values; 0 is what nothing has written.
+using Value = std::uint32_t;
+
+// Expressions are made once and shared; equal ones of different ranks are told by their hash.
+class Values {
+ public:
+  // A rank's input: `cell` counts from the first of its input. `run` tells pieces and operations apart.
+  Value input(Rank rank, std::uint32_t cell, std::uint32_t run);
+  // left + right; 0 if they are of different cells or runs, so that no collective could want the sum.
+  Value sum(Value left, Value right);
+  // Marks what a step has just summed. False if it is not a sum of `ranks` contributions.
+  bool complete(Value value, Rank ranks);
+
+  std::uint64_t hash(Value value) const { return nodes_[value].hash; }
+  std::string describe(Value value, const Program& program) const;
+
+  // Empty if `value` is the reduction of this input cell over all ranks, each once, and marked complete.
+  std::string check_reduction(Value value, std::uint32_t cell, std::uint32_t run, Rank ranks);
+  // Empty if `value` is this rank's input cell.
+  std::string check_input(Value value, Rank rank, std::uint32_t cell, std::uint32_t run) const;
+
+ private:
+  struct Node {
+    std::uint64_t hash = 0;
+    Value left = 0, right = 0;  // 0, 0: an input.
+    Rank rank = 0;              // Of an input.
+    std::uint32_t cell = 0, run = 0;
+    std::uint32_t inputs = 0;   // Leaves, counted as often as they are in.
+    bool complete = false;
+    bool checked = false;
+  };
+  const Node& leftmost(Value value) const;
+
+  std::vector<Node> nodes_ = std::vector<Node>(1);
+  std::vector<Value> stack_;            // Of the walk in check_reduction().
+  std::vector<std::uint32_t> counts_;   // How often each rank is in.
+};
+
+// What each rank's output must hold at its return.
+class Postcondition {
+ public:
+  Postcondition(const Program& program, Values& values)
+      : program_(program), values_(values), first_(program.width * std::size_t{program.plans[0].problem.ranks}) {}
+
+  // `cell` counts from the first of the rank's output. Empty if right.
+  std::string check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run);
+
+ private:
+  struct First {
+    Value value = 0;
+    Rank rank = 0;
+  };
+  const Program& program_;
+  Values& values_;
+  std::vector<First> first_;  // Of an all_reduce: which rank returned this cell first, and with what.
+};
+
+}  // namespace tutti
