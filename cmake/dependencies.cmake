@@ -1,0 +1,83 @@
+# What is found on this machine decides what is built. Each optional one is AUTO (used where it is found), ON (an error
+# where it is not) or OFF; print_dependencies() says at the end what is on, and why the rest is not.
+find_package(Threads REQUIRED)
+find_package(GTest QUIET)
+
+# tutti_dependency(UCX FOUND <bool> FOR <what it gives> WANTS <what is missing>): sets TUTTI_HAS_UCX.
+function(tutti_dependency name)
+  cmake_parse_arguments(DEPENDENCY "" "FOUND;FOR;WANTS" "" ${ARGN})
+  set(TUTTI_${name} AUTO CACHE STRING "${DEPENDENCY_FOR}: AUTO, ON or OFF")
+  set_property(CACHE TUTTI_${name} PROPERTY STRINGS AUTO ON OFF)
+  set(has OFF)
+  if(TUTTI_${name} STREQUAL "AUTO" OR TUTTI_${name})
+    set(has ${DEPENDENCY_FOUND})
+  endif()
+  if(has)
+    set(line "on   ${DEPENDENCY_FOR}")
+  elseif(TUTTI_${name} STREQUAL "AUTO")
+    set(line "off  ${DEPENDENCY_FOR}: ${DEPENDENCY_WANTS}")
+  elseif(TUTTI_${name})
+    message(FATAL_ERROR "TUTTI_${name} is ON, but this machine has no ${DEPENDENCY_FOR}: ${DEPENDENCY_WANTS}")
+  else()
+    set(line "off  ${DEPENDENCY_FOR}: TUTTI_${name} is ${TUTTI_${name}}")
+  endif()
+  string(SUBSTRING "${name}            " 0 12 title)
+  set_property(GLOBAL APPEND_STRING PROPERTY TUTTI_SUMMARY "  ${title}${line}\n")
+  set(TUTTI_HAS_${name} ${has} PARENT_SCOPE)
+endfunction()
+
+function(tutti_header_found variable header)
+  find_path(${variable}_INCLUDE_DIR ${header})
+  mark_as_advanced(${variable}_INCLUDE_DIR)
+  if(${variable}_INCLUDE_DIR)
+    set(${variable} ON PARENT_SCOPE)
+  else()
+    set(${variable} OFF PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Statically, so that a Python process which has a libsodium of its own keeps it.
+find_library(TUTTI_SODIUM_LIBRARY libsodium.a)
+find_path(TUTTI_SODIUM_INCLUDE_DIR sodium.h)
+if(TUTTI_SODIUM_LIBRARY AND TUTTI_SODIUM_INCLUDE_DIR)
+  set(sodium_found ON)
+  add_library(sodium STATIC IMPORTED GLOBAL)
+  set_target_properties(sodium PROPERTIES IMPORTED_LOCATION ${TUTTI_SODIUM_LIBRARY}
+                        INTERFACE_INCLUDE_DIRECTORIES ${TUTTI_SODIUM_INCLUDE_DIR})
+else()
+  message(FATAL_ERROR "libsodium is needed, with its static library (Debian: apt-get install libsodium-dev)")
+endif()
+
+find_program(TUTTI_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+set(nvcc_found OFF)
+if(TUTTI_NVCC)
+  set(nvcc_found ON)
+endif()
+# These are opened when the library runs: to build against them, their headers are enough.
+tutti_header_found(ucx_found ucp/api/ucp.h)
+tutti_header_found(verbs_found infiniband/verbs.h)
+tutti_header_found(hwloc_found hwloc.h)
+find_program(TUTTI_MPIRUN mpirun)
+find_program(TUTTI_MPICC mpicc)
+set(mpi_found OFF)
+if(TUTTI_MPIRUN AND TUTTI_MPICC)
+  set(mpi_found ON)
+endif()
+
+tutti_dependency(CUDA FOUND ${nvcc_found} FOR "compiler for NVIDIA GPUs"
+                 WANTS "no nvcc in PATH, CUDA_HOME or /usr/local/cuda")
+tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/ucp.h (libucx-dev)")
+tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
+tutti_dependency(HWLOC FOUND ${hwloc_found} FOR "headers of hwloc" WANTS "no hwloc.h (libhwloc-dev)")
+tutti_dependency(MPI FOUND ${mpi_found} FOR "launcher test and peers in perf (the library never links MPI)"
+                 WANTS "no mpirun and mpicc (libopenmpi-dev or mpich)")
+tutti_dependency(GTEST FOUND ${GTest_FOUND} FOR "tests" WANTS "no GoogleTest (libgtest-dev)")
+
+function(print_dependencies)
+  get_property(summary GLOBAL PROPERTY TUTTI_SUMMARY)
+  if(TUTTI_SANITIZE)
+    set(sanitizers ", sanitizers ${TUTTI_SANITIZE}")
+  endif()
+  message(STATUS "tutti ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}${sanitizers}, ${CMAKE_CXX_COMPILER_ID} "
+                 "${CMAKE_CXX_COMPILER_VERSION}, in ${CMAKE_BINARY_DIR}\n${summary}")
+endfunction()

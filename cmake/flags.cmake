@@ -1,0 +1,24 @@
+# Compiler flags of our own code, as the target tutti_flags that every room links privately.
+option(TUTTI_WERROR "Treat warnings as errors" OFF)
+set(TUTTI_SANITIZE "" CACHE STRING "Sanitizers to build everything with: address,undefined or thread")
+
+add_library(tutti_flags INTERFACE)
+target_compile_options(tutti_flags INTERFACE -Wall -Wextra -Wshadow $<$<BOOL:${TUTTI_WERROR}>:-Werror>)
+
+if(TUTTI_SANITIZE)
+  # For every target, since a sanitizer sees only what was compiled with it.
+  add_compile_options(-fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TUTTI_SANITIZE})
+  # Our atomics are loads and stores; the one fence that libstdc++ headers mention is not on our paths.
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)
+else()
+  target_compile_options(tutti_flags INTERFACE -fstack-protector-strong -fcf-protection
+                         $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+  add_link_options(-Wl,-z,relro,-z,now)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

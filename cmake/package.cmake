@@ -1,0 +1,23 @@
+# cmake --install: the library, its headers, the CMake package Tutti::tutti and tutti.pc.
+if(NOT TARGET tutti)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+
+if(NOT TARGET Tutti::tutti)
+  add_library(Tutti::tutti ALIAS tutti)
+endif()
+install(TARGETS tutti EXPORT TuttiTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tutti)
+install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TuttiConfig.cmake.in TuttiConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(TuttiConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/TuttiConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/TuttiConfigVersion.cmake
+        DESTINATION ${package_dir})
+
+configure_file(cmake/tutti.pc.in tutti.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
