@@ -6,6 +6,7 @@
 
 namespace tutti {
 
+// Of a skewed loop; without skew the stages of a piece follow each other.
 enum class StageOrder : std::uint8_t {
   latest_first,    // Drains before it fills: the default.
   earliest_first,  // Fills before it drains: gives a message a turn more to arrive; needs more slots.

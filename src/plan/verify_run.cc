@@ -130,12 +130,13 @@ bool Run::begin_segment(Process& process) {
   const std::uint32_t stages = program_.stages();
   const std::uint32_t turns = span_.strands > 1 ? span_.pieces : span_.pieces + loop_.skew * (stages - 1);
   const std::uint32_t segments = span_.strands > 1 ? turns : turns * stages;
+  const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
   for (; process.segment < segments; ++process.segment) {
     std::uint32_t piece = process.segment;
     process.stage = process.strand;
     if (span_.strands == 1) {
       const std::uint32_t position = process.segment % stages;
-      process.stage = loop_.order == StageOrder::latest_first ? stages - 1 - position : position;
+      process.stage = latest_first ? stages - 1 - position : position;
       piece = process.segment / stages - loop_.skew * process.stage;
     }
     if (piece >= span_.pieces) continue;  // Also those before the first: they wrap around.
