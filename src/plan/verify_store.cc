@@ -12,6 +12,7 @@ const char* name(Races::Kind kind) { return kind == Races::Kind::read ? "read" :
 Store::Store(const Program& program, const Span& span)
     : program_(program),
       span_(span),
+      reduces_(reduces(program.plans[0].problem.collective)),
       first_scratch_(std::size_t{span.pieces} * program.user_cells),
       postcondition_(program, values_),
       cells_(first_scratch_ + std::size_t{span.banks} * (program.all_cells - program.user_cells)) {
@@ -25,8 +26,23 @@ Status Store::read(const Moment& now, const Access& access, std::vector<Value>& 
     const std::uint32_t cell = program_.cells[access.index + k];
     if (races_) TUTTI_CHECK_OK(check_race(now, cell, Races::Kind::read));
     values[k] = cells_[index(now, cell)];
-    if (values[k] == 0) return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
+    TUTTI_CHECK_OK(take(now, access, cell, values[k]));
   }
+  return {};
+}
+
+// What a step reads: reductions must take each contribution from the input, and only there.
+Status Store::take(const Moment& now, const Access& access, std::uint32_t cell, Value& value) {
+  if (value == 0) return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
+  if (!reduces_) return {};
+  const Value input = values_.read_input(value);
+  if (access.place == Place::input && input == 0) {
+    return complain(now, "overwritten: reads input where " + program_.describe_cell(cell) + " has been written in place");
+  }
+  if (access.place != Place::input && input != 0) {
+    return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which in place still holds the input");
+  }
+  if (input != 0) value = input;
   return {};
 }
 

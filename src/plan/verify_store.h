@@ -56,12 +56,14 @@ class Store {
                : first_scratch_ + std::size_t{run_of(now) % span_.banks} * (program_.all_cells - program_.user_cells) + cell -
                      program_.user_cells;
   }
+  Status take(const Moment& now, const Access& access, std::uint32_t cell, Value& value);
   Status check_race(const Moment& now, std::uint32_t cell, Races::Kind kind);
   Status caller_writes(const Moment& now);
   std::string describe(const Moment& now) const;
 
   const Program& program_;
   const Span span_;
+  const bool reduces_;
   const std::size_t first_scratch_;
   Values values_;
   Postcondition postcondition_;

@@ -19,8 +19,11 @@ std::string text(std::uint64_t number) { return std::to_string(number); }
 }  // namespace
 
 Value Values::input(Rank rank, std::uint32_t cell, std::uint32_t run) {
-  nodes_.push_back({.hash = mix(rank + 1, cell), .rank = rank, .cell = cell, .run = run, .inputs = 1});
-  return static_cast<Value>(nodes_.size() - 1);
+  const Node node{.hash = mix(rank + 1, cell), .rank = rank, .cell = cell, .run = run, .inputs = 1};
+  nodes_.push_back(node);
+  nodes_.back().untouched = true;
+  nodes_.push_back(node);
+  return static_cast<Value>(nodes_.size() - 2);
 }
 
 Value Values::sum(Value left, Value right) {
@@ -91,7 +94,8 @@ std::string Values::check_input(Value value, Rank rank, std::uint32_t cell, std:
 
 std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run) {
   const Problem& problem = program_.plans[0].problem;
-  if (value == 0) return "missing: nothing has written it";
+  const bool untouched = reduces(problem.collective) && values_.read_input(value) != 0;
+  if (value == 0 || untouched) return "missing: nothing has written it";
   const std::uint32_t width = program_.width;
   switch (problem.collective) {
     case Collective::reduce:

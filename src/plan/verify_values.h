@@ -17,6 +17,9 @@ class Values {
  public:
   // A rank's input: `cell` counts from the first of its input. `run` tells pieces and operations apart.
   Value input(Rank rank, std::uint32_t cell, std::uint32_t run);
+  // The caller's input as it lies in memory, before a step has read it; 0 if `value` is none. Reductions may scale what
+  // they read as input, so there the two are not the same.
+  Value read_input(Value value) const { return nodes_[value].untouched ? value + 1 : 0; }
   // left + right; 0 if they are of different cells or runs, so that no collective could want the sum.
   Value sum(Value left, Value right);
   // Marks what a step has just summed. False if it is not a sum of `ranks` contributions.
@@ -37,6 +40,7 @@ class Values {
     Rank rank = 0;              // Of an input.
     std::uint32_t cell = 0, run = 0;
     std::uint32_t inputs = 0;   // Leaves, counted as often as they are in.
+    bool untouched = false;
     bool complete = false;
     bool checked = false;
   };
