@@ -1,0 +1,117 @@
+"""Proves that every rule of tools/tidy fires on an offence, and that none fires on a clean tree."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tidy")
+HEADER = "#pragma once\n\nint answer();\n"
+
+
+def lines_of_body(count):
+    return "".join(f"  value += {i};\n" for i in range(count))
+
+
+def tidy(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        run = subprocess.run([sys.executable, TIDY, "--root", root], capture_output=True, text=True)
+        return run.returncode, run.stdout + run.stderr
+
+
+class Tidy(unittest.TestCase):
+    def accepts(self, files):
+        status, output = tidy(files)
+        self.assertEqual(status, 0, output)
+
+    def complains(self, complaint, files):
+        status, output = tidy(files)
+        self.assertEqual(status, 1, output)
+        self.assertIn(complaint, output)
+        self.assertIn("1 complaints", output)
+
+    def test_accepts_a_clean_tree(self):
+        self.accepts({"src/base/a.h": HEADER, "src/plan/b.cc": '#include "src/base/a.h"\n\nint b() { return answer(); }\n'})
+
+    def test_rejects_an_upward_include(self):
+        self.complains("src/base/a.cc:1: src/base includes src/plan/b.h: an arrow that points up or sideways",
+                       {"src/plan/b.h": HEADER, "src/base/a.cc": '#include "src/plan/b.h"\n'})
+
+    def test_rejects_a_sideways_include_between_rooms(self):
+        self.complains("transports includes src/plan/b.h: an arrow",
+                       {"src/plan/b.h": HEADER, "transports/shm/a.cc": '#include "src/plan/b.h"\n'})
+
+    def test_rejects_a_sideways_include_within_a_room(self):
+        self.complains("the folders of transports do not know each other",
+                       {"transports/tcp/b.h": HEADER, "transports/shm/a.cc": '#include "transports/tcp/b.h"\n'})
+
+    def test_accepts_a_folder_that_sees_its_room(self):
+        self.accepts({"transports/transport.h": HEADER, "transports/shm/a.cc": '#include "transports/transport.h"\n'})
+
+    def test_rejects_an_include_that_is_no_path_from_the_root(self):
+        self.complains("not a path from the repository root", {"src/base/a.h": HEADER, "src/base/a.cc": '#include "a.h"\n'})
+
+    def test_rejects_what_sees_more_of_us_than_the_public_header(self):
+        self.complains("perf includes src/base/a.h", {"src/base/a.h": HEADER, "perf/tool/b.cc": '#include "src/base/a.h"\n'})
+
+    def test_rejects_an_include_cycle(self):
+        self.complains("src/base/a.h -> src/base/b.h -> src/base/a.h: an include cycle",
+                       {"src/base/a.h": '#include "src/base/b.h"\n', "src/base/b.h": '#include "src/base/a.h"\n'})
+
+    def test_rejects_a_file_over_budget(self):
+        self.complains("a.cc: 401 lines", {"src/base/a.cc": "int a;\n" * 401})
+        self.accepts({"src/base/a.cc": "int a;\n" * 400})
+
+    def test_rejects_a_function_over_budget(self):
+        function = "Thing::Thing(int a, int b)\n    : a_(a), b_{b} {\n" + lines_of_body(58) + "}\n"
+        self.complains("a.cc:1: Thing::Thing has 61 lines", {"src/base/a.cc": function})
+        self.accepts({"src/base/a.cc": function.replace("  value += 0;\n", "")})
+
+    def test_sees_functions_in_classes_and_templates(self):
+        method = "struct Thing {\n  template <typename T>\n  auto run(T value) const noexcept -> T {\n"
+        self.complains("run has 63 lines", {"src/base/a.cc": method + lines_of_body(60) + "  }\n};\n"})
+
+    def test_sees_functions_with_braces_in_their_header(self):
+        for header in ("int run(Options options = {}, int n = 1) {\n", "Run::Run() : a_{1}, b_(2), c_{} {\n"):
+            self.complains("has 62 lines", {"src/base/a.cc": header + lines_of_body(60) + "}\n"})
+
+    def test_measures_no_table(self):
+        self.accepts({"src/base/a.cc": "constexpr Row kRows[] = {\n" + "    {f(1), 2},\n" * 100 + "};\n"})
+
+    def test_counts_no_braces_in_comments_and_strings(self):
+        text = "int a() {\n  // {\n  char c = '{'; /* { */\n  return \"{\"[0] + c;\n}\n\n"
+        self.accepts({"src/base/a.cc": text * 20})
+
+    def test_rejects_a_python_function_over_budget(self):
+        self.complains("tools/a.py:1: f has 61 lines", {"tools/a.py": "def f():\n" + "    pass\n" * 60})
+
+    def test_rejects_names_that_say_nothing(self):
+        for path in ("src/base/utils/a.h", "src/base/common.h", "src/plan/verify_impl.h", "tests/v2/a.h"):
+            self.complains("says nothing", {path: HEADER})
+
+    def test_rejects_getenv_but_for_its_home(self):
+        text = '#include <cstdlib>\n\nconst char* a() { return std::getenv("A"); }\n'
+        self.complains("src/base/a.cc:3: getenv outside", {"src/base/a.cc": text})
+        self.accepts({"src/base/config.cc": text, "src/base/a.cc": "// Not getenv.\n"})
+
+    def test_rejects_an_if_directive_within_a_function(self):
+        self.complains("src/base/a.cc:2: #if within a", {"src/base/a.cc": "int a() {\n#ifdef X\n#endif\n  return 1;\n}\n"})
+        self.accepts({"src/base/a.cc": "#ifdef X\nint a() { return 1; }\n#endif\n"})
+
+    def test_rejects_a_formatting_difference(self):
+        clang_format = subprocess.run("clang-format --version", shell=True, capture_output=True, text=True).stdout
+        if " version 14." not in clang_format:
+            self.skipTest("no clang-format 14")
+        style = "BasedOnStyle: Google\n"
+        self.complains("a.cc:2: formatting differs",
+                       {".clang-format": style, "src/base/a.cc": "int a;\nint  b;\n"})
+        self.accepts({".clang-format": style, "src/base/a.cc": "int a;\nint b;\n"})
+
+
+if __name__ == "__main__":
+    unittest.main()
