@@ -1,0 +1,142 @@
+#include "tests/plan/callers.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kPreMultiplier = 5;
+constexpr std::uint64_t kAverage = 3;
+
+std::uint64_t mix(std::uint64_t x) {  // The finaliser of splitmix64.
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+Geometry geometry_of(const Plan& plan, Rank rank, std::uint32_t elements) {
+  const Problem& problem = plan.problem;
+  const std::int64_t shift = problem.in_place ? in_place_shift(problem, rank) : input_blocks(problem, rank);
+  Geometry geometry{.units = plan.shape.units, .elements = elements};
+  geometry.input_blocks = input_blocks(problem, rank);
+  geometry.output_blocks = output_blocks(problem, rank);
+  // In place, input block i is output block i + shift; otherwise the output follows the input.
+  geometry.input_base = problem.in_place ? static_cast<std::uint32_t>(std::max<std::int64_t>(shift, 0)) : 0;
+  geometry.output_base = static_cast<std::uint32_t>(problem.in_place ? std::max<std::int64_t>(-shift, 0) : shift);
+  geometry.scratch_units = plan.shape.scratch;
+  return geometry;
+}
+
+std::string element_of_piece(std::uint32_t element, std::uint32_t piece) {
+  return "element " + std::to_string(element) + " of piece " + std::to_string(piece);
+}
+
+}  // namespace
+
+Value folded(Value left, Value right) { return {left.sum + right.sum, mix(left.tree * 7 + mix(right.tree + 1) * 11)}; }
+Value premultiplied(Value value) { return {value.sum * kPreMultiplier, mix(value.tree + 2)}; }
+Value completed(Value value) { return {value.sum * kAverage, mix(value.tree + 3)}; }
+
+std::uint32_t Geometry::blocks() const { return std::max(input_base + input_blocks, output_base + output_blocks); }
+
+bool Geometry::holds(Place place, std::uint32_t unit) const {
+  if (place == Place::scratch) return unit < scratch_units;
+  return unit / units < (place == Place::input ? input_blocks : output_blocks);
+}
+
+Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint32_t elements, std::uint64_t secret)
+    : plans_(plans), pieces_(loop.pieces), banks_(loop.banks), secret_(secret), random_(secret) {
+  for (Rank rank = 0; rank < plans.size(); ++rank) {
+    RankMemory& state = ranks_.emplace_back();
+    state.geometry = geometry_of(plans[rank], rank, elements);
+    state.memory.resize(std::size_t{state.geometry.blocks()} * elements * pieces_);
+    state.scratch.resize(std::size_t{state.geometry.begin(state.geometry.scratch_units)} * banks_);
+    for (Value& value : state.scratch) value = garbage();
+    overwrite(state);
+  }
+}
+
+Value& Callers::user(Rank rank, std::uint32_t piece, Place place, std::uint32_t element) {
+  RankMemory& state = ranks_[rank];
+  const std::uint32_t base = place == Place::input ? state.geometry.input_base : state.geometry.output_base;
+  return state.memory[(std::size_t{piece} * state.geometry.blocks() + base) * state.geometry.elements + element];
+}
+
+Value& Callers::scratch(Rank rank, std::uint64_t bank, std::uint32_t element) {
+  return ranks_[rank].scratch[bank * (ranks_[rank].scratch.size() / banks_) + element];
+}
+
+void Callers::overwrite(RankMemory& state) {
+  for (Value& value : state.memory) value = garbage();
+  state.as_left = state.memory;
+}
+
+std::string Callers::enter(Rank rank) {
+  RankMemory& state = ranks_[rank];
+  if (state.memory != state.as_left) return "its caller's memory was written between operations";
+  overwrite(state);
+  for (std::uint32_t piece = 0; piece < pieces_; ++piece) {
+    for (std::uint32_t i = 0; i < state.geometry.input_blocks * state.geometry.elements; ++i) {
+      const std::uint64_t id = contribution(rank, state.operation, piece, i);
+      user(rank, piece, Place::input, i) = {id, mix(id)};
+    }
+  }
+  state.as_left = state.memory;
+  return "";
+}
+
+std::string Callers::leave(Rank rank) {
+  RankMemory& state = ranks_[rank];
+  for (std::uint32_t piece = 0; piece < pieces_; ++piece) {
+    for (std::uint32_t i = 0; i < state.geometry.output_blocks * state.geometry.elements; ++i) {
+      Value& value = user(rank, piece, Place::output, i);
+      if (value.sum != expected(rank, piece, i)) return "wrong output in " + element_of_piece(i, piece);
+      if (!has_bits_of_others(rank, piece, i, value)) return "other bits than others in " + element_of_piece(i, piece);
+      value = state.as_left[static_cast<std::size_t>(&value - state.memory.data())];
+    }
+  }
+  if (state.memory != state.as_left) return "input was written";  // All output is put back: the rest is input.
+  overwrite(state);
+  ++state.operation;
+  return "";
+}
+
+std::string Callers::at_the_end(Rank rank) const {
+  return ranks_[rank].memory == ranks_[rank].as_left ? "" : "its caller's memory was written after its return";
+}
+
+std::uint64_t Callers::contribution(Rank rank, std::uint32_t operation, std::uint32_t piece, std::uint32_t element) const {
+  return mix(mix(secret_ + rank) + mix(operation * 1000ull + piece) + element);
+}
+
+std::uint64_t Callers::expected(Rank rank, std::uint32_t piece, std::uint32_t i) const {
+  const Problem& problem = plans_[rank].problem;
+  const std::uint32_t elements = ranks_[rank].geometry.elements;
+  const Rank block = i / elements;
+  const std::uint32_t own = rank * elements + i % elements;  // In a memory of n blocks, the one meant for this rank.
+  const auto from = [&](Rank source, std::uint32_t element) {
+    return contribution(source, ranks_[rank].operation, piece, element);
+  };
+  switch (problem.collective) {
+    case Collective::all_gather:
+    case Collective::gather: return from(block, i % elements);
+    case Collective::broadcast: return from(problem.root, i);
+    case Collective::scatter: return from(problem.root, own);
+    case Collective::all_to_all: return from(block, own);
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter: break;
+  }
+  std::uint64_t sum = 0;
+  for (Rank source = 0; source < problem.ranks; ++source) {
+    sum += from(source, problem.collective == Collective::reduce_scatter ? own : i);
+  }
+  return sum * kPreMultiplier * (problem.ranks > 1 ? kAverage : 1);
+}
+
+bool Callers::has_bits_of_others(Rank rank, std::uint32_t piece, std::uint32_t element, const Value& value) {
+  if (plans_[rank].problem.collective != Collective::all_reduce) return true;
+  return bits_.try_emplace({ranks_[rank].operation, piece, element}, value.tree).first->second == value.tree;
+}
+
+}  // namespace tutti

@@ -1,0 +1,79 @@
+// What the referee knows of the ranks' memory: the numbers in it, where units lie, and the callers who own it between
+// operations.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "src/plan/loop.h"
+#include "src/plan/plan.h"
+
+namespace tutti {
+
+struct Value {
+  std::uint64_t sum = 0;   // Modulo 2^64: tells which contributions are in, whatever their order.
+  std::uint64_t tree = 0;  // Hash of the expression: tells whether two results have the same bits.
+  bool operator==(const Value&) const = default;
+};
+
+Value folded(Value left, Value right);
+Value premultiplied(Value value);
+Value completed(Value value);
+
+// Where a rank's units lie among the elements of its memory (of one piece; of one bank, for scratch).
+struct Geometry {
+  std::uint32_t units = 1, elements = 1;  // Per block.
+  std::uint32_t input_blocks = 0, output_blocks = 0;
+  std::uint32_t input_base = 0, output_base = 0;  // First block of each; they overlap in place.
+  std::uint32_t scratch_units = 0;
+
+  std::uint32_t begin(std::uint32_t unit) const {  // Of a unit counted over all blocks.
+    return unit / units * elements + static_cast<std::uint32_t>(std::uint64_t{unit % units} * elements / units);
+  }
+  std::uint32_t length(std::uint32_t unit) const { return begin(unit + 1) - begin(unit); }
+  std::uint32_t blocks() const;
+  bool holds(Place place, std::uint32_t unit) const;
+};
+
+class Callers {
+ public:
+  // `elements` per block and piece.
+  Callers(std::span<const Plan> plans, const Loop& loop, std::uint32_t elements, std::uint64_t secret);
+
+  const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
+  Value& user(Rank rank, std::uint32_t piece, Place place, std::uint32_t element);
+  Value& scratch(Rank rank, std::uint64_t bank, std::uint32_t element);
+
+  // All say what is wrong, or nothing.
+  std::string enter(Rank rank);        // Overwrites input with contributions, and output.
+  std::string leave(Rank rank);        // Judges the results, then overwrites them and the input.
+  std::string at_the_end(Rank rank) const;
+
+ private:
+  struct RankMemory {
+    Geometry geometry;
+    std::vector<Value> memory, scratch;
+    std::vector<Value> as_left;  // What the caller wrote last.
+    std::uint32_t operation = 0;
+  };
+
+  Value garbage() { return {random_(), random_()}; }
+  void overwrite(RankMemory& state);
+  std::uint64_t contribution(Rank rank, std::uint32_t operation, std::uint32_t piece, std::uint32_t element) const;
+  std::uint64_t expected(Rank rank, std::uint32_t piece, std::uint32_t element) const;
+  bool has_bits_of_others(Rank rank, std::uint32_t piece, std::uint32_t element, const Value& value);
+
+  std::span<const Plan> plans_;
+  std::uint32_t pieces_, banks_;
+  std::uint64_t secret_;
+  std::mt19937_64 random_;
+  std::vector<RankMemory> ranks_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint64_t> bits_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,393 @@
+#include "tests/plan/referee.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "tests/plan/callers.h"
+
+namespace tutti {
+namespace {
+
+struct Message {
+  std::uint32_t length;  // Elements of the whole message, of which this is one slice.
+  std::vector<Value> values;
+};
+
+using Wire = std::tuple<Rank, Rank, std::uint16_t>;  // Writer, reader, tag.
+
+constexpr std::uint32_t kHandOver = ~0u;
+constexpr std::uint32_t kUnknown = ~0u;
+
+// One slice of one step of one piece; with step == kHandOver, a strand has finished its stage of the piece.
+struct Action {
+  std::uint32_t piece, stage, round, slice, step;
+};
+
+// A thread of control: a rank, or one stage of it.
+struct Process {
+  explicit Process(Rank self) : rank(self) {}
+
+  Rank rank;
+  std::vector<Action> actions;  // Of one operation.
+  std::size_t next = 0;
+  std::size_t phase = 0;  // Of the action: which operand.
+  std::uint32_t operation = 0;
+  bool blocked = false, finished = false;
+  std::uint32_t length = kUnknown;  // Of the step under way, in elements.
+  std::vector<Value> accumulator;
+};
+
+struct RankState {
+  std::uint32_t processes = 0;
+  std::uint32_t inside = 0;  // Processes that have not finished the operation.
+  std::uint32_t operation = 0;
+  std::vector<std::uint64_t> handed_over;  // Pieces finished by each stage, over all operations.
+  bool slow = false;
+};
+
+template <typename Visit>
+void for_each_operand(const Step& step, Visit visit) {
+  for (const auto side : {step.sources, step.targets}) {
+    for (const Operand& operand : side) visit(operand);
+  }
+}
+
+// Only what arrives says how long such a step is.
+bool has_steps_without_memory(std::span<const Plan> plans) {
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      bool memory = false, lane = false;
+      for_each_operand(plan.steps[i], [&](const Operand& operand) {
+        memory |= operand.is_memory();
+        lane |= operand.place == Place::lane;
+      });
+      if (lane && !memory) return true;
+    }
+  }
+  return false;
+}
+
+// Elements of a block: at first one or two a unit; in a quarter of the runs, fewer than there are units.
+std::uint32_t choose_elements(std::span<const Plan> plans, std::mt19937_64& random) {
+  const std::uint32_t units = plans[0].shape.units;
+  if (has_steps_without_memory(plans)) return 2 * units;  // Empty messages are not sent, so none may be empty.
+  if (random() % 4 == 0) return 1 + static_cast<std::uint32_t>(random() % units);
+  return units + static_cast<std::uint32_t>(random() % (units + 1));
+}
+
+class Referee {
+ public:
+  Referee(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
+      : plans_(plans),
+        loop_(loop),
+        random_(seed),
+        callers_(plans, loop, choose_elements(plans, random_), random_()),
+        operations_(std::max(2u, (loop.banks + 1) / loop.pieces + 1)),
+        ranks_(plans.size()) {
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) add_processes(rank);
+    slot_elements_ = (longest_message() + loop.longest - 1) / loop.longest;
+  }
+
+  RefereeVerdict run() {
+    while (text_.empty() && advance_somebody()) {}
+    if (text_.empty()) judge_the_end();
+    return {text_.empty(), text_};
+  }
+
+ private:
+  // The loop ---------------------------------------------------------------------------------------------------------
+
+  void add_processes(Rank rank) {
+    const auto stages = static_cast<std::uint32_t>(plans_[rank].shape.stages.size());
+    RankState& state = ranks_[rank];
+    state.slow = random_() % 3 == 0;
+    state.handed_over.resize(stages);
+    state.processes = loop_.strands ? stages : 1;
+    if (!loop_.strands) {
+      add_turns(processes_.emplace_back(rank), stages);
+      return;
+    }
+    for (std::uint32_t stage = 0; stage < stages; ++stage) {
+      Process& process = processes_.emplace_back(rank);
+      for (std::uint32_t piece = 0; piece < loop_.pieces; ++piece) {
+        add_stage(process, piece, stage);
+        process.actions.push_back({piece, stage, 0, 0, kHandOver});
+      }
+    }
+  }
+
+  void add_turns(Process& process, std::uint32_t stages) {
+    const bool latest_first = loop_.order == StageOrder::latest_first && loop_.skew > 0;
+    for (std::uint32_t turn = 0; turn < loop_.pieces + loop_.skew * (stages - 1); ++turn) {
+      for (std::uint32_t i = 0; i < stages; ++i) {
+        const std::uint32_t stage = latest_first ? stages - 1 - i : i;
+        const std::uint32_t piece = turn - loop_.skew * stage;  // Wraps round where there is none yet.
+        if (piece < loop_.pieces) add_stage(process, piece, stage);
+      }
+    }
+  }
+
+  void add_stage(Process& process, std::uint32_t piece, std::uint32_t stage) {
+    const Plan& plan = plans_[process.rank];
+    const bool last = stage + 1 == plan.shape.stages.size();
+    const std::uint32_t end = last ? plan.shape.rounds : plan.shape.stages[stage + 1];
+    for (std::uint32_t round = plan.shape.stages[stage]; round < end; ++round) {
+      for (std::uint32_t slice = 0; slice < loop_.longest; ++slice) {
+        for (std::uint32_t step = plan.rounds[round]; step < plan.rounds[round + 1]; ++step) {
+          process.actions.push_back({piece, stage, round, slice, step});
+        }
+      }
+    }
+  }
+
+  std::uint32_t longest_message() const {
+    std::uint32_t longest = 1;
+    for (const Plan& plan : plans_) {
+      for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        for_each_operand(plan.steps[i], [&](const Operand& operand) {
+          if (operand.is_memory()) longest = std::max(longest, length_of(operand));
+        });
+      }
+    }
+    return longest;
+  }
+
+  // The schedule -----------------------------------------------------------------------------------------------------
+
+  // False when nobody can go on.
+  bool advance_somebody() {
+    ready_.clear();
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      if (!processes_[i].blocked && !processes_[i].finished) ready_.push_back(i);
+    }
+    if (ready_.empty()) return false;
+    Process& process = processes_[ready_[random_() % ready_.size()]];
+    if (ranks_[process.rank].slow && random_() % 8 != 0) return true;
+    for (std::uint64_t burst = 1ull << random_() % 6; burst > 0 && text_.empty() && !process.finished; --burst) {
+      process.blocked = !advance(process);
+      if (process.blocked) break;
+    }
+    return true;
+  }
+
+  void wake(Rank rank) {
+    for (Process& process : processes_) {
+      if (process.rank == rank) process.blocked = false;
+    }
+  }
+
+  // One operand of one step, or an entry or return. False if it must wait.
+  bool advance(Process& process) {
+    RankState& state = ranks_[process.rank];
+    if (state.operation != process.operation) return false;  // Another strand has not returned yet.
+    if (state.inside == 0) {
+      complain(process.rank, callers_.enter(process.rank));
+      state.inside = state.processes;
+    }
+    if (process.next == process.actions.size()) return finish_operation(process);
+    const Action& action = process.actions[process.next];
+    if (action.step != kHandOver) return may_begin(process, action) && advance_step(process, action);
+    ++state.handed_over[action.stage];
+    wake(process.rank);
+    ++process.next;
+    return true;
+  }
+
+  // A strand needs the stage before to have finished the piece.
+  bool may_begin(const Process& process, const Action& action) const {
+    const std::uint64_t piece = std::uint64_t{process.operation} * loop_.pieces + action.piece;
+    return !loop_.strands || action.stage == 0 || ranks_[process.rank].handed_over[action.stage - 1] > piece;
+  }
+
+  bool finish_operation(Process& process) {
+    RankState& state = ranks_[process.rank];
+    process.next = 0;
+    process.finished = ++process.operation == operations_;
+    if (--state.inside > 0) return true;
+    complain(process.rank, callers_.leave(process.rank));
+    ++state.operation;
+    wake(process.rank);
+    return true;
+  }
+
+  // The steps --------------------------------------------------------------------------------------------------------
+
+  // Phases of a slice: flags among the sources, the other sources, the other targets, flags among the targets.
+  bool advance_step(Process& process, const Action& action) {
+    const Step step = plans_[process.rank].steps[action.step];
+    const std::size_t n = step.sources.size(), m = step.targets.size();
+    const std::size_t phase = process.phase;
+    bool done = true;
+    if (phase < n) done = action.slice > 0 || await(process, step.sources[phase]);
+    else if (phase < 2 * n) done = transfer(process, action, step, phase - n);
+    else if (phase < 2 * n + m) done = transfer(process, action, step, phase - n);
+    else if (phase < 2 * (n + m) && action.slice + 1 == loop_.longest) signal(process.rank, step.targets[phase - 2 * n - m]);
+    if (!done) return false;
+    if (phase + 1 == 2 * n && step.fold == Fold::complete && ranks_.size() > 1) {
+      for (Value& value : process.accumulator) value = completed(value);
+    }
+    if (++process.phase < 2 * (n + m)) return true;
+    ++process.next;
+    process.phase = 0;
+    process.length = kUnknown;
+    process.accumulator.clear();
+    return true;
+  }
+
+  bool await(Process& process, const Operand& operand) {
+    if (operand.place != Place::flag) return true;
+    std::uint64_t& count = flags_[{operand.peer, process.rank, operand.tag}];
+    if (count == 0) return false;
+    --count;
+    return true;
+  }
+
+  void signal(Rank rank, const Operand& operand) {
+    if (operand.place != Place::flag) return;
+    ++flags_[{rank, operand.peer, operand.tag}];
+    wake(operand.peer);
+  }
+
+  // Reads or writes the slice of one operand, counted over sources and targets. False if it must wait, or failed.
+  bool transfer(Process& process, const Action& action, const Step& step, std::size_t index) {
+    const bool reads = index < step.sources.size();
+    const Operand& operand = reads ? step.sources[index] : step.targets[index - step.sources.size()];
+    if (operand.place == Place::flag) return true;
+    if (operand.peer >= ranks_.size()) return fail(process, "names a rank that is none");
+    if (process.length == kUnknown) process.length = length_of(process, step);
+    if (process.length == kUnknown) return false;
+    if (operand.is_memory() && length_of(operand) != process.length) return fail(process, "has operands of unequal lengths");
+    if (process.length <= action.slice * slot_elements_) return true;  // The message has no such slice.
+    if (reads) return operand.place == Place::lane ? receive(process, operand) : read(process, action, operand);
+    if (process.accumulator.empty()) return fail(process, "delivers what it has not");
+    return operand.place == Place::lane ? send(process, operand) : write(process, action, operand);
+  }
+
+  bool receive(Process& process, const Operand& operand) {
+    std::deque<Message>& lane = lanes_[{operand.peer, process.rank, operand.tag}];
+    if (lane.empty()) return false;
+    if (lane.front().length != process.length) return fail(process, "receives a message of another length");
+    accumulate(process, lane.front().values);
+    lane.pop_front();
+    wake(operand.peer);
+    return true;
+  }
+
+  bool send(Process& process, const Operand& operand) {
+    std::deque<Message>& lane = lanes_[{process.rank, operand.peer, operand.tag}];
+    if (lane.size() >= loop_.slots) return false;
+    lane.push_back({process.length, process.accumulator});
+    wake(operand.peer);
+    return true;
+  }
+
+  bool read(Process& process, const Action& action, const Operand& operand) {
+    const bool scales = operand.place == Place::input && reduces(plans_[process.rank].problem.collective);
+    std::vector<Value> values;
+    for (const Value* cell : cells(process, action, operand)) values.push_back(scales ? premultiplied(*cell) : *cell);
+    accumulate(process, values);
+    return text_.empty();
+  }
+
+  bool write(Process& process, const Action& action, const Operand& operand) {
+    const std::vector<Value*> targets = cells(process, action, operand);
+    for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = process.accumulator[i];
+    return text_.empty();
+  }
+
+  static void accumulate(Process& process, const std::vector<Value>& values) {
+    std::vector<Value>& sum = process.accumulator;
+    if (sum.empty()) sum = values;
+    else for (std::size_t i = 0; i < values.size(); ++i) sum[i] = folded(sum[i], values[i]);
+  }
+
+  std::uint32_t length_of(const Operand& operand) const {
+    if (operand.peer >= ranks_.size()) return 0;
+    std::uint32_t length = 0;
+    for (std::uint32_t i = 0; i < operand.count; ++i) length += callers_.geometry(operand.peer).length(operand.unit(i));
+    return length;
+  }
+
+  std::uint32_t length_of(const Process& process, const Step& step) {
+    const Operand* memory = nullptr;
+    for_each_operand(step, [&](const Operand& operand) { if (operand.is_memory()) memory = &operand; });
+    if (memory != nullptr) return length_of(*memory);
+    if (step.sources.empty()) return 0;
+    const auto& lane = lanes_[{step.sources[0].peer, process.rank, step.sources[0].tag}];
+    return lane.empty() ? kUnknown : lane.front().length;
+  }
+
+  // The elements of this slice of an operand; fewer, and a failure, if it leaves its memory.
+  std::vector<Value*> cells(const Process& process, const Action& action, const Operand& operand) {
+    const Geometry& geometry = callers_.geometry(operand.peer);
+    const std::uint64_t bank = (std::uint64_t{process.operation} * loop_.pieces + action.piece) % loop_.banks;
+    std::vector<Value*> result;
+    std::uint32_t position = 0;
+    for (std::uint32_t i = 0; i < operand.count; ++i) {
+      const std::uint32_t unit = operand.unit(i);
+      if (!geometry.holds(operand.place, unit)) {
+        fail(process, "leaves its memory");
+        return result;
+      }
+      for (std::uint32_t element = geometry.begin(unit); element < geometry.begin(unit + 1); ++element) {
+        if (position++ / slot_elements_ != action.slice) continue;
+        result.push_back(operand.place == Place::scratch
+                             ? &callers_.scratch(operand.peer, bank, element)
+                             : &callers_.user(operand.peer, action.piece, operand.place, element));
+      }
+    }
+    return result;
+  }
+
+  // Verdicts ---------------------------------------------------------------------------------------------------------
+
+  void judge_the_end() {
+    for (const Process& process : processes_) {
+      if (!process.finished) fail(process, "is blocked for ever");
+    }
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) complain(rank, callers_.at_the_end(rank));
+    for (const auto& [wire, lane] : lanes_) complain(std::get<1>(wire), lane.empty() ? "" : "a message is never received");
+    for (const auto& [wire, count] : flags_) complain(std::get<1>(wire), count == 0 ? "" : "a signal is never awaited");
+  }
+
+  void complain(Rank rank, const std::string& what) {
+    if (what.empty() || !text_.empty()) return;
+    text_ = "rank " + std::to_string(rank) + ", operation " + std::to_string(ranks_[rank].operation) + ": " + what;
+  }
+
+  bool fail(const Process& process, const std::string& what) {
+    std::string where;
+    if (process.next < process.actions.size()) {
+      const Action& action = process.actions[process.next];
+      where = "piece " + std::to_string(action.piece) + ", round " + std::to_string(action.round) + ", step " +
+              std::to_string(action.step) + " ";
+    }
+    complain(process.rank, where + what);
+    return false;
+  }
+
+  std::span<const Plan> plans_;
+  const Loop loop_;
+  std::mt19937_64 random_;
+  Callers callers_;
+  const std::uint32_t operations_;
+  std::uint32_t slot_elements_ = 1;
+  std::vector<RankState> ranks_;
+  std::deque<Process> processes_;
+  std::vector<std::size_t> ready_;
+  std::map<Wire, std::deque<Message>> lanes_;
+  std::map<Wire, std::uint64_t> flags_;
+  std::string text_;
+};
+
+}  // namespace
+
+RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed) {
+  return Referee(plans, loop, seed).run();
+}
+
+}  // namespace tutti

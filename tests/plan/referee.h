@@ -1,0 +1,27 @@
+// An independent judge of plans: obeys them with numbers, under random schedules. It shares no code with the verifier,
+// so that each can catch the other's mistakes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "src/plan/loop.h"
+#include "src/plan/plan.h"
+
+namespace tutti {
+
+struct RefereeVerdict {
+  bool ok = true;
+  std::string text;  // What went wrong first, and where; empty when ok.
+};
+
+// Runs several operations in a row, with all ranks' plans, as one schedule drawn from `seed` interleaves them: operand
+// by operand, on lanes of `loop.slots` slots, with blocks whose units have unequal, sometimes no elements.
+// - Between operations each rank's caller overwrites all its input and output and looks whether somebody else did.
+// - A reduction scales what it reads from input (as a pre-multiplied sum) and what a complete fold gives (as an
+//   average of several ranks), so both must happen exactly once; a hash of every expression tells whether ranks have the same bits.
+// `ok` means right in this schedule; only many seeds make a judgement.
+RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
+
+}  // namespace tutti

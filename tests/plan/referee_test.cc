@@ -1,0 +1,99 @@
+#include "tests/plan/referee.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/plan/samples.h"
+
+namespace tutti {
+namespace {
+
+using namespace samples;
+
+const RingReduceScatter kRingReduceScatter;
+const RingAllGather kRingAllGather;
+const DirectReduceScatter kDirectReduceScatter;
+const DirectAllGather kDirectAllGather;
+const AllReduce kRing(kRingReduceScatter, kRingAllGather, 1);
+const AllReduce kTwoShot(kDirectReduceScatter, kDirectAllGather, 1);
+const TreeBroadcast kTree;
+const MappedAllReduce kMapped;
+
+std::string first_complaint(std::span<const Plan> plans, const Loop& loop = {}) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const RefereeVerdict verdict = referee_run(plans, loop, seed);
+    if (!verdict.ok) return "seed " + std::to_string(seed) + ": " + verdict.text;
+  }
+  return "";
+}
+
+// A copy of a plan with only the steps that `keeps`.
+template <typename Keeps>
+Plan without(const Plan& plan, Keeps keeps) {
+  Plan result{.problem = plan.problem, .shape = plan.shape, .steps = Steps(plan.steps.self()), .rounds = {0}};
+  for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
+    for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
+      const Step step = plan.steps[i];
+      std::vector<Operand> sources, targets;
+      for (const Operand& operand : step.sources) sources.push_back(at(operand.peer, operand));
+      for (const Operand& operand : step.targets) targets.push_back(at(operand.peer, operand));
+      if (keeps(round, i)) result.steps.add(sources, targets, step.fold);
+    }
+    result.rounds.push_back(static_cast<std::uint32_t>(result.steps.size()));
+  }
+  return result;
+}
+
+TEST(Referee, AcceptsTheSamplesUnderEveryLoop) {
+  const Loop loops[] = {{},
+                        {.pieces = 3, .slots = 2},
+                        {.pieces = 4, .skew = 1, .slots = 2},
+                        {.pieces = 4, .skew = 2, .order = StageOrder::earliest_first, .slots = 4},
+                        {.pieces = 3, .strands = true, .slots = 2},
+                        {.pieces = 2, .slots = 6, .longest = 3}};
+  for (const Loop& loop : loops) {
+    for (const bool in_place : {false, true}) {
+      for (const Rank n : {1, 2, 3, 5, 8}) {
+        EXPECT_EQ(first_complaint(emit_plans(kRing, problem(Collective::all_reduce, n, in_place)), loop), "");
+        EXPECT_EQ(first_complaint(emit_plans(kTwoShot, problem(Collective::all_reduce, n, in_place)), loop), "");
+        EXPECT_EQ(first_complaint(emit_plans(kTree, problem(Collective::broadcast, n, in_place)), loop), "");
+        EXPECT_EQ(first_complaint(emit_plans(kMapped, problem(Collective::all_reduce, n, in_place))), "");
+      }
+    }
+  }
+}
+
+TEST(Referee, SeesEveryStepThatIsMissing) {
+  const std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 4));
+  for (std::uint32_t victim = 0; victim < plans[1].steps.size(); ++victim) {
+    std::vector<Plan> wrong = plans;
+    wrong[1] = without(plans[1], [&](std::uint32_t, std::uint32_t step) { return step != victim; });
+    EXPECT_NE(first_complaint(wrong), "") << "without step " << victim;
+  }
+}
+
+TEST(Referee, SeesMissingEntryAndExitFlags) {
+  for (const bool in_place : {false, true}) {
+    for (const std::uint32_t flags : {0, 2}) {
+      std::vector<Plan> wrong = emit_plans(kMapped, problem(Collective::all_reduce, 4, in_place));
+      for (Plan& plan : wrong) plan = without(plan, [&](std::uint32_t round, std::uint32_t) { return round != flags; });
+      EXPECT_NE(first_complaint(wrong), "") << "without the flags of round " << flags;
+    }
+  }
+}
+
+TEST(Referee, SeesAMissingCompleteMark) {
+  std::vector<Plan> wrong = emit_plans(kRing, problem(Collective::all_reduce, 3));
+  Steps steps(0);
+  for (std::size_t i = 0; i < wrong[0].steps.size(); ++i) steps.add(wrong[0].steps[i].sources, wrong[0].steps[i].targets);
+  wrong[0].steps = steps;
+  EXPECT_NE(first_complaint(wrong), "");
+}
+
+TEST(Referee, SeesMessagesThatNeedMoreSlots) {
+  const std::vector<Plan> plans = emit_plans(kTwoShot, problem(Collective::all_reduce, 3));
+  EXPECT_EQ(first_complaint(plans, {.slots = 2, .longest = 2}), "");
+  EXPECT_NE(first_complaint(plans, {.slots = 1, .longest = 2}), "");
+}
+
+}  // namespace
+}  // namespace tutti
