@@ -1,0 +1,13 @@
+// The commands of the tool. Each prints to standard output; a failure is what the process ends with.
+#pragma once
+
+#include "src/base/status.h"
+#include "tools/tutti/request.h"
+
+namespace tutti {
+
+Status plan_command(const Request& request);
+Status verify_command(const Request& request);
+Status doctor_command();
+
+}  // namespace tutti

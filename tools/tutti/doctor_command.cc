@@ -1,0 +1,85 @@
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "include/tutti/tutti.h"
+#include "src/base/owned.h"
+#include "tools/tutti/commands.h"
+
+namespace tutti {
+
+namespace {
+
+using File = Owned<int, ::close, -1>;
+
+void print_line(const char* what, const std::string& value) { std::printf("  %-24s %s\n", what, value.c_str()); }
+
+std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+std::string limit(int resource, const char* unit) {
+  rlimit limits = {};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limits) != 0) return system_error("getrlimit").message();
+  if (limits.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return std::to_string(limits.rlim_cur) + unit;
+}
+
+std::string cpu_features() {
+  std::string features;
+  if (__builtin_cpu_supports("avx2")) features += " avx2";
+  if (__builtin_cpu_supports("f16c")) features += " f16c";
+  if (__builtin_cpu_supports("avx512f")) features += " avx512f";
+  if (__builtin_cpu_supports("avx512bw")) features += " avx512bw";
+  if (__builtin_cpu_supports("avx512vl")) features += " avx512vl";
+  if (__builtin_cpu_supports("avx512dq")) features += " avx512dq";
+  return features.empty() ? "baseline only" : features.substr(1);
+}
+
+std::string cores() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return system_error("sched_getaffinity").message();
+  return std::to_string(CPU_COUNT(&mine)) + " for this process, of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+std::string shared_memory() {
+  struct statvfs files = {};
+  if (::statvfs("/dev/shm", &files) != 0) return system_error("statvfs /dev/shm").message();
+  return megabytes(files.f_blocks * files.f_frsize) + ", " + megabytes(files.f_bavail * files.f_frsize) +
+         " free (not needed: lanes are anonymous)";
+}
+
+void print_machine() {
+  utsname system = {};
+  ::uname(&system);
+  std::printf("machine\n");
+  print_line("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
+  print_line("processors", cores());
+  print_line("vector units", cpu_features());
+  print_line("memory", megabytes(static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)));
+  print_line("locked memory", limit(RLIMIT_MEMLOCK, " bytes"));
+  print_line("open files", limit(RLIMIT_NOFILE, ""));
+  print_line("/dev/shm", shared_memory());
+}
+
+void print_transports() {
+  const File memory{::memfd_create("tutti doctor", MFD_CLOEXEC)};
+  std::printf("transports\n");
+  print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
+}
+
+}  // namespace
+
+Status doctor_command() {
+  std::printf("tutti %d.%d.%d\n", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR, TUTTI_VERSION_PATCH);
+  print_machine();
+  print_transports();
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/plan/fuse.h"
+#include "src/plan/plan.h"
+#include "src/plan/print.h"
+#include "tools/tutti/commands.h"
+
+namespace tutti {
+
+namespace {
+
+Result<const Algorithm*> find_algorithm(const Request& request) {
+  const Algorithm* algorithm = find(*request.collective, request.algorithm);
+  if (algorithm != nullptr) return algorithm;
+  std::string known;
+  for (const Algorithm* other : catalogue(*request.collective)) known += std::string(" ") + other->name();
+  return invalid_argument("no algorithm '" + request.algorithm + "' of " + name(*request.collective) +
+                          "; there are:" + known);
+}
+
+}  // namespace
+
+Status plan_command(const Request& request) {
+  const Algorithm* algorithm = TUTTI_TRY(find_algorithm(request));
+  const Problem problem = problem_of(request, request.ranks.front());
+  if (!algorithm->supports(problem)) {
+    return unsupported(std::string(algorithm->name()) + " does not support " + describe(problem));
+  }
+  std::vector<Plan> plans = emit_plans(*algorithm, problem);
+  if (request.fused) {
+    for (Plan& plan : plans) fuse(plan);
+    fuse_stages(plans);
+  }
+  if (request.dot) {
+    std::fputs(graphviz(plans).c_str(), stdout);
+    return {};
+  }
+  for (Rank rank = 0; rank < plans.size(); ++rank) {
+    if (request.rank.value_or(rank) == rank) std::fputs(print(plans[rank]).c_str(), stdout);
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,158 @@
+#include "tools/tutti/request.h"
+
+#include <getopt.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace tutti {
+
+const char* const kUsage =
+    "tutti plan --collective all_reduce --algorithm ring --ranks 4   what each rank does, step by step\n"
+    "    [--rank R] [--root R] [--in-place] [--groups 3+5] [--fused] [--dot]\n"
+    "tutti verify --all --ranks 1-64                                 proves every algorithm\n"
+    "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100 [--groups 3+5]\n"
+    "tutti doctor                                                    what this machine offers, and what is "
+    "configured\n";
+
+namespace {
+
+constexpr Rank kMostRanks = 65536;  // The tool holds all ranks' plans at once.
+
+// The parts of "3+5" or "1,7", by their separator.
+Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (parts.back().empty()) return invalid_argument("nothing before or after a '" + std::string(1, separator) + "'");
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Result<Rank> parse_number(std::string_view text, Rank least) {
+  Rank value = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error != std::errc() || end != text.end() || value < least || value > kMostRanks) {
+    return invalid_argument("'" + std::string(text) + "' is no number from " + std::to_string(least) + " to " +
+                            std::to_string(kMostRanks));
+  }
+  return value;
+}
+
+Result<std::vector<Rank>> parse_ranges(std::string_view text) {
+  std::vector<Rank> values;
+  const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
+  for (const std::string_view part : parts) {
+    const std::size_t dash = part.find('-');
+    const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash), 1));
+    const Rank last = dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1), first));
+    for (Rank value = first; value <= last; ++value) values.push_back(value);
+  }
+  return values;
+}
+
+Result<std::vector<std::vector<Rank>>> parse_groups(std::string_view text) {
+  std::vector<std::vector<Rank>> groups;
+  const std::vector<std::string_view> levels = TUTTI_TRY(split(text, '/'));
+  for (const std::string_view level : levels) {
+    const std::vector<std::string_view> sizes = TUTTI_TRY(split(level, '+'));
+    groups.emplace_back();
+    for (const std::string_view size : sizes) {
+      const Rank members = TUTTI_TRY(parse_number(size, 1));
+      groups.back().push_back(members);
+    }
+  }
+  return groups;
+}
+
+Result<Collective> parse_collective(std::string_view text) {
+  std::string known;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (text == name(collective)) return collective;
+    known += (i == 0 ? "" : ", ") + std::string(name(collective));
+  }
+  return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
+}
+
+enum Option { kAll, kCollective, kAlgorithm, kRanks, kRank, kRoot, kInPlace, kGroups, kFused, kDot, kHelp };
+
+constexpr option kOptions[] = {
+    {"all", no_argument, nullptr, kAll},
+    {"collective", required_argument, nullptr, kCollective},
+    {"algorithm", required_argument, nullptr, kAlgorithm},
+    {"ranks", required_argument, nullptr, kRanks},
+    {"rank", required_argument, nullptr, kRank},
+    {"root", required_argument, nullptr, kRoot},
+    {"in-place", no_argument, nullptr, kInPlace},
+    {"groups", required_argument, nullptr, kGroups},
+    {"fused", no_argument, nullptr, kFused},
+    {"dot", no_argument, nullptr, kDot},
+    {"help", no_argument, nullptr, kHelp},
+    {},
+};
+
+Status apply(Request& request, int option, std::string_view value) {
+  switch (option) {
+    case kAll: request.all = true; break;
+    case kCollective: request.collective = TUTTI_TRY(parse_collective(value)); break;
+    case kAlgorithm: request.algorithm = value; break;
+    case kRanks: request.ranks = TUTTI_TRY(parse_ranges(value)); break;
+    case kRank: request.rank = TUTTI_TRY(parse_number(value, 0)); break;
+    case kRoot: request.root = TUTTI_TRY(parse_number(value, 0)); break;
+    case kInPlace: request.in_place = true; break;
+    case kGroups: request.groups = TUTTI_TRY(parse_groups(value)); break;
+    case kFused: request.fused = true; break;
+    case kDot: request.dot = true; break;
+    case kHelp: request.command.clear(); break;
+    default: return invalid_argument("unknown option");
+  }
+  return {};
+}
+
+Status check(const Request& request) {
+  if (request.command == "doctor" || request.command.empty()) return {};
+  if (request.command != "plan" && request.command != "verify") {
+    return invalid_argument("'" + request.command + "' is no command");
+  }
+  if (request.ranks.empty()) return invalid_argument(request.command + " wants --ranks");
+  if (!request.collective && !request.all) return invalid_argument(request.command + " wants --collective");
+  if (request.command == "verify") return {};
+  if (request.all || request.algorithm.empty()) return invalid_argument("plan wants one --algorithm");
+  if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks");
+  const Rank ranks = request.ranks.front();
+  if (request.root >= ranks || request.rank.value_or(0) >= ranks) {
+    return invalid_argument("ranks count from 0 to " + std::to_string(ranks - 1));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Request> parse_request(int argc, char** argv) {
+  Request request;
+  if (argc < 2 || argv[1][0] == '-') return request;
+  request.command = argv[1];
+  opterr = 0;  // The sentences are ours.
+  for (optind = 2;;) {
+    const int at = optind;
+    const int chosen = getopt_long(argc, argv, "", kOptions, nullptr);
+    if (chosen == -1) break;
+    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + argv[at]));
+  }
+  if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
+  TUTTI_CHECK_OK(check(request));
+  return request;
+}
+
+Problem problem_of(const Request& request, Rank ranks) {
+  return {.collective = *request.collective,
+          .ranks = ranks,
+          .root = has_root(*request.collective) ? request.root : 0,
+          .in_place = request.in_place,
+          .groups = request.groups};
+}
+
+}  // namespace tutti

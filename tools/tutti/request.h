@@ -1,0 +1,34 @@
+// What was asked of the tool: its command line, parsed and checked.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+struct Request {
+  std::string command;  // "plan", "verify", "doctor"; empty: help.
+  bool all = false;     // verify: all collectives and algorithms.
+  std::optional<Collective> collective;
+  std::string algorithm;
+  std::vector<Rank> ranks;   // --ranks 1-64,100: each of these numbers of ranks.
+  std::optional<Rank> rank;  // plan: of this rank only.
+  Rank root = 0;
+  bool in_place = false;
+  bool fused = false;                     // plan: after neighbours were merged.
+  bool dot = false;                       // plan: as a drawing.
+  std::vector<std::vector<Rank>> groups;  // --groups 3+5 or, with racks of hosts, 4+4+4/2+1.
+};
+
+Result<Request> parse_request(int argc, char** argv);
+
+// The problem that `request` describes, for one of its numbers of ranks.
+Problem problem_of(const Request& request, Rank ranks);
+
+extern const char* const kUsage;
+
+}  // namespace tutti

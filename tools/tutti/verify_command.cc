@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/base/clock.h"
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+#include "tools/tutti/commands.h"
+
+namespace tutti {
+
+namespace {
+
+// One algorithm for one number of ranks.
+struct Task {
+  Collective collective;
+  const Algorithm* algorithm;
+  Rank ranks;
+};
+
+struct Tally {
+  std::uint64_t problems = 0;
+  std::uint64_t plans = 0;     // Sets of all ranks' plans that were proved.
+  std::uint64_t messages = 0;  // Of one piece, over all of them.
+  std::uint32_t slots = 0;     // The most that any needs.
+  std::int64_t time_ns = 0;
+  std::vector<std::string> failures;
+
+  void add(const Tally& other) {
+    problems += other.problems;
+    plans += other.plans;
+    messages += other.messages;
+    slots = std::max(slots, other.slots);
+    time_ns += other.time_ns;
+    failures.insert(failures.end(), other.failures.begin(), other.failures.end());
+  }
+};
+
+// Hosts of at most four ranks, the last one uneven: for algorithms that want hosts where none were named.
+std::vector<std::vector<Rank>> hosts_of_four(Rank ranks) {
+  std::vector<std::vector<Rank>> groups(1);
+  for (Rank first = 0; first < ranks; first += 4) groups[0].push_back(std::min<Rank>(4, ranks - first));
+  return groups;
+}
+
+// In and out of place, and the first, middle and last root; those that the algorithm supports.
+std::vector<Problem> problems_of(const Task& task, const Request& request) {
+  std::vector<Problem> problems;
+  for (const bool in_place : {false, true}) {
+    for (const Rank root : {Rank{0}, task.ranks / 2, task.ranks - 1}) {
+      Problem problem{task.collective, task.ranks, root, in_place, request.groups};
+      if (!task.algorithm->supports(problem) && problem.groups.empty()) problem.groups = hosts_of_four(task.ranks);
+      const bool known = std::find(problems.begin(), problems.end(), problem) != problems.end();
+      if (!known && (root == 0 || has_root(task.collective)) && task.algorithm->supports(problem)) {
+        problems.push_back(problem);
+      }
+    }
+  }
+  return problems;
+}
+
+void prove(const std::vector<Plan>& plans, const Loop& loop, const std::string& form, Tally& tally) {
+  Result<Proof> proof = verify(plans, loop);
+  if (!proof.ok()) {
+    tally.failures.push_back(describe(plans.front().problem) + ", " + form + ": " +
+                             std::move(proof).status().message());
+    return;
+  }
+  ++tally.plans;
+  tally.messages += proof.value().messages;
+  tally.slots = std::max(tally.slots, proof.value().slots);
+}
+
+// As written; with neighbours merged within stages, in a skewed loop; and with stages merged away too.
+Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
+  Tally tally{.problems = 1};
+  const std::int64_t begin_ns = now_ns();
+  std::vector<Plan> plans = emit_plans(algorithm, problem);
+  prove(plans, {}, "as written", tally);
+  for (Plan& plan : plans) fuse(plan);
+  prove(plans, {.pieces = 2, .skew = 1, .slots = 2, .banks = 2}, "fused, in a skewed loop", tally);
+  fuse_stages(plans);
+  prove(plans, {}, "fused over stages", tally);
+  tally.time_ns = now_ns() - begin_ns;
+  return tally;
+}
+
+// All tasks on all cores; the tallies come in the tasks' order.
+std::vector<Tally> verify_all(const std::vector<Task>& tasks, const Request& request) {
+  std::vector<Tally> tallies(tasks.size());
+  std::atomic<std::size_t> next = tasks.size();  // The largest first: they take longest.
+  std::vector<std::jthread> workers;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+    workers.emplace_back([&] {
+      for (std::size_t left = next--; left > 0 && left <= tasks.size(); left = next--) {
+        const Task& task = tasks[left - 1];
+        for (const Problem& problem : problems_of(task, request)) {
+          tallies[left - 1].add(verify_problem(*task.algorithm, problem));
+        }
+      }
+    });
+  }
+  workers.clear();  // Joins.
+  return tallies;
+}
+
+std::vector<Task> tasks_of(const Request& request) {
+  std::vector<Task> tasks;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (request.collective.value_or(collective) != collective) continue;
+    for (const Algorithm* algorithm : catalogue(collective)) {
+      if (!request.algorithm.empty() && request.algorithm != algorithm->name()) continue;
+      for (const Rank ranks : request.ranks) tasks.push_back({collective, algorithm, ranks});
+    }
+  }
+  return tasks;
+}
+
+void print_row(const char* collective, const char* algorithm, const Tally& tally) {
+  std::printf("%-15s %-22s %9" PRIu64 " %8" PRIu64 " %12" PRIu64 " %6u %8zu %9.2f\n", collective, algorithm,
+              tally.problems, tally.plans, tally.messages, tally.slots, tally.failures.size(),
+              static_cast<double>(tally.time_ns) * 1e-9);
+}
+
+}  // namespace
+
+Status verify_command(const Request& request) {
+  const std::vector<Task> tasks = tasks_of(request);
+  if (tasks.empty()) return invalid_argument("there is no such algorithm");
+  const std::int64_t begin_ns = now_ns();
+  const std::vector<Tally> tallies = verify_all(tasks, request);
+
+  std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
+              "slots", "failures", "seconds");
+  Tally total;
+  for (std::size_t i = 0; i < tasks.size(); i += request.ranks.size()) {
+    Tally row;
+    for (std::size_t j = i; j < i + request.ranks.size(); ++j) row.add(tallies[j]);
+    print_row(name(tasks[i].collective), tasks[i].algorithm->name(), row);
+    total.add(row);
+  }
+  print_row("all", "", total);
+  std::printf("%" PRIu64 " proofs, %zu failures, in %.1f s\n", total.plans, total.failures.size(),
+              static_cast<double>(now_ns() - begin_ns) * 1e-9);
+  if (total.plans == 0 && total.failures.empty()) return unsupported("no algorithm supports such a problem");
+  if (total.failures.empty()) return {};
+  return internal_error("not proved: " + total.failures.front());
+}
+
+}  // namespace tutti
