@@ -18,22 +18,6 @@ const AllReduce kTwoShot(kDirectReduceScatter, kDirectAllGather, 1);
 const AllReduce kTwoShotOfOneTag(kDirectReduceScatter, kDirectAllGather);
 const AllReduce kRing(kRingReduceScatter, kRingAllGather);
 
-// Everyone sends all it has to everyone, and folds in the order of ranks.
-class OneShot : public Sample {
- public:
-  OneShot() : Sample(Collective::all_reduce) {}
-  Shape shape(const Problem&) const override { return {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}}; }
-  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
-    std::vector<Operand> sources;
-    for (Rank rank = 0; rank < problem.ranks; ++rank) {
-      if (rank != self) steps.send(input(0), rank);
-      sources.push_back(rank == self ? input(0) : lane(rank, 1));
-    }
-    const Operand target = output(0);
-    steps.add(sources, {&target, 1}, Fold::complete);
-  }
-};
-
 std::vector<Plan> fused(const Algorithm& algorithm, Rank ranks) {
   std::vector<Plan> plans = emit_plans(algorithm, problem(Collective::all_reduce, ranks));
   for (Plan& plan : plans) fuse(plan);

@@ -132,6 +132,47 @@ class TreeBroadcast : public Sample {
   }
 };
 
+// Everyone sends all it has to everyone, and folds in the order of ranks.
+class OneShot : public Sample {
+ public:
+  OneShot() : Sample(Collective::all_reduce) {}
+  Shape shape(const Problem&) const override { return {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}}; }
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    std::vector<Operand> sources;
+    for (Rank rank = 0; rank < problem.ranks; ++rank) {
+      if (rank != self) steps.send(input(0), rank);
+      sources.push_back(rank == self ? input(0) : lane(rank, 1));
+    }
+    const Operand target = output(0);
+    steps.add(sources, {&target, 1}, Fold::complete);
+  }
+};
+
+// Everyone stores its input into everyone's scratch and folds what came. Nobody says when it has read: with two banks
+// of scratch, the next operation's signals say so in time.
+class PushAllReduce : public Sample {
+ public:
+  PushAllReduce() : Sample(Collective::all_reduce) {}
+  Shape shape(const Problem& problem) const override {
+    return {.units = 1, .scratch = problem.ranks, .rounds = 2, .stages = {0}};
+  }
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    std::vector<Operand> copies, flags, sources;
+    for (Rank rank = 0; rank < problem.ranks; ++rank) {
+      sources.push_back(rank == self ? input(0) : scratch(rank));
+      if (rank == self) continue;
+      copies.push_back(at(rank, scratch(self)));
+      flags.push_back(flag(rank));
+    }
+    const Operand own = input(0);
+    const Operand target = output(0);
+    if (round == 1) return steps.add(sources, {&target, 1}, Fold::complete);
+    steps.add({&own, 1}, copies);
+    steps.add({}, flags);
+    steps.add(flags, {});
+  }
+};
+
 // Each rank folds its unit of every rank's input in rank order and stores it into every rank's output, in peers' memory.
 // Entry and exit flags keep the callers out.
 class MappedAllReduce : public Sample {

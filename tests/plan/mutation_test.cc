@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+#include "src/plan/fuse.h"
+#include "src/plan/print.h"
+#include "src/plan/verify.h"
+#include "tests/plan/mutants.h"
+#include "tests/plan/referee.h"
+#include "tests/plan/samples.h"
+
+namespace tutti {
+namespace {
+
+using namespace samples;
+
+constexpr std::uint32_t kMutantsWanted = 3000;
+constexpr std::uint64_t kSchedules = 60;
+
+const RingReduceScatter kRingReduceScatter;
+const RingAllGather kRingAllGather;
+const DirectReduceScatter kDirectReduceScatter;
+const DirectAllGather kDirectAllGather;
+const AllReduce kRing(kRingReduceScatter, kRingAllGather, 1);
+const AllReduce kTwoShot(kDirectReduceScatter, kDirectAllGather, 1);
+
+struct Subject {
+  std::string name;
+  std::vector<Plan> plans;
+  Loop loop;
+};
+
+std::vector<Plan> fused(const Algorithm& algorithm, const Problem& problem, Across across) {
+  std::vector<Plan> plans = emit_plans(algorithm, problem);
+  for (Plan& plan : plans) fuse(plan, across);
+  if (across == Across::rounds) fuse_stages(plans);
+  return plans;
+}
+
+std::vector<Subject> subjects() {
+  const auto all_reduce = [](Rank ranks, bool in_place = false) { return problem(Collective::all_reduce, ranks, in_place); };
+  return {
+      {"ring", emit_plans(kRing, all_reduce(4)), {}},
+      {"ring in place, skewed", emit_plans(kRing, all_reduce(3, true)), {.pieces = 4, .skew = 1, .banks = 2}},
+      {"ring, strands", emit_plans(kRing, all_reduce(3)), {.pieces = 3, .strands = true, .banks = 3}},
+      {"fused ring", fused(kRing, all_reduce(4), Across::stages), {}},
+      {"two-shot", emit_plans(kTwoShot, all_reduce(3)), {}},
+      {"fused two-shot, skewed", fused(kTwoShot, all_reduce(3), Across::rounds), {.pieces = 5, .skew = 1}},
+      {"all-gather", emit_plans(kRingAllGather, problem(Collective::all_gather, 4, true)), {}},
+      {"reduce-scatter", emit_plans(kDirectReduceScatter, problem(Collective::reduce_scatter, 4)), {}},
+      {"tree", emit_plans(TreeBroadcast(), problem(Collective::broadcast, 6)), {.pieces = 2}},
+      {"one-shot", emit_plans(OneShot(), all_reduce(3)), {}},
+      {"push", emit_plans(PushAllReduce(), all_reduce(3)), {.banks = 2}},
+      {"mapped", emit_plans(MappedAllReduce(), all_reduce(3)), {}},
+      {"mapped in place", emit_plans(MappedAllReduce(), all_reduce(3, true)), {.pieces = 2}},
+  };
+}
+
+// Whether the referee finds fault in some schedule; the text of the first.
+std::string fault(std::span<const Plan> plans, Loop loop, std::uint32_t slots) {
+  loop.slots = slots;
+  for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+    const RefereeVerdict verdict = referee_run(plans, loop, seed);
+    if (!verdict.ok) return verdict.text;
+  }
+  return "";
+}
+
+std::string text_of(std::span<const Plan> plans) {
+  std::string text;
+  for (const Plan& plan : plans) text += print(plan);
+  return text;
+}
+
+struct Tally {
+  std::uint32_t accepted = 0, rejected = 0, rejected_without_fault = 0;
+};
+
+TEST(Mutation, RefereeAndVerifierAgreeOnTheOriginals) {
+  for (const Subject& subject : subjects()) {
+    SCOPED_TRACE(subject.name);
+    const auto proof = verify(subject.plans, subject.loop);
+    ASSERT_TRUE(proof.ok()) << verify(subject.plans, subject.loop).status().message();
+    EXPECT_EQ(fault(subject.plans, subject.loop, proof.value().slots), "");
+  }
+}
+
+TEST(Mutation, VerifierRejectsWhatTheRefereeShowsWrong) {
+  constexpr std::uint64_t seed = 20240607;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  const std::vector<Subject> all = subjects();
+  std::set<std::string> seen;
+  for (const Subject& subject : all) seen.insert(subject.name + text_of(subject.plans));
+  std::array<Tally, kMutations> tallies;
+  for (std::uint32_t made = 0; made < kMutantsWanted;) {
+    const Subject& subject = all[random() % all.size()];
+    const auto mutation = static_cast<Mutation>(random() % kMutations);
+    const auto plans = mutant(subject.plans, mutation, random);
+    if (!plans || !seen.insert(subject.name + text_of(*plans)).second) continue;
+    ++made;
+    Tally& tally = tallies[static_cast<std::uint32_t>(mutation)];
+    auto proof = verify(*plans, subject.loop);
+    const std::string trace = subject.name + ", " + name(mutation) + "\n";
+    if (proof.ok()) {
+      ++tally.accepted;
+      EXPECT_EQ(fault(*plans, subject.loop, proof.value().slots), "") << trace << text_of(*plans);
+      continue;
+    }
+    ++tally.rejected;
+    const std::string complaint = std::move(proof).status().message();
+    EXPECT_TRUE(explains(mutation, complaint)) << trace << complaint << "\n" << text_of(*plans);
+    if (fault(*plans, subject.loop, 8).empty()) {
+      ++tally.rejected_without_fault;
+      std::printf("no schedule shows it: %s: %s\n", trace.c_str(), complaint.c_str());
+    }
+  }
+  for (std::uint32_t i = 0; i < kMutations; ++i) {
+    std::printf("%-14s accepted %4u rejected %4u, of them without a fault seen %u\n", name(static_cast<Mutation>(i)),
+                tallies[i].accepted, tallies[i].rejected, tallies[i].rejected_without_fault);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
