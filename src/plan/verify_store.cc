@@ -96,14 +96,14 @@ Status Store::caller_writes(const Moment& now) {
 }
 
 Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind) {
-  const Races::Access access{.process = now.process, .time = 0, .place = now.step, .kind = kind};
+  const Races::Access access{.process = now.process, .time = 0, .run = run_of(now), .step = now.step, .kind = kind};
   const auto other = races_->access(static_cast<std::uint32_t>(index(now, cell)), access);
   if (!other) return {};
-  const Rank rank = other->process / span_.strands;
-  const std::string by = other->place == kCaller ? "the caller of rank " + std::to_string(rank)
-                                                 : describe_place(program_.plans[rank], other->place);
-  return complain(now, std::string("race: ") + (now.step == kCaller ? "the caller's " : "the ") + name(kind) + " of " +
-                           program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " + by);
+  const Moment then{.process = other->process, .rank = other->process / span_.strands,
+                    .operation = other->run / span_.pieces, .piece = other->run % span_.pieces, .step = other->step};
+  return complain(now, std::string("race: ") + (now.step == kCaller ? "its caller's " : "its ") + name(kind) + " of " +
+                           program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " +
+                           (then.step == kCaller ? "the caller of " : "") + describe(then));
 }
 
 std::string Store::describe(const Moment& now) const {

@@ -38,6 +38,248 @@ TEST(Verify, AcceptsTheSamples) {
   }
 }
 
+// Rank 0's and rank 1's steps of one round, in a problem of two ranks.
+std::vector<Plan> pair(const Problem& problem, const Shape& shape, const Steps& first, const Steps& second) {
+  std::vector<Plan> plans;
+  for (const Steps* steps : {&first, &second}) {
+    plans.push_back({.problem = problem, .shape = shape, .steps = *steps, .rounds = {0, static_cast<std::uint32_t>(steps->size())}});
+  }
+  return plans;
+}
+
+// A broadcast of two ranks in which rank 0 only sends.
+std::string broadcast_failure(const Steps& root, const Steps& leaf, const Shape& shape = {.units = 2, .scratch = 2, .rounds = 1, .stages = {0}}) {
+  return failure(pair(problem(Collective::broadcast, 2, true), shape, root, leaf));
+}
+
+TEST(Verify, NamesWhatNothingWrote) {
+  Steps root(0), leaf(1);
+  root.send(input(0, 2), 1);
+  leaf.recv(0, output(0, 2));
+  EXPECT_EQ(broadcast_failure(root, leaf), "");
+  leaf.copy(scratch(1), output(1));
+  EXPECT_EQ(broadcast_failure(root, leaf), "piece 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
+}
+
+TEST(Verify, NamesWhatIsMissing) {
+  Steps root(0), leaf(1);
+  root.send(input(0), 1);
+  leaf.recv(0, output(0));
+  EXPECT_EQ(broadcast_failure(root, leaf), "piece 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
+}
+
+TEST(Verify, NamesMessagesWithoutAnEnd) {
+  Steps root(0), leaf(1);
+  root.send(input(0, 2), 1);
+  root.send(input(0, 2), 1);
+  leaf.recv(0, output(0, 2));
+  EXPECT_EQ(broadcast_failure(root, leaf), "rank 0, round 0, step 1: its message to rank 1 (tag 0) is never received");
+  EXPECT_EQ(broadcast_failure(Steps(0), leaf), "rank 1, round 0, step 0: blocked: waits for a message of rank 0 (tag 0) that is never sent");
+}
+
+TEST(Verify, WantsMessagesOfTheLengthThatWasSent) {
+  Steps root(0), leaf(1);
+  root.send(input(0), 1);
+  root.send(input(1), 1);
+  leaf.recv(0, output(1));
+  leaf.recv(0, output(0));
+  EXPECT_NE(broadcast_failure(root, leaf).find("rank 1, round 0, step 0: the length of a message differs"), std::string::npos);
+}
+
+TEST(Verify, WantsUnitsInsideOfMemoryAndNoWritesToInput) {
+  Steps root(0), leaf(1);
+  root.send(input(1, 2), 1);
+  EXPECT_NE(broadcast_failure(root, leaf).find("input[1..2] lies outside of its 2 units"), std::string::npos);
+  leaf.send(input(0), 0);
+  EXPECT_NE(broadcast_failure(Steps(0), leaf).find("rank 1, round 0, step 0: input[0] lies outside of its 0 units"), std::string::npos);
+  Steps writer(0);
+  writer.copy(output(0), input(0));
+  EXPECT_NE(broadcast_failure(writer, Steps(1)).find("writes the caller's input"), std::string::npos);
+}
+
+TEST(Verify, WantsAStepToReadAUnitWhereItWritesIt) {
+  Steps root(0);
+  root.copy(output(0, 2), strided(output(0, 2), 2, 2));
+  root.fold({input(0, 2)}, {strided(scratch(0, 2), 1, 1)});
+  Steps shifted(0);
+  shifted.copy(scratch(0, 2), scratch(1, 2));
+  const Shape shape{.units = 1, .scratch = 3, .rounds = 1, .stages = {0}};
+  EXPECT_NE(broadcast_failure(shifted, Steps(1), shape).find("at another position"), std::string::npos);
+}
+
+// Both ranks fold; rank 1 with its own operand first, too.
+TEST(Verify, WantsTheSameBitsOnAllRanks) {
+  const Problem all_reduce = problem(Collective::all_reduce, 2);
+  const Shape shape{.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
+  Steps first(0), second(1);
+  first.send(input(0), 1);
+  first.fold({input(0), lane(1, 1)}, {output(0)}, Fold::complete);
+  second.send(input(0), 0);
+  second.fold({input(0), lane(0, 1)}, {output(0)}, Fold::complete);
+  EXPECT_NE(failure(pair(all_reduce, shape, first, second)).find("other bits than on rank"), std::string::npos);
+}
+
+TEST(Verify, TellsDoubledFromMissing) {
+  const Problem reduce = problem(Collective::reduce, 2);
+  const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
+  Steps root(0), leaf(1);
+  root.fold({lane(1, 1), input(0), input(0)}, {output(0)});
+  leaf.send(input(0), 0);
+  EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("doubled: rank 0's contribution"), std::string::npos);
+  root.clear();
+  root.recv(1, output(0));
+  EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("missing: rank 0's contribution"), std::string::npos);
+}
+
+TEST(Verify, WantsCompleteOnTheLastFoldOnly) {
+  const Problem reduce = problem(Collective::reduce, 2);
+  const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
+  Steps root(0), leaf(1);
+  leaf.send(input(0), 0);
+  root.reduce(1, input(0), output(0));
+  EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("no fold of it is marked complete"), std::string::npos);
+  root.clear();
+  root.fold({lane(1, 1), input(0)}, {scratch(0)}, Fold::complete);
+  root.fold({scratch(0)}, {output(0)});
+  EXPECT_EQ(failure(pair(reduce, shape, root, leaf)), "");
+  root.fold({input(0), input(0), input(0)}, {scratch(0)}, Fold::complete);
+  EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("marked complete, but holds a sum of 3"), std::string::npos);
+}
+
+// What a reduction reads of the caller's is scaled by its name: as output it would not be.
+TEST(Verify, WantsContributionsReadAsInputInPlace) {
+  const Problem reduce = problem(Collective::reduce, 2, true);
+  const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
+  Steps root(0), leaf(1);
+  leaf.send(input(0), 0);
+  root.reduce(1, output(0), output(0), Fold::complete);
+  EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("which in place still holds the input"), std::string::npos);
+  root.clear();
+  root.recv(1, output(0));
+  root.fold({output(0), input(0)}, {output(0)}, Fold::complete);
+  EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("overwritten"), std::string::npos);
+}
+
+TEST(Verify, FindsADeadlockThatNoSlotsResolve) {
+  Steps root(0), leaf(1);
+  root.recv(1, scratch(0));
+  root.send(input(0, 2), 1);
+  leaf.recv(0, output(0, 2));
+  leaf.send(output(0), 0);
+  EXPECT_NE(broadcast_failure(root, leaf).find("blocked: waits for a message of rank"), std::string::npos);
+}
+
+TEST(Verify, CountsTheLeastSlots) {
+  Steps root(0), leaf(1);
+  for (const std::uint32_t unit : {0, 1, 0, 1}) root.send(input(unit), 1);
+  root.send(input(0), 1, 1);
+  leaf.recv(0, output(0), 1);
+  for (const std::uint32_t unit : {0, 1, 0, 1}) leaf.recv(0, output(unit));
+  const Shape shape{.units = 2, .scratch = 0, .rounds = 1, .stages = {0}};
+  const Proof proof = verify(pair(problem(Collective::broadcast, 2, true), shape, root, leaf)).value();
+  EXPECT_EQ(proof.slots, 4u);
+  EXPECT_EQ(proof.messages, 5u);
+  EXPECT_TRUE(proof.balanced);  // However many in flight, they all arrive in their round.
+}
+
+TEST(Verify, KnowsBalancedRounds) {
+  const Problem all_reduce = problem(Collective::all_reduce, 5);
+  EXPECT_TRUE(verify(emit_plans(kRing, all_reduce)).value().balanced);
+  const Proof two_shot = verify(emit_plans(kTwoShot, all_reduce)).value();
+  EXPECT_FALSE(two_shot.balanced);
+  EXPECT_FALSE(two_shot.drained);
+  EXPECT_EQ(slots_needed(two_shot, 3), 3u);
+  EXPECT_TRUE(suffices({.slots = 2, .balanced = true}, {.slots = 2, .longest = 9}));
+  EXPECT_FALSE(suffices({.slots = 2, .balanced = false}, {.slots = 4, .longest = 3}));
+}
+
+// Slices of a round's steps go in turn: what one slice reads, an earlier step's slice must have written.
+TEST(Verify, DoesNotSliceStepsThatMeetAtDifferentPositions) {
+  Steps root(0), leaf(1);
+  root.send(input(0, 2), 1);
+  root.recv(1, scratch(1));
+  leaf.recv(0, output(0, 2));
+  leaf.send(output(1), 0);
+  const Shape shape{.units = 2, .scratch = 2, .rounds = 1, .stages = {0}};
+  EXPECT_FALSE(verify(pair(problem(Collective::broadcast, 2, true), shape, root, leaf)).value().balanced);
+}
+
+TEST(Verify, NeedsMoreSlotsWhereSkewKeepsMessagesInFlight) {
+  const std::vector<Plan> plans = emit_plans(kTwoShot, problem(Collective::all_reduce, 3));
+  std::uint32_t before = 0;
+  for (const std::uint32_t skew : {0u, 2u, 5u}) {
+    const Proof proof = verify(plans, {.pieces = 30, .skew = skew}).value();
+    EXPECT_GT(proof.slots, before);
+    before = proof.slots;
+  }
+  EXPECT_EQ(verify(emit_plans(kRing, problem(Collective::all_reduce, 3)), {.pieces = 30, .skew = 5}).value().slots, 1u);
+}
+
+TEST(Verify, CountsBanksOverOperations) {
+  const std::vector<Plan> plans = emit_plans(PushAllReduce(), problem(Collective::all_reduce, 3));
+  const std::string race = failure(plans, {.banks = 1});
+  EXPECT_NE(race.find("race: "), std::string::npos) << race;
+  EXPECT_NE(race.find("operation 0"), std::string::npos) << race;
+  EXPECT_NE(race.find("operation 1"), std::string::npos) << race;
+  EXPECT_EQ(failure(plans, {.banks = 2}), "");
+}
+
+// Stage 0 receives into scratch, stage 1 copies it from there: pieces in between need banks of their own.
+TEST(Verify, CountsBanksOverSkewedPieces) {
+  class Late : public Sample {
+   public:
+    Late() : Sample(Collective::broadcast) {}
+    Shape shape(const Problem&) const override { return {.units = 1, .scratch = 1, .rounds = 2, .stages = {0, 1}}; }
+    void emit(const Problem&, Rank self, std::uint32_t round, Steps& steps) const override {
+      if (self == 0 && round == 0) steps.send(input(0), 1);
+      if (self == 1 && round == 0) steps.recv(0, scratch(0));
+      if (self == 1 && round == 1) steps.copy(scratch(0), output(0));
+    }
+  };
+  const std::vector<Plan> plans = emit_plans(Late(), problem(Collective::broadcast, 2, true));
+  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 0, .banks = 1}), "");
+  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 2, .banks = 2}), "");  // The latest stage first: just read, now written.
+  EXPECT_NE(failure(plans, {.pieces = 9, .skew = 2, .banks = 1}).find("another piece"), std::string::npos);
+  EXPECT_NE(failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 2}).find("another piece"), std::string::npos);
+  EXPECT_NE(failure(plans, {.pieces = 9, .strands = true, .banks = 2}).find("race"), std::string::npos);
+}
+
+TEST(Verify, WantsEntryAndExitOfMappedMemory) {
+  for (const bool in_place : {false, true}) {
+    const std::vector<Plan> plans = emit_plans(kMapped, problem(Collective::all_reduce, 3, in_place));
+    for (const std::uint32_t without : {0u, 2u}) {  // The flag rounds.
+      std::vector<Plan> changed = plans;
+      for (Plan& plan : changed) {
+        Steps steps(plan.steps.self());
+        std::vector<std::uint32_t> rounds{0};
+        for (std::uint32_t round = 0; round < 3; ++round) {
+          if (round != without) kMapped.emit(plan.problem, plan.steps.self(), round, steps);
+          rounds.push_back(static_cast<std::uint32_t>(steps.size()));
+        }
+        plan.steps = steps;
+        plan.rounds = rounds;
+      }
+      const std::string complaint = failure(changed);  // Without exit flags a rank returns before others write there.
+      EXPECT_NE(complaint.find(without == 0 ? "race: " : "missing: nothing has written it"), std::string::npos) << complaint;
+    }
+  }
+}
+
+TEST(Verify, WantsOneStrandAtEachEndOfALane) {
+  const Problem all_reduce = problem(Collective::all_reduce, 3);
+  const AllReduce two_tags(kRingReduceScatter, kRingAllGather, 1);
+  const Loop strands{.pieces = 4, .strands = true, .banks = 4};
+  EXPECT_EQ(failure(emit_plans(two_tags, all_reduce), strands), "");
+  EXPECT_NE(failure(emit_plans(kRing, all_reduce), strands).find("two strands"), std::string::npos);
+}
+
+TEST(Verify, WantsPlansOfAllRanksThatAgree) {
+  std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 3));
+  EXPECT_NE(failure(std::span(plans).first(2)), "");
+  ++plans[2].shape.scratch;
+  EXPECT_NE(failure(plans).find("rank 2: its problem or shape differs"), std::string::npos);
+}
+
 TEST(Verify, ProvesARingOf64WithinMilliseconds) {
   const std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 64));
   const auto begin = std::chrono::steady_clock::now();
