@@ -102,7 +102,7 @@ TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options
 
 /* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
  * none. tutti_comm_launcher says which was taken: "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; it lives as long as the
- * communicator, and is "" if ranks were passed by hand. */
+ * communicator, and is "" if there was no launcher or ranks were passed by hand. */
 TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 

@@ -1,0 +1,30 @@
+// Writes JSON into a file, piece by piece.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace perf {
+
+class Json {
+ public:
+  explicit Json(std::string path) : path_(std::move(path)) {}
+
+  void open(const char* key, char bracket);  // Key: null inside of an array and at the top.
+  void close(char bracket);
+  void field(const char* key, const std::string& text);
+  void field(const char* key, double number);
+  void field(const char* key, std::uint64_t number);
+  // False, with errno set, if the file could not be written.
+  bool finish();
+
+ private:
+  void begin(const char* key);
+
+  std::string path_;
+  std::string text_;
+  int depth_ = 0;
+  bool is_first_ = true;
+};
+
+}  // namespace perf

@@ -1,0 +1,150 @@
+#include "perf/tool/launch.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "perf/tool/fail.h"
+#include "perf/tool/rank.h"
+
+namespace perf {
+namespace {
+
+int ranks_of(const Options& options) { return static_cast<int>(options.processes * options.threads); }
+
+// Brings rank 0's id to the other processes.
+struct Invitation {
+  int read_end = -1, write_end = -1;
+};
+
+void run_thread(const Collective& collective, const Options& options, const tutti_unique_id& id, int rank,
+                std::atomic<bool>& right) {
+  const int core = options.pin ? pin(rank) : -1;
+  tutti_comm comm = nullptr;
+  require(tutti_comm_create(&id, rank, ranks_of(options), nullptr, &comm), "creating the communicator");
+  if (!run_rank(collective, options, comm, core)) right = false;
+}
+
+int run_process(const Collective& collective, const Options& options, int process, const Invitation& invitation) {
+  tutti_unique_id id = {};
+  if (process == 0) {
+    require(tutti_get_unique_id(&id), "tutti_get_unique_id");
+    for (std::uint32_t other = 1; other < options.processes; ++other) {
+      if (::write(invitation.write_end, &id, sizeof id) != sizeof id) fail("sending the id: %s", std::strerror(errno));
+    }
+  } else if (::read(invitation.read_end, &id, sizeof id) != sizeof id) {
+    fail("process 0 ended before it sent the id");
+  }
+  ::close(invitation.write_end);
+  ::close(invitation.read_end);
+
+  std::atomic<bool> right = true;
+  std::vector<std::thread> threads;
+  const int first = process * static_cast<int>(options.threads);
+  for (int i = 1; i < static_cast<int>(options.threads); ++i) {
+    threads.emplace_back([&, rank = first + i] { run_thread(collective, options, id, rank, right); });
+  }
+  run_thread(collective, options, id, first, right);
+  for (std::thread& thread : threads) thread.join();
+  return right ? 0 : 1;
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) return std::string("was killed by signal ") + ::strsignal(WTERMSIG(status));
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+// Waits for all children. When one fails, the others have two seconds to notice by themselves: then they are ended.
+int watch(std::vector<pid_t> children) {
+  sigset_t child_ends;
+  ::sigemptyset(&child_ends);
+  ::sigaddset(&child_ends, SIGCHLD);
+  int result = 0;
+  std::size_t left = children.size();
+  while (left > 0) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, result == 2 ? WNOHANG : 0);
+    if (ended == 0) {
+      const timespec grace = {2, 0};
+      if (::sigtimedwait(&child_ends, nullptr, &grace) >= 0) continue;
+      for (const pid_t child : children) {
+        if (child > 0) ::kill(child, SIGKILL);
+      }
+      continue;
+    }
+    if (ended < 0) fail("waitpid: %s", std::strerror(errno));
+    for (std::size_t process = 0; process < children.size(); ++process) {
+      if (children[process] != ended) continue;
+      children[process] = 0;
+      --left;
+      const bool finished = WIFEXITED(status) && WEXITSTATUS(status) <= 1;
+      if (finished) result = std::max(result, WEXITSTATUS(status));
+      if (!finished && result < 2) {  // The first to fail is the cause; the others' ends follow from it.
+        std::fprintf(stderr, "%s: process %zu (pid %d) %s\n", program_name(), process, static_cast<int>(ended),
+                     describe_end(status).c_str());
+        result = 2;
+      }
+    }
+  }
+  return result;
+}
+
+int fork_processes(const Collective& collective, const Options& options) {
+  sigset_t child_ends;
+  ::sigemptyset(&child_ends);
+  ::sigaddset(&child_ends, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child_ends, nullptr);  // So that watch() can wait for it.
+  int ends[2];
+  if (::pipe(ends) != 0) fail("pipe: %s", std::strerror(errno));
+  const pid_t parent = ::getpid();
+  std::vector<pid_t> children;
+  for (int process = 0; process < static_cast<int>(options.processes); ++process) {
+    const pid_t child = ::fork();
+    if (child < 0) fail("fork: %s", std::strerror(errno));
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(2);
+      ::sigprocmask(SIG_UNBLOCK, &child_ends, nullptr);
+      if (process > 0) ::close(ends[1]);  // Else a death of process 0 would not end our read.
+      std::exit(run_process(collective, options, process, {ends[0], process > 0 ? -1 : ends[1]}));
+    }
+    children.push_back(child);
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return watch(std::move(children));
+}
+
+}  // namespace
+
+int launch(const Collective& collective, Options options) {
+  if (options.processes == 0 && options.threads == 1) {
+    tutti_comm comm = nullptr;
+    const char* launcher = "";
+    require(tutti_comm_create_from_environment(nullptr, &comm), "creating the communicator from the environment");
+    require(tutti_comm_launcher(comm, &launcher), "tutti_comm_launcher");
+    if (*launcher != '\0') {
+      int rank = 0;
+      require(tutti_comm_rank(comm, &rank), "tutti_comm_rank");
+      return run_rank(collective, options, comm, options.pin ? pin(rank) : -1) ? 0 : 1;
+    }
+    require(tutti_comm_destroy(comm), "tutti_comm_destroy");
+    options.processes = 2;
+  }
+  if (options.processes <= 1) {
+    options.processes = 1;
+    return run_process(collective, options, 0, {});
+  }
+  return fork_processes(collective, options);
+}
+
+}  // namespace perf

@@ -1,0 +1,195 @@
+#include "perf/tool/options.h"
+
+#include <getopt.h>
+
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "perf/tool/fail.h"
+
+namespace perf {
+namespace {
+
+// Options without a letter.
+enum LongOnly { kRanks = 256, kMemory, kAlgorithm, kProtocol, kTransport, kWire, kChannels, kNoPin };
+
+struct Description {
+  const char* name;
+  int key;
+  const char* argument;  // Null: takes none.
+  const char* help;      // Null: nccl-tests has it, and it means nothing on host memory.
+};
+
+constexpr Description kDescriptions[] = {
+    {"minbytes", 'b', "SIZE", "smallest size (K, M, G: binary units)"},
+    {"maxbytes", 'e', "SIZE", "largest size"},
+    {"stepbytes", 'i', "SIZE", "step between sizes"},
+    {"stepfactor", 'f', "N", "factor between sizes, instead of a step"},
+    {"iters", 'n', "N", "timed iterations per row; tiny sizes take several calls per iteration"},
+    {"agg_iters", 'm', "N", "calls per group"},
+    {"warmup_iters", 'w', "N", "iterations before the timed ones"},
+    {"check", 'c', "N", "checked runs per row; 0: none"},
+    {"op", 'o', "NAME", "sum, prod, min, max, avg, mulsum or all"},
+    {"datatype", 'd', "NAME", "float, double, half, bfloat16, f8e4m3, f8e5m2, [u]int{8,16,32,64} or all"},
+    {"root", 'r', "RANK", "root, or all"},
+    {"nthreads", 't', "N", "ranks per process, as threads"},
+    {"ngpus", 'g', "N", "multiplies -t"},
+    {"average", 'a', "0-3", "time of rank 0, mean, fastest, slowest rank (default)"},
+    {"report_cputime", 'C', "0|1", "report the CPU time of the ranks' threads instead"},
+    {"timeout", 'T', "SECONDS", "longest wait of a call"},
+    {"output_file", 'J', "FILE", "write JSON too"},
+    {"ranks", kRanks, "N", "fork N processes on this machine (default 2, or the launcher's ranks)"},
+    {"memory", kMemory, "KIND", "host: malloc'd, private (default); registered: tutti_mem_alloc"},
+    {"algorithm", kAlgorithm, "NAME", "force this algorithm"},
+    {"protocol", kProtocol, "NAME", "force this protocol"},
+    {"transport", kTransport, "NAME", "force this transport"},
+    {"wire", kWire, "NAME", "force this wire format"},
+    {"channels", kChannels, "N", "force this many channels"},
+    {"no-pin", kNoPin, nullptr, "do not pin ranks to cores"},
+    {"help", 'h', nullptr, "this"},
+    {"run_cycles", 'N', "N", nullptr},
+    {"parallel_init", 'p', "0|1", nullptr},
+    {"blocking", 'z', "0-3", nullptr},
+    {"stream_null", 'y', "0|1", nullptr},
+    {"cudagraph", 'G', "N", nullptr},
+    {"report_timestamps", 'S', "0|1", nullptr},
+    {"local_register", 'R', "0-2", nullptr},
+    {"cta_policy", 'x', "0-2", nullptr},
+    {"unalign", 'u', "N", nullptr},
+    {"per_iter_timing", 'I', "0|1", nullptr},
+};
+
+[[noreturn]] void print_help() {
+  std::printf("usage: %s [options]\n", program_name());
+  for (const Description& option : kDescriptions) {
+    if (option.help == nullptr) continue;
+    char letter[8] = "   ";
+    if (option.key < 256) std::snprintf(letter, sizeof letter, "-%c,", option.key);
+    char name[48];
+    std::snprintf(name, sizeof name, "--%s %s", option.name, option.argument != nullptr ? option.argument : "");
+    std::printf("  %s %-26s %s\n", letter, name, option.help);
+  }
+  std::printf(
+      "Under mpirun, srun or torchrun the ranks are the launcher's. Other options of nccl-tests are ignored.\n");
+  std::exit(0);
+}
+
+std::uint64_t number(const char* option, const char* text, std::uint64_t least, std::uint64_t most) {
+  char* end = nullptr;
+  const unsigned long long value = std::strtoull(text, &end, 10);
+  if (std::isdigit(static_cast<unsigned char>(*text)) == 0 || *end != '\0' || value < least || value > most) {
+    fail("--%s %s: give a whole number from %llu to %llu", option, text, static_cast<unsigned long long>(least),
+         static_cast<unsigned long long>(most));
+  }
+  return value;
+}
+
+std::uint64_t size(const char* option, const char* text) {
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  double unit = 1;
+  switch (std::toupper(static_cast<unsigned char>(*end))) {
+    case 'K': unit = 1024.0, ++end; break;
+    case 'M': unit = 1048576.0, ++end; break;
+    case 'G': unit = 1073741824.0, ++end; break;
+    default: break;
+  }
+  if (end == text || *end != '\0' || !(value >= 0) || value * unit > 1e15) {
+    fail("--%s %s: give a size in bytes, for instance 8, 64K, 1.5M or 2G", option, text);
+  }
+  return static_cast<std::uint64_t>(value * unit);
+}
+
+std::vector<Operation> operations_named(const char* text) {
+  if (std::strcmp(text, "all") == 0) return all_operations();
+  for (const Operation& operation : all_operations()) {
+    if (std::strcmp(text, operation.name) == 0) return {operation};
+  }
+  fail("--op %s: give one of sum, prod, min, max, avg, mulsum, all", text);
+}
+
+std::vector<Element> elements_named(const char* text) {
+  if (std::strcmp(text, "all") == 0) return all_elements();
+  std::string names;
+  for (const Element& element : all_elements()) {
+    if (std::strcmp(text, element.name) == 0 || std::strcmp(text, element.long_name) == 0) return {element};
+    names.append(element.name).append(", ");
+  }
+  fail("--datatype %s: give one of %sall", text, names.c_str());
+}
+
+Memory memory_named(const char* text) {
+  if (std::strcmp(text, "host") == 0) return Memory::host;
+  if (std::strcmp(text, "registered") == 0) return Memory::registered;
+  fail("--memory %s: give host or registered", text);
+}
+
+void apply(const Description& option, const char* text, Options& options) {
+  const auto count = [&](std::uint64_t least) {
+    return static_cast<std::uint32_t>(number(option.name, text, least, 1'000'000'000));
+  };
+  switch (option.key) {
+    case 'b': options.min_bytes = size(option.name, text); break;
+    case 'e': options.max_bytes = size(option.name, text); break;
+    case 'i': options.step_bytes = size(option.name, text); break;
+    case 'f': options.step_factor = count(1); break;
+    case 'n': options.iterations = count(1); break;
+    case 'm': options.aggregated = count(1); break;
+    case 'w': options.warmups = count(0); break;
+    case 'c': options.checks = count(0); break;
+    case 'o': options.operations = operations_named(text); break;
+    case 'd': options.elements = elements_named(text); break;
+    case 'r': options.root = std::strcmp(text, "all") == 0 ? -1 : static_cast<int>(count(0)); break;
+    case 't':
+    case 'g': options.threads *= static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
+    case 'a': options.average = static_cast<Average>(number(option.name, text, 0, 3)); break;
+    case 'C': options.cpu_time = count(0) != 0; break;
+    case 'T': options.timeout_ms = static_cast<std::int64_t>(count(0)) * 1000; break;
+    case 'J': options.json_file = text; break;
+    case kRanks: options.processes = static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
+    case kMemory: options.memory = memory_named(text); break;
+    case kAlgorithm: options.algorithm = text; break;
+    case kProtocol: options.protocol = text; break;
+    case kTransport: options.transport = text; break;
+    case kWire: options.wire = text; break;
+    case kChannels: options.channels = count(1); break;
+    case kNoPin: options.pin = false; break;
+    case 'h': print_help();
+    default: std::fprintf(stderr, "%s: --%s has no meaning on host memory: ignored\n", program_name(), option.name);
+  }
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv) {
+  std::string letters;
+  std::vector<option> longs;
+  for (const Description& known : kDescriptions) {
+    const int has_argument = known.argument != nullptr ? required_argument : no_argument;
+    longs.push_back({known.name, has_argument, nullptr, known.key});
+    if (known.key >= 256) continue;
+    letters.push_back(static_cast<char>(known.key));
+    if (known.argument != nullptr) letters.push_back(':');
+  }
+  longs.push_back({});
+
+  Options options;
+  options.operations = operations_named("sum");
+  options.elements = elements_named("float");
+  int key = 0;
+  while ((key = ::getopt_long(argc, argv, letters.c_str(), longs.data(), nullptr)) != -1) {
+    if (key == '?') fail("see %s --help", program_name());  // getopt has said what is wrong.
+    for (const Description& known : kDescriptions) {
+      if (known.key == key) apply(known, optarg, options);
+    }
+  }
+  if (optind < argc) fail("%s: not an option; see %s --help", argv[optind], program_name());
+  if (options.min_bytes > options.max_bytes) options.max_bytes = options.min_bytes;
+  if (options.step_factor == 1 && options.step_bytes == 0) options.step_factor = 4;
+  if (options.min_bytes == 0 && options.step_factor > 1) fail("--minbytes 0 never grows by a factor: give 1 or more");
+  return options;
+}
+
+}  // namespace perf

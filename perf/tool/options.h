@@ -1,0 +1,42 @@
+// What the command line asks for: the options of nccl-tests, and ours.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "perf/tool/elements.h"
+
+namespace perf {
+
+enum class Average { first_rank, mean, fastest, slowest };  // -a, in nccl-tests' numbering.
+enum class Memory { host, registered };
+
+struct Options {
+  std::uint64_t min_bytes = 8;
+  std::uint64_t max_bytes = 64 << 20;
+  std::uint64_t step_bytes = 0;
+  std::uint32_t step_factor = 1;  // Above 1: sizes are multiplied instead of added to. By 4 if no step is given.
+  std::uint32_t iterations = 20;
+  std::uint32_t aggregated = 1;  // Calls per group.
+  std::uint32_t warmups = 5;
+  std::uint32_t checks = 1;  // Checked runs per row; 0: none.
+  std::vector<Operation> operations;
+  std::vector<Element> elements;
+  int root = 0;                 // -1: all.
+  std::uint32_t threads = 1;    // Ranks per process.
+  std::uint32_t processes = 0;  // 0: one, or what the launcher started.
+  std::int64_t timeout_ms = 0;  // 0: the library's.
+  Average average = Average::slowest;
+  bool cpu_time = false;
+  bool pin = true;
+  Memory memory = Memory::host;
+  std::string json_file;
+  std::string algorithm, protocol, transport, wire;
+  std::uint32_t channels = 0;
+};
+
+// Ends the program with a sentence on stderr if something is wrong, and with the help on --help.
+Options parse_options(int argc, char** argv);
+
+}  // namespace perf

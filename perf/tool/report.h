@@ -1,0 +1,63 @@
+// What rank 0 prints: nccl-tests' table and footer, and the same as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "perf/tool/collective.h"
+#include "perf/tool/options.h"
+
+namespace perf {
+
+struct Timing {
+  bool measured = false;  // False: this rank's collective has no such form.
+  bool checked = false;
+  double time_us = 0;  // Mean over the iterations, of the rank that -a picks.
+  double min_us = 0;   // Of the slowest rank: fastest and median iteration.
+  double median_us = 0;
+  std::uint32_t calls = 1;  // Per iteration.
+  double bus_bandwidth = 0;
+  double algorithm_bandwidth = 0;  // Both in GB/s of 1e9 bytes.
+  std::uint64_t wrong = 0;         // Elements, of all ranks and checked runs.
+};
+
+struct Row {
+  std::uint64_t bytes = 0, count = 0;
+  const char* type = "";
+  const char* operation = "";  // "none" where nothing is reduced.
+  int root = -1;
+  Timing out_of_place, in_place;
+};
+
+struct Place {  // Of one rank.
+  int pid = 0;
+  int core = 0;  // -1: not pinned.
+  char host[64] = {};
+};
+
+class Report {
+ public:
+  Report(const Collective& collective, const Options& options, std::string launcher);
+
+  void begin(const std::vector<Place>& places);
+  void add(const Row& row);
+  // True if nothing was wrong.
+  bool end();
+  // A line on stderr that the next row replaces; only on a terminal, and only if the run is slow.
+  void progress(std::uint64_t bytes, const char* what);
+
+ private:
+  void write_json(double average) const;
+
+  const Collective& collective_;
+  const Options& options_;
+  std::string launcher_;
+  std::vector<Place> places_;
+  std::vector<Row> rows_;
+  std::uint64_t wrong_ = 0;
+  double last_progress_s_ = 0;
+  bool shows_progress_ = false;
+};
+
+}  // namespace perf
