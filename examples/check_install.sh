@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# check_install.sh <build folder> <cmake> <C++ compiler> <C compiler>: installs into a folder of its own, builds the
+# examples against what was installed and nothing else, and runs them.
+set -euo pipefail
+build="$1" cmake="$2"
+export CXX="$3" CC="$4"
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+work="$build/examples"
+rm -rf "$work"
+
+"$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
+test -z "$(find "$work/prefix" -name '*.a')"  # One shared library, and no part of it besides.
+
+"$cmake" -S "$here/c" -B "$work/c" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+"$cmake" --build "$work/c"
+"$work/c/two_processes"
+
+"$cmake" -S "$here/cpp" -B "$work/cpp" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+"$cmake" --build "$work/cpp"
+"$work/cpp/two_threads"
+
+# The same program with nothing but a compiler and tutti.pc, where pkg-config is there.
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_PATH
+  PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name tutti.pc)")"
+  read -r -a flags <<<"$(pkg-config --cflags --libs tutti)"
+  "$CC" -std=gnu99 "$here/c/two_processes.c" -o "$work/with_pkg_config" "${flags[@]}"
+  LD_LIBRARY_PATH="$(pkg-config --variable=libdir tutti)" "$work/with_pkg_config"
+fi
