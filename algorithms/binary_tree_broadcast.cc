@@ -1,0 +1,32 @@
+// Broadcast down a balanced binary tree: log2(n) a + 2 S b once pieces stream, S b with two mirrored trees.
+#include "algorithms/binary_tree.h"
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class BinaryTree : public Entry<Algorithm> {
+ public:
+  BinaryTree() : Entry(Collective::broadcast, "binary_tree", "down a binary tree, log2(n) deep, 2 S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const TreeNode node = binary_tree(problem.ranks, self, problem.root);
+    std::vector<Operand> targets;
+    if (node.parent || !problem.in_place) targets.push_back(output(0));
+    if (node.below) targets.push_back(lane(*node.below, 1));
+    if (node.above) targets.push_back(lane(*node.above, 1));
+    const Operand source = node.parent ? lane(*node.parent, 1) : input(0);
+    if (!targets.empty()) steps.add({&source, 1}, targets);
+  }
+};
+
+}  // namespace
+
+const Algorithm& binary_tree_broadcast() {
+  static const BinaryTree algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

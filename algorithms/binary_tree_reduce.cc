@@ -1,0 +1,32 @@
+// Reduce up a balanced binary tree: log2(n) a + S b once pieces stream; inner ranks receive 2 S.
+#include "algorithms/binary_tree.h"
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class BinaryTree : public Entry<Algorithm> {
+ public:
+  BinaryTree() : Entry(Collective::reduce, "binary_tree", "up a binary tree, log2(n) deep, S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const TreeNode node = binary_tree(problem.ranks, self, problem.root);
+    std::vector<Operand> sources;
+    if (node.below) sources.push_back(lane(*node.below, 1));
+    sources.push_back(input(0));
+    if (node.above) sources.push_back(lane(*node.above, 1));
+    const Operand target = node.parent ? lane(*node.parent, 1) : output(0);
+    steps.add(sources, {&target, 1}, node.parent ? Fold::partial : Fold::complete);
+  }
+};
+
+}  // namespace
+
+const Algorithm& binary_tree_reduce() {
+  static const BinaryTree algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

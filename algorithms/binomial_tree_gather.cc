@@ -1,0 +1,47 @@
+// Binomial gather: in round k the ranks 2^k behind, counted from the root, hand over all the blocks of their subtree.
+// log2(n) a + (n-1)/n S b at the root, in log2(n) messages; inner ranks pass blocks through scratch.
+// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+#include "algorithms/entry.h"
+#include "algorithms/ranges.h"
+
+namespace tutti {
+namespace {
+
+class BinomialTree : public Entry<Algorithm> {
+ public:
+  BinomialTree() : Entry(Collective::gather, "binomial_tree", "log2(n) messages to the root, S/2 at most from others") {}
+
+  Shape shape(const Problem& problem) const override {
+    const Rank n = problem.ranks;
+    return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks, root = problem.root;
+    const Rank index = (self + n - root) % n;  // Counted from the root.
+    const Rank distance = Rank{1} << round;
+    const Place hoard = self == root ? Place::output : Place::scratch;
+    if (round == 0 && (self != root || !problem.in_place)) steps.copy(input(0), units(hoard, self, 1));
+
+    if (index % (2 * distance) == distance) {
+      const Rank count = std::min(distance, n - index);
+      for (const Range& run : wrapped(self, count, n).runs) {
+        if (run.count > 0) steps.send(scratch(run.first, run.count), (self + n - distance) % n);
+      }
+    } else if (index % (2 * distance) == 0 && distance < n - index) {
+      const Rank count = std::min(distance, n - index - distance);
+      for (const Range& run : wrapped(self + distance, count, n).runs) {
+        if (run.count > 0) steps.recv((self + distance) % n, units(hoard, run.first, run.count));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& binomial_tree_gather() {
+  static const BinomialTree algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// Binomial scatter: the gather backwards; a rank gets all the blocks of its subtree and hands on the far half first.
+// log2(n) a + (n-1)/n S b at the root, in log2(n) messages; inner ranks pass blocks through scratch.
+// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+#include "algorithms/entry.h"
+#include "algorithms/ranges.h"
+
+namespace tutti {
+namespace {
+
+class BinomialTree : public Entry<Algorithm> {
+ public:
+  BinomialTree() : Entry(Collective::scatter, "binomial_tree", "log2(n) messages from the root, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override {
+    const Rank n = problem.ranks;
+    return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks, root = problem.root;
+    const Rank index = (self + n - root) % n;  // Counted from the root.
+    const std::uint32_t rounds = shape(problem).rounds;
+    const Rank distance = Rank{1} << (rounds - 1 - round);
+    const Place hoard = self == root ? Place::input : Place::scratch;
+
+    if (index % (2 * distance) == distance) {
+      const Rank count = std::min(distance, n - index);
+      for (const Range& run : wrapped(self, count, n).runs) {
+        if (run.count > 0) steps.recv((self + n - distance) % n, scratch(run.first, run.count));
+      }
+    } else if (index % (2 * distance) == 0 && distance < n - index) {
+      const Rank count = std::min(distance, n - index - distance);
+      for (const Range& run : wrapped(self + distance, count, n).runs) {
+        if (run.count > 0) steps.send(units(hoard, run.first, run.count), (self + distance) % n);
+      }
+    }
+    if (round + 1 == rounds && (self != root || !problem.in_place)) steps.copy(units(hoard, self, 1), output(0));
+  }
+};
+
+}  // namespace
+
+const Algorithm& binomial_tree_scatter() {
+  static const BinomialTree algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+// Bruck's all-gather: after round k a rank holds the blocks of 2^(k+1) ranks from itself on, and passes them all back by
+// that distance. ceil(log2 n) a + (n-1)/n S b for any n; near peers first, far ones with the large messages.
+// J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997.
+// Blocks lie at their final place at once: a range that wraps round the end is two messages instead of a final rotation.
+#include "algorithms/entry.h"
+#include "algorithms/ranges.h"
+
+namespace tutti {
+namespace {
+
+class Bruck : public Entry<Algorithm> {
+ public:
+  Bruck() : Entry(Collective::all_gather, "bruck", "log2(n) rounds for any n, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override {
+    return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (round == 0 && !problem.in_place) steps.copy(input(0), output(self));
+    if (n == 1) return;
+    const Rank distance = Rank{1} << round;
+    const Rank count = std::min(distance, n - distance);
+    const Wrapped leaving = wrapped(self, count, n);
+    const Wrapped arriving = wrapped(self + distance, count, n);
+
+    for (int i = 0; i < 2; ++i) {  // In turn, so that one slot is enough for two messages.
+      const auto [first, sent] = leaving.runs[i];
+      const auto [to, received] = arriving.runs[i];
+      if (sent > 0) steps.send(output(first, sent), (self + n - distance) % n);
+      if (received > 0) steps.recv((self + distance) % n, output(to, received));
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& bruck_all_gather() {
+  static const Bruck algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+// Bruck's all-gather backwards: in a round of distance d a rank hands the partial sums of the blocks that lie d and
+// farther ahead to the rank at distance d. ceil(log2 n) a + (n-1)/n S b for any n; far peers first.
+// The mirrored tree of J. Bruck et al., 1997; the same tree as S. Jeaugey, "PAT: a new algorithm for all-gather and
+// reduce-scatter operations at scale", 2025, without its limit on the size of buffers.
+#include "algorithms/entry.h"
+#include "algorithms/ranges.h"
+
+namespace tutti {
+namespace {
+
+class Bruck : public Entry<Algorithm> {
+ public:
+  Bruck() : Entry(Collective::reduce_scatter, "bruck", "log2(n) rounds for any n, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override {
+    const Rank n = problem.ranks;
+    return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (n == 1) return steps.fold({input(0)}, {output(0)}, Fold::complete);
+    const std::uint32_t rounds = log2_rounded_up(n);
+    const Rank distance = Rank{1} << (rounds - 1 - round);
+    const Rank count = std::min(distance, n - distance);
+    const Wrapped leaving = wrapped(self + distance, count, n);
+    const Wrapped arriving = wrapped(self, count, n);
+    const Place own = round == 0 ? Place::input : Place::scratch;
+
+    for (int i = 0; i < 2; ++i) {  // In turn, so that one slot is enough for two messages.
+      const auto [first, sent] = leaving.runs[i];
+      const auto [at, received] = arriving.runs[i];
+      if (sent > 0) steps.send(units(own, first, sent), (self + distance) % n);
+      if (received == 0) continue;
+      const bool whole = distance == 1;
+      steps.reduce((self + n - distance) % n, units(own, at, received), whole ? output(0) : scratch(at, received),
+                   whole ? Fold::complete : Fold::partial);
+    }
+    if (round == 0) keep_the_rest(self + count, distance - count, n, steps);
+  }
+
+ private:
+  // Where n is no power of two, some blocks take no part in the first round: bring them to where the others are.
+  static void keep_the_rest(Rank first, Rank count, Rank n, Steps& steps) {
+    for (const Range& run : wrapped(first, count, n).runs) {
+      if (run.count > 0) steps.copy(input(run.first, run.count), scratch(run.first, run.count));
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& bruck_reduce_scatter() {
+  static const Bruck algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,79 @@
+#include "algorithms/catalogue.h"
+
+#include <vector>
+
+// One line per algorithm: its collective and name. It is made by the function <name>_<collective>().
+#define TUTTI_CATALOGUE(entry)              \
+  entry(all_reduce, ring)                   \
+  entry(all_reduce, halving_doubling)       \
+  entry(all_reduce, two_shot)               \
+  entry(all_reduce, one_shot)               \
+  entry(all_reduce, recursive_doubling)     \
+  entry(all_reduce, double_binary_tree)     \
+  entry(all_reduce, hierarchical)           \
+  entry(all_reduce, hierarchical_ring)      \
+  entry(all_reduce, two_shot_mapped)        \
+  entry(all_gather, ring)                   \
+  entry(all_gather, doubling)               \
+  entry(all_gather, bruck)                  \
+  entry(all_gather, direct)                 \
+  entry(all_gather, direct_mapped)          \
+  entry(reduce_scatter, ring)               \
+  entry(reduce_scatter, halving)            \
+  entry(reduce_scatter, bruck)              \
+  entry(reduce_scatter, direct)             \
+  entry(reduce_scatter, direct_mapped)      \
+  entry(broadcast, chain)                   \
+  entry(broadcast, binary_tree)             \
+  entry(broadcast, direct)                  \
+  entry(broadcast, direct_mapped)           \
+  entry(broadcast, split_mapped)            \
+  entry(reduce, chain)                      \
+  entry(reduce, binary_tree)                \
+  entry(reduce, direct)                     \
+  entry(all_to_all, pairwise)               \
+  entry(all_to_all, exchange)               \
+  entry(all_to_all, bruck)                  \
+  entry(all_to_all, direct)                 \
+  entry(all_to_all, direct_mapped)          \
+  entry(gather, direct)                     \
+  entry(gather, binomial_tree)              \
+  entry(scatter, direct)                    \
+  entry(scatter, binomial_tree)
+
+namespace tutti {
+
+#define TUTTI_DECLARE(collective, name) const Algorithm& name##_##collective();
+TUTTI_CATALOGUE(TUTTI_DECLARE)
+#undef TUTTI_DECLARE
+
+namespace {
+
+std::vector<const Algorithm*> entries_of(Collective wanted) {
+  std::vector<const Algorithm*> entries;
+#define TUTTI_ADD(collective, name) \
+  if (wanted == Collective::collective) entries.push_back(&name##_##collective());
+  TUTTI_CATALOGUE(TUTTI_ADD)
+#undef TUTTI_ADD
+  return entries;
+}
+
+}  // namespace
+
+std::span<const Algorithm* const> catalogue(Collective collective) {
+  static const std::vector<const Algorithm*> entries[kCollectives] = {
+      entries_of(Collective::all_reduce), entries_of(Collective::all_gather), entries_of(Collective::reduce_scatter),
+      entries_of(Collective::broadcast),  entries_of(Collective::reduce),     entries_of(Collective::all_to_all),
+      entries_of(Collective::gather),     entries_of(Collective::scatter),
+  };
+  return entries[static_cast<std::size_t>(collective)];
+}
+
+const Algorithm* find(Collective collective, std::string_view name) {
+  for (const Algorithm* algorithm : catalogue(collective)) {
+    if (algorithm->name() == name) return algorithm;
+  }
+  return nullptr;
+}
+
+}  // namespace tutti

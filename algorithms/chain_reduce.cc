@@ -1,0 +1,32 @@
+// Chain reduce: the sum goes from neighbour to neighbour and ends at the root. (n-1) a + S b once pieces stream.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Chain : public Entry<Algorithm> {
+ public:
+  Chain() : Entry(Collective::reduce, "chain", "from neighbour to neighbour, n-1 deep, S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    const bool is_root = self == problem.root;
+    const Rank previous = (self + n - 1) % n;  // The chain begins behind the root.
+    const Operand target = is_root ? output(0) : lane((self + 1) % n, 1);
+    std::vector<Operand> sources;
+    if (previous != problem.root) sources.push_back(lane(previous, 1));
+    sources.push_back(input(0));
+    steps.add(sources, {&target, 1}, is_root ? Fold::complete : Fold::partial);
+  }
+};
+
+}  // namespace
+
+const Algorithm& chain_reduce() {
+  static const Chain algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+// Direct all-gather: every rank sends its block to all others in one fan-out, its own output among them.
+// a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::all_gather, "direct", "each block straight to all, (n-1)/n S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (round == 1) {
+      for (Rank i = 1; i < n; ++i) steps.recv((self + n - i) % n, output((self + n - i) % n));  // As they were sent.
+      return;
+    }
+    std::vector<Operand> targets;
+    if (!problem.in_place) targets.push_back(output(self));
+    for (Rank i = 1; i < n; ++i) targets.push_back(lane((self + i) % n, 1));
+    const Operand own = input(0);
+    if (!targets.empty()) steps.add({&own, 1}, targets);
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_all_gather() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

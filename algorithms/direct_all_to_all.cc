@@ -1,0 +1,30 @@
+// Direct all-to-all: every rank sends all its blocks, then receives all. a + (n-1)/n S b; for full crossbars.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::all_to_all, "direct", "each block straight to its receiver, (n-1)/n S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (round == 0 && !problem.in_place) steps.copy(input(self), output(self));
+    for (Rank i = 1; i < n; ++i) {
+      const Rank to = (self + i) % n, from = (self + n - i) % n;
+      round == 0 ? steps.send(input(to), to) : steps.recv(from, output(from));
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_all_to_all() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

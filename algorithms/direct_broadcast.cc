@@ -1,0 +1,31 @@
+// Direct broadcast: the root sends to all in one fan-out. a + (n-1) S b; for few ranks or small messages.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::broadcast, "direct", "the root sends to all, one message deep, (n-1) S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (self != problem.root) return steps.recv(problem.root, output(0));
+    std::vector<Operand> targets;
+    if (!problem.in_place) targets.push_back(output(0));
+    for (Rank i = 1; i < n; ++i) targets.push_back(lane((self + i) % n, 1));
+    const Operand source = input(0);
+    if (!targets.empty()) steps.add({&source, 1}, targets);
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_broadcast() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

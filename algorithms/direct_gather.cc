@@ -1,0 +1,28 @@
+// Direct gather: all send their blocks to the root. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at one port.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::gather, "direct", "all send to the root, one message deep, S/n") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (self != problem.root) return steps.send(input(0), problem.root);
+    if (!problem.in_place) steps.copy(input(0), output(self));
+    for (Rank i = 1; i < n; ++i) steps.recv((self + i) % n, output((self + i) % n));
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_gather() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,37 @@
+// All-to-all in peers' memory: each rank stores its blocks into their receivers' outputs, one after the other.
+// (n-1)/n S b and two flag rounds, each pair for itself. Not in place: what a peer has not sent yet would be overwritten.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class DirectMapped : public Entry<Algorithm> {
+ public:
+  DirectMapped() : Entry(Collective::all_to_all, "direct_mapped", "each rank stores its blocks in peers' memory, (n-1)/n S") {}
+
+  bool supports(const Problem& problem) const override {
+    return Entry::supports(problem) && (!problem.in_place || problem.ranks == 1);
+  }
+
+  Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    for (Rank i = 1; i < n; ++i) {
+      const Rank peer = (self + i) % n;
+      if (round == 0) steps.signal(peer);
+      if (round == 1) steps.fold({flag(peer), input(peer)}, {at(peer, output(self)), flag(peer)});
+      if (round == 2) steps.await(peer);
+    }
+    if (round == 1 && !problem.in_place) steps.copy(input(self), output(self));
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_mapped_all_to_all() {
+  static const DirectMapped algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

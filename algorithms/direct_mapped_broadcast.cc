@@ -1,0 +1,40 @@
+// Broadcast in peers' memory: the root stores its block into every rank's output. (n-1) S b, all of it the root's work;
+// pushed and not pulled, because a line that peers only read is slow to write for its owner, who goes on to write it.
+// Entry: the root may write. Exit: it has.
+#include "algorithms/entry.h"
+#include "algorithms/ranges.h"
+
+namespace tutti {
+namespace {
+
+class DirectMapped : public Entry<Algorithm> {
+ public:
+  DirectMapped() : Entry(Collective::broadcast, "direct_mapped", "the root stores its block in peers' memory, (n-1) S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (self != problem.root) {
+      if (round == 0) steps.signal(problem.root);
+      if (round == 2) steps.await(problem.root);
+      return;
+    }
+    if (round != 1) return;
+    const std::vector<Operand> flags = flags_of_peers(self, n);
+    std::vector<Operand> sources = flags, targets;
+    sources.push_back(input(0));
+    for (Rank i = problem.in_place ? 1 : 0; i < n; ++i) targets.push_back(at((self + i) % n, output(0)));
+    targets.insert(targets.end(), flags.begin(), flags.end());
+    if (!targets.empty()) steps.add(sources, targets);
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_mapped_broadcast() {
+  static const DirectMapped algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

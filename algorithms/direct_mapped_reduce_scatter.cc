@@ -1,0 +1,37 @@
+// Reduce-scatter in peers' memory: each rank folds its block of every rank's input, in rank order. (n-1)/n S b read, and
+// two flag rounds. Entry: all inputs are there. Exit: all are read.
+#include "algorithms/entry.h"
+#include "algorithms/ranges.h"
+
+namespace tutti {
+namespace {
+
+class DirectMapped : public Entry<Algorithm> {
+ public:
+  DirectMapped()
+      : Entry(Collective::reduce_scatter, "direct_mapped", "each rank folds its block out of peers' memory, (n-1)/n S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    const std::vector<Operand> flags = flags_of_peers(self, n);
+    if (round == 1) {
+      std::vector<Operand> sources = flags, targets = {output(0)};
+      for (Rank rank = 0; rank < n; ++rank) sources.push_back(at(rank, input(self)));
+      targets.insert(targets.end(), flags.begin(), flags.end());
+      steps.add(sources, targets, Fold::complete);
+    } else if (n > 1) {
+      round == 0 ? steps.add({}, flags) : steps.add(flags, {});
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_mapped_reduce_scatter() {
+  static const DirectMapped algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

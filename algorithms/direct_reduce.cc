@@ -1,0 +1,29 @@
+// Direct reduce: all send to the root, which folds all inputs in one step, in rank order. a + (n-1) S b at the root.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::reduce, "direct", "all send to the root, one n-way fold, S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    if (self != problem.root) return steps.send(input(0), problem.root);
+    std::vector<Operand> sources;
+    for (Rank rank = 0; rank < problem.ranks; ++rank) sources.push_back(rank == self ? input(0) : lane(rank, 1));
+    const Operand target = output(0);
+    steps.add(sources, {&target, 1}, Fold::complete);
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_reduce() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

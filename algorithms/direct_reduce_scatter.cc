@@ -1,0 +1,34 @@
+// Direct reduce-scatter: every rank sends each other rank its block, and folds what it gets in one step, in rank order.
+// a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::reduce_scatter, "direct", "each block straight to its owner, one n-way fold, (n-1)/n S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (round == 0) {
+      for (Rank i = 1; i < n; ++i) steps.send(input((self + i) % n), (self + i) % n);  // No two ranks begin with one peer.
+      return;
+    }
+    std::vector<Operand> sources;
+    for (Rank rank = 0; rank < n; ++rank) sources.push_back(rank == self ? input(self) : lane(rank, 1));
+    const Operand target = output(0);
+    steps.add(sources, {&target, 1}, Fold::complete);
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_reduce_scatter() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// Direct scatter: the root sends each rank its block. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at one port.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Direct : public Entry<Algorithm> {
+ public:
+  Direct() : Entry(Collective::scatter, "direct", "the root sends each rank its block, (n-1)/n S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (self != problem.root) return steps.recv(problem.root, output(0));
+    for (Rank i = 1; i < n; ++i) steps.send(input((self + i) % n), (self + i) % n);
+    if (!problem.in_place) steps.copy(input(self), output(0));
+  }
+};
+
+}  // namespace
+
+const Algorithm& direct_scatter() {
+  static const Direct algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// Recursive doubling: recursive halving backwards; groups that know all their blocks merge two by two.
+// ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise one message more in some rounds.
+// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+#include "algorithms/entry.h"
+#include "algorithms/halving.h"
+
+namespace tutti {
+namespace {
+
+class RecursiveDoubling : public Entry<Algorithm> {
+ public:
+  RecursiveDoubling() : Entry(Collective::all_gather, "doubling", "log2(n) rounds of doubled messages, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override {
+    return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    if (round == 0 && !problem.in_place) steps.copy(input(0), output(self));
+    if (problem.ranks == 1) return;
+    const Halving half = halving(problem.ranks, self, log2_rounded_up(problem.ranks) - 1 - round);
+    if (half.given.count == 0) return;
+
+    for (const Rank peer : half.from) steps.send(output(half.kept.first, half.kept.count), peer);
+    steps.recv(half.to, output(half.given.first, half.given.count));
+  }
+};
+
+}  // namespace
+
+const Algorithm& doubling_all_gather() {
+  static const RecursiveDoubling algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,32 @@
+// All-to-all by exchanges: a round-robin tournament, in round r of which the ranks whose numbers add up to r modulo n
+// swap blocks. n a + (n-1)/n S b, and in place: a block is overwritten by the answer to itself.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Exchange : public Entry<Algorithm> {
+ public:
+  Exchange() : Entry(Collective::all_to_all, "exchange", "n rounds in which pairs swap blocks, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override { return {.rounds = problem.ranks, .stages = {0}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank partner = (round + problem.ranks - self) % problem.ranks;
+    if (partner != self) {
+      steps.send(input(partner), partner);
+      steps.recv(partner, output(partner));
+    } else if (!problem.in_place) {
+      steps.copy(input(self), output(self));
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& exchange_all_to_all() {
+  static const Exchange algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+// Recursive halving of ranks [0, n) for any n: a group [low, high) splits in the middle, the lower half has one rank
+// more if the number is odd, and each rank faces its counterpart in the other half. The odd rank has none: it gives its
+// share to the last rank of the upper half and takes nothing.
+#pragma once
+
+#include "algorithms/ranges.h"
+
+namespace tutti {
+
+// What a rank does when its group splits after `depth` halvings; all empty once it is alone. Reduce-scatter goes down:
+// the range `given` to `to`, `kept` from all of `from`. All-gather goes up: `kept` to all of `from`, `given` from `to`.
+struct Halving {
+  Range kept, given;
+  Rank to = 0;
+  std::vector<Rank> from;
+};
+
+inline Halving halving(Rank n, Rank self, std::uint32_t depth) {
+  Rank low = 0, high = n;
+  const auto middle = [&] { return low + (high - low + 1) / 2; };
+  for (; depth > 0 && high - low > 1; --depth) (self < middle() ? high : low) = middle();
+  if (high - low == 1) return {};
+
+  const Range lower{low, middle() - low}, upper{middle(), high - middle()};
+  if (self < middle()) {
+    const Rank i = self - low;
+    if (i >= upper.count) return {lower, upper, high - 1, {}};
+    return {lower, upper, middle() + i, {middle() + i}};
+  }
+  const Rank i = self - middle();
+  const bool takes_odd = lower.count > upper.count && i + 1 == upper.count;
+  return {upper, lower, low + i, takes_odd ? std::vector<Rank>{low + i, middle() - 1} : std::vector<Rank>{low + i}};
+}
+
+}  // namespace tutti

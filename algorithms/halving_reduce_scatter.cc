@@ -1,0 +1,47 @@
+// Recursive halving: in each round a rank gives the blocks of the other half of its group to its counterpart there.
+// ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise the odd ranks of halves add at most one message a
+// round. Long distances come first, so the largest messages cross the whole machine.
+// R. Rabenseifner, "Optimization of collective reduction operations", 2004.
+#include "algorithms/entry.h"
+#include "algorithms/halving.h"
+
+namespace tutti {
+namespace {
+
+class RecursiveHalving : public Entry<Algorithm> {
+ public:
+  RecursiveHalving() : Entry(Collective::reduce_scatter, "halving", "log2(n) rounds of halved messages, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override {
+    const Rank n = problem.ranks;
+    return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (n == 1) return steps.fold({input(0)}, {output(0)}, Fold::complete);
+    const Halving half = halving(n, self, round);
+    if (half.given.count == 0) return;
+    // Only the odd rank of the first round enters the second without a sum of its own.
+    const bool raw = round == 0 || (round == 1 && halving(n, self, 0).from.empty());
+    const Place own = raw ? Place::input : Place::scratch;
+
+    steps.send(units(own, half.given.first, half.given.count), half.to);
+    if (half.from.empty()) return;
+    std::vector<Operand> sources;
+    for (const Rank peer : half.from) sources.push_back(lane(peer, half.kept.count));
+    sources.push_back(units(own, half.kept.first, half.kept.count));
+    const bool whole = half.kept.count == 1;
+    const Operand target = whole ? output(0) : scratch(half.kept.first, half.kept.count);
+    steps.add(sources, {&target, 1}, whole ? Fold::complete : Fold::partial);
+  }
+};
+
+}  // namespace
+
+const Algorithm& halving_reduce_scatter() {
+  static const RecursiveHalving algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,159 @@
+// All-reduce over levels: reduce-scatter inside each host, all-reduce of every shard across the hosts, all-gather inside
+// each host; the middle is itself hierarchical where there are racks. A host's link carries 2(k-1)/k S b for k hosts,
+// whatever their size. Latency: the sum of the three.
+//   hierarchical       direct inside, halving-doubling across: 2 a + 2 log2(k) a
+//   hierarchical_ring  rings inside and across: 2(g-1) a + 2(k-1) a for g ranks a host
+// Hosts may be uneven. Shards of hosts of different size do not match, so the block is cut at the union of all hosts'
+// shard borders; each interval has one owner per host, and these are one all-reduce across.
+#include <numeric>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/entry.h"
+#include "algorithms/memo.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kMostUnits = 1 << 20;
+
+struct Names {
+  const char* reduce_scatter;
+  const char* all_gather;
+  const char* across;  // An all-reduce of two tags at most.
+};
+
+// Units that hold every shard border of groups of these sizes; 0 if they are too many.
+std::uint64_t units_of_shards(const std::vector<Rank>& groups) {
+  std::uint64_t units = 1;
+  for (const Rank size : groups) {
+    if (size == 0 || (units = std::lcm(units, std::uint64_t{size})) > kMostUnits) return 0;
+  }
+  return units;
+}
+
+class Hierarchical : public Entry<Sequence> {
+ public:
+  Hierarchical(const char* name, const char* summary, const Names& names)
+      : Entry(Collective::all_reduce, name, summary), names_(names) {}
+
+  bool supports(const Problem& problem) const override {
+    if (!Entry::supports(problem) || problem.groups.empty() || problem.groups[0].size() < 2) return false;
+    Rank members = problem.ranks;
+    std::uint64_t units = 1;
+    for (const std::vector<Rank>& level : problem.groups) {
+      if (std::accumulate(level.begin(), level.end(), std::uint64_t{0}) != members) return false;
+      units *= units_of_shards(level);
+      if (units == 0 || units > kMostUnits) return false;
+      members = static_cast<Rank>(level.size());
+    }
+    return units * members <= kMostUnits;
+  }
+
+  std::shared_ptr<const Composition> compose(const Problem& problem) const override {
+    return memo_.get(problem, [&] { return composed(problem); });
+  }
+
+ private:
+  Composition composed(const Problem& problem) const {
+    const std::vector<Rank>& hosts = problem.groups[0];
+    const Across across = across_hosts(problem);
+    const Shape shape = across.algorithm->shape(across.problem);
+    const auto shard_units = static_cast<std::uint32_t>(units_of_shards(hosts));
+    const std::uint32_t units = shard_units * shape.units;
+
+    std::vector<Part> scatters, gathers;
+    std::uint32_t inside = 0;  // Units of scratch; hosts share it, as no rank is in two.
+    Rank first = 0;
+    for (const Rank size : hosts) {
+      scatters.push_back(inside_host(first, size, units));
+      inside = std::max(inside, scatters.back().algorithm->shape(scatters.back().problem).scratch > 0 ? units : 0);
+      gathers.push_back(scatters.back());
+      gathers.back().algorithm = find(Collective::all_gather, names_.all_gather);
+      gathers.back().problem.collective = Collective::all_gather;
+      gathers.back().input = Place::output;
+      gathers.back().tag = 1;
+      first += size;
+    }
+    std::vector<Part> reductions = parts_across(hosts, shard_units, across, inside);
+    const std::uint32_t outside = (shape.scratch + shape.units - 1) / shape.units * units;
+    return {.units = units, .scratch = inside + outside,
+            .stages = {std::move(scatters), std::move(reductions), std::move(gathers)}};
+  }
+
+  struct Across {
+    const Algorithm* algorithm;
+    Problem problem;
+  };
+
+  Across across_hosts(const Problem& problem) const {
+    Across across{.algorithm = this, .problem = problem};
+    across.problem.ranks = static_cast<Rank>(problem.groups[0].size());
+    across.problem.in_place = true;
+    across.problem.groups.erase(across.problem.groups.begin());
+    if (!supports(across.problem)) across.algorithm = find(Collective::all_reduce, names_.across);
+    return across;
+  }
+
+  Part inside_host(Rank first, Rank size, std::uint32_t units) const {
+    Part part;
+    part.algorithm = find(Collective::reduce_scatter, names_.reduce_scatter);
+    part.problem = {.collective = Collective::reduce_scatter, .ranks = size, .groups = {}};
+    for (Rank i = 0; i < size; ++i) part.members.push_back(first + i);
+    for (Rank i = 0; i <= size; ++i) part.cuts.push_back(units / size * i);
+    return part;
+  }
+
+  std::vector<Part> parts_across(const std::vector<Rank>& hosts, std::uint32_t shard_units, const Across& across,
+                                 std::uint32_t scratch) const {
+    std::vector<bool> borders(shard_units + 1, false);
+    for (const Rank size : hosts) {
+      for (Rank shard = 0; shard <= size; ++shard) borders[shard_units / size * shard] = true;
+    }
+    const std::uint32_t units = across.algorithm->shape(across.problem).units;
+    const std::uint32_t tags = tags_of(across);
+    std::vector<Part> parts;
+    for (std::uint32_t begin = 0, end = 1; end <= shard_units; ++end) {
+      if (!borders[end]) continue;
+      Part part;
+      part.algorithm = across.algorithm;
+      part.problem = across.problem;
+      for (Rank host = 0, first = 0; host < hosts.size(); first += hosts[host++]) {
+        part.members.push_back(first + begin / (shard_units / hosts[host]));
+      }
+      for (std::uint32_t i = 0; i <= units; ++i) part.cuts.push_back(begin * units + i * (end - begin));
+      part.input = part.output = Place::output;
+      part.scratch = scratch;
+      part.tag = static_cast<std::uint16_t>(2 + tags * parts.size());
+      part.fold = Fold::complete;
+      parts.push_back(std::move(part));
+      begin = end;
+    }
+    return parts;
+  }
+
+  // How many tags the algorithm across uses: its parts have to be that far apart.
+  std::uint32_t tags_of(const Across& across) const {
+    if (across.algorithm != this) return 2;
+    const std::vector<Part>& parts = compose(across.problem)->stages[1];
+    return parts.back().tag + tags_of(across_hosts(across.problem));
+  }
+
+  Names names_;
+  mutable Memo memo_;
+};
+
+}  // namespace
+
+const Algorithm& hierarchical_all_reduce() {
+  static const Hierarchical algorithm("hierarchical", "direct inside hosts, halving-doubling across, 2(k-1)/k S per host",
+                                      {"direct", "direct", "halving_doubling"});
+  return algorithm;
+}
+
+const Algorithm& hierarchical_ring_all_reduce() {
+  static const Hierarchical algorithm("hierarchical_ring", "rings inside hosts and across, 2(k-1)/k S per host",
+                                      {"ring", "ring", "ring"});
+  return algorithm;
+}
+
+}  // namespace tutti

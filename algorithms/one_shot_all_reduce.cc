@@ -1,0 +1,33 @@
+// One-shot all-reduce: every rank sends its whole input to all, and each folds all inputs in rank order, so that all
+// have the same bits. a + (n-1) S b: one message deep, n-1 times the bytes; for messages of a few kilobytes.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class OneShot : public Entry<Algorithm> {
+ public:
+  OneShot() : Entry(Collective::all_reduce, "one_shot", "each input to all, one n-way fold in rank order, (n-1) S") {}
+
+  Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    std::vector<Operand> lanes, operands;
+    for (Rank i = 1; i < n; ++i) lanes.push_back(lane((self + i) % n, 1));
+    for (Rank rank = 0; rank < n; ++rank) operands.push_back(rank == self ? input(0) : lane(rank, 1));
+
+    const Operand own = input(0), result = output(0);
+    if (round == 0 && n > 1) steps.add({&own, 1}, lanes);
+    if (round == 1) steps.add(operands, {&result, 1}, Fold::complete);
+  }
+};
+
+}  // namespace
+
+const Algorithm& one_shot_all_reduce() {
+  static const OneShot algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+// Pairwise all-to-all: in round r every rank sends to the one r + 1 ahead and receives from the one r + 1 behind.
+// (n-1) a + (n-1)/n S b in balanced rounds. Not in place from three ranks on: a block would be overwritten before its
+// own round sends it.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Pairwise : public Entry<Algorithm> {
+ public:
+  Pairwise() : Entry(Collective::all_to_all, "pairwise", "n-1 balanced rounds, (n-1)/n S") {}
+
+  bool supports(const Problem& problem) const override {
+    return Entry::supports(problem) && (!problem.in_place || problem.ranks <= 2);
+  }
+
+  Shape shape(const Problem& problem) const override {
+    return {.rounds = problem.ranks == 1 ? 1 : problem.ranks - 1, .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (round == 0 && !problem.in_place) steps.copy(input(self), output(self));
+    if (n == 1) return;
+    const Rank to = (self + round + 1) % n;
+    const Rank from = (self + n - round - 1) % n;
+    steps.send(input(to), to);
+    steps.recv(from, output(from));
+  }
+};
+
+}  // namespace
+
+const Algorithm& pairwise_all_to_all() {
+  static const Pairwise algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+// All-reduce as a reduce-scatter of n blocks, then an all-gather of them, from the untouched files.
+//   ring              2(n-1) a + 2(n-1)/n S b         P. Patarasuk, X. Yuan, 2009
+//   halving_doubling  2 log2(n) a + 2(n-1)/n S b      R. Rabenseifner, 2004
+//   two_shot          2 a + 2(n-1)/n S b              direct, for full crossbars
+#include <numeric>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/entry.h"
+#include "algorithms/memo.h"
+
+namespace tutti {
+namespace {
+
+class ReduceScatterAllGather : public Entry<Sequence> {
+ public:
+  ReduceScatterAllGather(const char* name, const char* summary, const char* reduce_scatter, const char* all_gather)
+      : Entry(Collective::all_reduce, name, summary), reduce_scatter_(reduce_scatter), all_gather_(all_gather) {}
+
+  std::shared_ptr<const Composition> compose(const Problem& problem) const override {
+    return memo_.get(problem, [&] { return composed(problem.ranks); });
+  }
+
+ private:
+  Composition composed(Rank n) const {
+    Part scatter;
+    scatter.algorithm = find(Collective::reduce_scatter, reduce_scatter_);
+    scatter.problem = {.collective = Collective::reduce_scatter, .ranks = n, .groups = {}};
+    scatter.members.resize(n);
+    std::iota(scatter.members.begin(), scatter.members.end(), Rank{0});
+    scatter.cuts.resize(n + 1);
+    std::iota(scatter.cuts.begin(), scatter.cuts.end(), 0u);
+    scatter.fold = Fold::complete;
+
+    Part gather = scatter;
+    gather.algorithm = find(Collective::all_gather, all_gather_);
+    gather.problem.collective = Collective::all_gather;
+    gather.input = Place::output;
+    gather.tag = 1;
+    const std::uint32_t scratch = scatter.algorithm->shape(scatter.problem).scratch;
+    return {.units = n, .scratch = scratch, .stages = {{std::move(scatter)}, {std::move(gather)}}};
+  }
+
+  const char* reduce_scatter_;
+  const char* all_gather_;
+  mutable Memo memo_;
+};
+
+}  // namespace
+
+const Algorithm& ring_all_reduce() {
+  static const ReduceScatterAllGather algorithm("ring", "2(n-1) rounds between neighbours, 2(n-1)/n S", "ring", "ring");
+  return algorithm;
+}
+
+const Algorithm& halving_doubling_all_reduce() {
+  static const ReduceScatterAllGather algorithm("halving_doubling", "2 log2(n) rounds, 2(n-1)/n S", "halving", "doubling");
+  return algorithm;
+}
+
+const Algorithm& two_shot_all_reduce() {
+  static const ReduceScatterAllGather algorithm("two_shot", "each block straight to its owner and back, 2(n-1)/n S",
+                                                "direct", "direct");
+  return algorithm;
+}
+
+}  // namespace tutti

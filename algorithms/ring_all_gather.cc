@@ -1,0 +1,37 @@
+// Ring all-gather: every block goes round the ring. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
+// P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+#include "algorithms/entry.h"
+
+namespace tutti {
+namespace {
+
+class Ring : public Entry<Algorithm> {
+ public:
+  Ring() : Entry(Collective::all_gather, "ring", "n-1 rounds between neighbours, (n-1)/n S") {}
+
+  Shape shape(const Problem& problem) const override {
+    return {.rounds = problem.ranks == 1 ? 1 : problem.ranks - 1, .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    if (round == 0 && !problem.in_place) steps.copy(input(0), output(self));
+    if (n == 1) return;
+    const Rank next = (self + 1) % n;
+    const Rank previous = (self + n - 1) % n;
+    const Rank leaving = (self + n - round) % n;
+    const Rank arriving = (leaving + n - 1) % n;
+
+    steps.send(output(leaving), next);
+    steps.recv(previous, output(arriving));
+  }
+};
+
+}  // namespace
+
+const Algorithm& ring_all_gather() {
+  static const Ring algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti
