@@ -17,7 +17,7 @@ Span span_of(const Program& program, const Loop& loop) {
             .races = program.mapped || strands};
   const bool scratch = program.plans[0].shape.scratch > 0;
   const bool overlap = loop.skew > 0 && (scratch || !program.drained);
-  if (span.races) span.operations = loop.banks + 2;
+  if (program.mapped) span.operations = loop.banks + 2;
   if (span.races || overlap) {
     const std::uint32_t lag = strands ? program.stages() - 1 : loop.skew * (program.stages() - 1);
     span.pieces = std::min(std::max(loop.pieces, 1u), lag + loop.banks + 2);

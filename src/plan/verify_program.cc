@@ -23,6 +23,8 @@ class Compiler {
     for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(check_operands(plan));
     cut_blocks();
     place_memories();
+    program_.accesses.reserve(operands_);
+    program_.cells.reserve(operands_);
     first_fifo_.assign(program_.plans.size() * program_.plans.size(), kNone);
     for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(compile_steps(plan));
     TUTTI_CHECK_OK(check_balance(program_));
@@ -54,6 +56,7 @@ class Compiler {
   Status check_operands(const Plan& plan) {
     for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
       const Step step = plan.steps[i];
+      operands_ += step.sources.size() + step.targets.size();
       for (const std::span<const Operand> side : {step.sources, step.targets}) {
         for (const Operand& operand : side) {
           const std::string complaint = check_operand(operand);
@@ -73,11 +76,11 @@ class Compiler {
     if (!operand.is_memory() || operand.count == 0) return "";
     if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
     const Shape& shape = program_.plans[0].shape;
-    const std::uint64_t units = operand.place == Place::scratch ? shape.scratch
-                                : operand.place == Place::input ? std::uint64_t{input_blocks(problem, operand.peer)} * shape.units
-                                                                : std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
-    const std::uint64_t last = std::uint64_t{operand.first} + std::uint64_t{(operand.count - 1) / operand.run} * operand.stride +
-                               (operand.count - 1) % operand.run;
+    std::uint64_t units = shape.scratch;
+    if (operand.place == Place::input) units = std::uint64_t{input_blocks(problem, operand.peer)} * shape.units;
+    if (operand.place == Place::output) units = std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
+    const std::uint64_t whole_runs = operand.run >= operand.count ? 0 : (operand.count - 1) / operand.run;
+    const std::uint64_t last = operand.first + whole_runs * operand.stride + operand.count - 1 - whole_runs * operand.run;
     if (last >= units) return "lies outside of its " + std::to_string(units) + " units";
     return "";
   }
@@ -113,35 +116,42 @@ class Compiler {
   }
 
   void cut_blocks() {
-    const std::uint32_t units = program_.plans[0].shape.units;
-    cell_of_unit_.assign(units, 0);
-    cell_of_unit_[0] = 1;
+    const Shape& shape = program_.plans[0].shape;
+    std::vector<char> is_cut(shape.units, 0);
+    is_cut[0] = 1;
     for (const Plan& plan : program_.plans) {
-      for (std::uint32_t i = 0; i < plan.steps.size(); ++i) mark_cuts(plan.steps[i], units);
+      for (std::uint32_t i = 0; i < plan.steps.size(); ++i) mark_cuts(plan.steps[i], is_cut);
     }
-    program_.width = 0;
-    for (std::uint32_t unit = 0; unit < units; ++unit) {
-      if (cell_of_unit_[unit] != 0) program_.class_unit.push_back(unit);
-      program_.width += cell_of_unit_[unit];
-      cell_of_unit_[unit] = program_.width - 1;
+    for (std::uint32_t unit = 0; unit < shape.units; ++unit) {
+      if (is_cut[unit] != 0) program_.class_unit.push_back(unit);
     }
+    program_.width = static_cast<std::uint32_t>(program_.class_unit.size());
+
+    const Problem& problem = program_.plans[0].problem;
+    std::uint32_t blocks = shape.scratch / shape.units + 1;  // Of the largest memory.
+    for (Rank rank = 0; rank < problem.ranks; ++rank) {
+      blocks = std::max({blocks, input_blocks(problem, rank), output_blocks(problem, rank)});
+    }
+    first_cell_.reserve(std::size_t{blocks} * shape.units + 1);
+    std::uint32_t cells = 0;
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+      for (const char cut : is_cut) first_cell_.push_back((cells += cut) - 1);
+    }
+    first_cell_.push_back(cells);
   }
 
-  void mark_cuts(const Step& step, std::uint32_t units) {
+  void mark_cuts(const Step& step, std::vector<char>& is_cut) {
+    const auto units = static_cast<std::uint32_t>(is_cut.size());
+    const auto within = [&](std::uint32_t unit) { return unit < units ? unit : unit % units; };
     for (const std::span<const Operand> side : {step.sources, step.targets}) {
       for (const Operand& operand : side) {
         if (!operand.is_memory()) continue;
         for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
-          cell_of_unit_[first % units] = 1;
-          cell_of_unit_[(first + length) % units] = 1;
+          is_cut[within(first)] = 1;
+          is_cut[within(first + length)] = 1;
         });
       }
     }
-  }
-
-  std::uint32_t cell_of(std::uint32_t unit) const {
-    const auto units = static_cast<std::uint32_t>(cell_of_unit_.size());
-    return unit / units * program_.width + cell_of_unit_[unit % units];
   }
 
   void place_memories() {
@@ -159,12 +169,14 @@ class Compiler {
       program_.user_cells = std::max(memory.input + memory.input_cells, memory.output + memory.output_cells);
     }
     program_.all_cells = program_.user_cells;
-    const std::uint32_t scratch = cell_of(program_.plans[0].shape.scratch);
+    const std::uint32_t scratch = first_cell_[program_.plans[0].shape.scratch];
     for (Memory& memory : program_.memories) {
       memory.scratch = program_.all_cells;
       memory.scratch_cells = scratch;
       program_.all_cells += (scratch + width - 1) / width * width;
     }
+    program_.cell_class.resize(program_.all_cells);
+    for (std::uint32_t cell = 0; cell < program_.all_cells; ++cell) program_.cell_class[cell] = cell % width;
   }
 
   Status compile_steps(const Plan& plan) {
@@ -202,8 +214,8 @@ class Compiler {
                                                                   : memory.scratch;
       access.index = static_cast<std::uint32_t>(program_.cells.size());
       for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
-        const std::uint32_t end = cell_of(first + length);
-        for (std::uint32_t cell = cell_of(first); cell < end; ++cell) program_.cells.push_back(base + cell);
+        const std::uint32_t end = first_cell_[first + length];
+        for (std::uint32_t cell = first_cell_[first]; cell < end; ++cell) program_.cells.push_back(base + cell);
       });
       access.count = static_cast<std::uint32_t>(program_.cells.size()) - access.index;
     }
@@ -247,10 +259,7 @@ class Compiler {
       if (access.place >= Place::lane) continue;
       ++memories;
       if (model == nullptr) model = &access;
-      const auto alike = [&](std::uint32_t a, std::uint32_t b) { return a % program_.width == b % program_.width; };
-      const std::uint32_t* cells = program_.cells.data();
-      if (access.count != model->count ||
-          !std::equal(cells + access.index, cells + access.index + access.count, cells + model->index, alike)) {
+      if (access.count != model->count || !program_.alike(access.index, model->index, access.count)) {
         return "its operands differ in length: they are other parts of a block";
       }
     }
@@ -287,7 +296,8 @@ class Compiler {
   };
 
   Program program_;
-  std::vector<std::uint32_t> cell_of_unit_;
+  std::size_t operands_ = 0;
+  std::vector<std::uint32_t> first_cell_;  // Of each unit of the largest memory, and its end.
   std::vector<std::uint32_t> first_fifo_, next_fifo_;
   std::vector<Seen> fifo_seen_;
   std::vector<Written> written_;
@@ -296,6 +306,11 @@ class Compiler {
 };
 
 }  // namespace
+
+bool Program::alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const {
+  const auto same_class = [&](std::uint32_t x, std::uint32_t y) { return cell_class[x] == cell_class[y]; };
+  return std::equal(cells.data() + a, cells.data() + a + count, cells.data() + b, same_class);
+}
 
 std::string Program::describe_cell(std::uint32_t cell) const {
   for (Rank rank = 0; rank < memories.size(); ++rank) {

@@ -13,7 +13,7 @@
 namespace tutti {
 
 // Cells are the units, joined where no operand of any rank tells them apart: memory is cut at the same places of every
-// block. Cell c is as long as cell c % Program::width of a block.
+// block. Cells of one class are equally long.
 struct Memory {
   std::uint32_t input = 0, output = 0, scratch = 0;  // First cell; in place, input and output overlap.
   std::uint32_t input_cells = 0, output_cells = 0, scratch_cells = 0;
@@ -42,7 +42,8 @@ struct Program {
   std::vector<Memory> memories;           // Of each rank.
   std::vector<Fifo> fifos;
   std::vector<std::uint32_t> cells;       // Of all memory operands.
-  std::vector<std::uint32_t> class_unit;  // First unit, within its block, of each cell class.
+  std::vector<std::uint32_t> cell_class;  // Where in its block each cell lies, below `width`.
+  std::vector<std::uint32_t> class_unit;  // First unit, within its block, of each class.
   std::vector<Access> accesses;           // Of all operands: ranks, steps, sources, targets.
   std::vector<std::vector<std::uint32_t>> first_access;  // [rank][step]
   bool mapped = false;    // Some operand is a peer's memory.
@@ -56,6 +57,8 @@ struct Program {
   std::uint32_t stage_end(std::uint32_t stage) const {
     return stage + 1 < stages() ? plans[0].shape.stages[stage + 1] : plans[0].shape.rounds;
   }
+  // Whether `count` of Program::cells from a and from b are equally long one by one.
+  bool alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const;
   std::string describe_cell(std::uint32_t cell) const;  // "output[3] of rank 1"; in place, the output's name.
 };
 

@@ -231,10 +231,7 @@ Status Run::check_lengths(const Moment& now, const Message& message) {
     cells_ = message.count;
     return {};
   }
-  const auto alike = [&](std::uint32_t a, std::uint32_t b) { return a % program_.width == b % program_.width; };
-  const std::uint32_t* cells = program_.cells.data();
-  const bool agree = message.count == cells_ &&
-                     std::equal(cells + classes_, cells + classes_ + cells_, cells + message.classes, alike);
+  const bool agree = message.count == cells_ && program_.alike(message.classes, classes_, cells_);
   return agree ? Status() : store_.complain(now, "the length of a message differs from what its sender gave it");
 }
 
