@@ -9,6 +9,8 @@
 
 namespace tutti {
 
+enum class LaneEnd : std::uint8_t { writer, reader };
+
 // A lane, or a pair of lanes that share their slots: `writer` -> `reader` is the forward lane, the partner of a
 // round_trip or swap goes back. Both ends name it alike. Fixed-width plain data: it travels with the address.
 struct LaneSpec {

@@ -41,3 +41,11 @@ TUTTI_HOST_DEVICE inline bool compare_exchange(T* word, T expected, T desired) {
 }
 
 }  // namespace tutti
+
+// store_pair(words, data, flag): both words, the flag not before the data nor before any earlier store. `words` is
+// aligned to 16 bytes.
+#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__SANITIZE_THREAD__)
+#include "src/base/store_pair_x86.h"
+#else
+#include "src/base/store_pair_portable.h"
+#endif

@@ -43,6 +43,12 @@ Result<Segment> Segment::map(File file, std::size_t bytes) {
   return segment;
 }
 
+Result<File> Segment::duplicate() const {
+  File copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return system_error("duplicate a descriptor of shared memory");
+  return copy;
+}
+
 Segment::Segment(Segment&& other) noexcept
     : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 

@@ -29,6 +29,7 @@ class Segment {
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
+  Result<File> duplicate() const;  // Another descriptor of it.
   int descriptor() const { return file_.get(); }  // Stays ours.
   void close_descriptor() { file_.reset(); }      // Keeps the mapping.
 

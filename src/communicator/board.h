@@ -1,0 +1,88 @@
+// What the ranks of one host tell each other beside the data: the calls they are in, where they run, and that the
+// communicator has failed. One shared segment; each entry has one writer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "src/base/status.h"
+#include "src/base/types.h"
+#include "src/plan/problem.h"
+#include "transports/shm/segment.h"
+
+namespace tutti {
+
+// A buffer as other processes can find it: an offset into a region its owner has passed, or nothing.
+struct BufferReference {
+  std::uint64_t region = 0;  // 0: private to its process. Threads of one process: the address itself is in `offset`.
+  std::uint64_t offset = 0;
+};
+
+// One call of one rank. Written before its number.
+struct CallRecord {
+  std::uint64_t sequence = 0;   // Collectives of the communicator so far, this one included.
+  std::uint64_t count = 0;
+  std::uint32_t signature = 0;  // Equal on all ranks, or the calls do not match.
+  std::uint32_t root = 0;
+  std::uint8_t collective = 0;
+  std::uint8_t type = 0;
+  std::uint8_t reduction = 0;
+  std::uint8_t reserved = 0;
+  BufferReference input;
+  BufferReference output;
+};
+static_assert(sizeof(CallRecord) == 64);
+
+inline constexpr std::uint32_t kCallHistory = 16;
+
+struct alignas(128) BoardEntry {
+  std::uint32_t cpu = 0;         // Where the rank last was, so that who waits for it knows whether to yield.
+  std::uint32_t left = 0;        // 1: the rank has finalized.
+  alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
+};
+
+struct alignas(128) BoardHeader {
+  std::uint32_t version = 1;
+  std::uint32_t ranks = 0;
+  std::uint32_t claimed = 0;     // The first failure wins and is kept.
+  std::uint32_t failed = 0;      // 1: `code` and `message` are there.
+  std::uint32_t code = 0;
+  std::uint32_t rank = 0;        // Who found it.
+  char message[1000] = {};
+};
+
+class Board {
+ public:
+  static Result<Board> create(Rank ranks);
+  static Result<Board> adopt(File file, Rank ranks);
+  static std::size_t bytes(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
+
+  Board() = default;
+  const Segment& segment() const { return memory_; }
+
+  Rank ranks() const { return header().ranks; }
+  BoardEntry& entry(Rank rank) const { return entries_[rank]; }
+  bool failed() const;
+  // Keeps the first failure, here and for all ranks; later ones are dropped.
+  void fail(Rank finder, const Status& status) const;
+  // As `self` is told: its own words where it found the failure, else who did.
+  Status failure(Rank self) const;
+
+  // The call `sequence` of `rank` if it is still on the board, whole.
+  std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
+  void announce(Rank self, const CallRecord& record) const;
+  // The last call that the rank announced; 0: none.
+  std::uint64_t last(Rank rank) const;
+
+ private:
+  explicit Board(Segment memory);
+  BoardHeader& header() const { return *reinterpret_cast<BoardHeader*>(memory_.data()); }
+
+  Segment memory_;
+  BoardEntry* entries_ = nullptr;
+};
+
+std::string describe(const CallRecord& record);  // "all_reduce(1024 float32, sum)"
+
+}  // namespace tutti

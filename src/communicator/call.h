@@ -1,0 +1,33 @@
+// One call as the API hands it over: arguments checked, buffers not yet looked at.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/base/types.h"
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+enum class Kind : std::uint8_t { collective, all_to_all_v, send, recv };
+
+// Blocks of unequal length, in elements; all arrays have one entry per rank.
+struct Unequal {
+  std::vector<std::uint64_t> send_counts, send_displacements, recv_counts, recv_displacements;
+};
+
+struct Call {
+  Kind kind = Kind::collective;
+  Collective collective = Collective::all_reduce;
+  DataType type = DataType::float32;
+  Reduction reduction = Reduction::sum;
+  Rank root = 0;                     // Or the peer of send and recv.
+  std::uint64_t count = 0;           // Elements of a block.
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  double scalar = 1;                 // pre_mul_sum: floats.
+  std::int64_t integer_scalar = 1;   // pre_mul_sum: integers.
+  const Unequal* unequal = nullptr;  // all_to_all_v; outlives the call.
+};
+
+}  // namespace tutti

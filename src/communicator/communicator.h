@@ -1,0 +1,63 @@
+// One rank's membership in a group of ranks: joins, plans, wires, runs calls, and fails as one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/communicator/call.h"
+#include "src/communicator/operation.h"
+
+namespace tutti {
+
+struct UniqueId;
+
+struct CommunicatorOptions {
+  std::string name;                     // In messages.
+  std::int64_t timeout_ms = 600'000;    // Longest wait of an operation; 0 or less: none.
+  std::int64_t init_timeout_ms = 120'000;
+  std::string algorithm, protocol;      // Forced where not empty.
+  std::uint32_t forced = 0;             // Hash of the two; by force().
+
+  void force();
+};
+
+// A thread at a time, but for abort(), failure() and the getters.
+class Communicator {
+ public:
+  // Blocks until all ranks have joined, or until the deadline.
+  static Result<std::unique_ptr<Communicator>> create(const UniqueId& id, Rank rank, Rank ranks, CommunicatorOptions options);
+  // All ranks in this process, each to be used by a thread of its own or in a group.
+  static Result<std::vector<std::unique_ptr<Communicator>>> create_all(Rank ranks, const CommunicatorOptions& options);
+  virtual ~Communicator() = default;
+
+  virtual Rank rank() const = 0;
+  virtual Rank ranks() const = 0;
+  virtual const CommunicatorOptions& options() const = 0;
+
+  // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.
+  virtual Status run(const Call& call, const CommunicatorOptions* options = nullptr) = 0;
+
+  // The same, to be driven by the caller beside other operations. They start in the order of the calls.
+  virtual Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options = nullptr) = 0;
+
+  // Calls that come through streams run in the order in which they were made: take a ticket at the call, await it
+  // before running, finish it after. Blocking calls take none while no ticket is out.
+  virtual std::uint64_t take_ticket() = 0;
+  virtual Status await_ticket(std::uint64_t ticket) = 0;
+  virtual void finish_ticket() = 0;
+
+  // Every rank calls it; null for a rank whose colour is negative.
+  virtual Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) = 0;
+
+  // Waits for the peers' finalize. Only destruction may follow.
+  virtual Status finalize() = 0;
+  // From any thread: ends every wait here and on the peers.
+  virtual void abort() = 0;
+  // From any thread: what made it fail; looks whether a peer has died.
+  virtual Status failure() = 0;
+};
+
+}  // namespace tutti

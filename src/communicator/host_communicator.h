@@ -1,0 +1,135 @@
+// The communicator of ranks on one host. Its functions lie in create.cc, prepare.cc (plans and their wiring),
+// execute.cc (running and waiting) and point_to_point.cc.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/communicator/board.h"
+#include "src/communicator/communicator.h"
+#include "src/communicator/links.h"
+#include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/machine.h"
+#include "src/tuner/choose.h"
+
+namespace tutti {
+
+// Slots of each lane of large messages; the loop may run this far ahead.
+inline constexpr std::uint32_t kBulkSlots = 4;
+
+class HostCommunicator final : public Communicator {
+ public:
+  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options);
+  ~HostCommunicator() override;
+
+  Rank rank() const override { return rank_; }
+  Rank ranks() const override { return ranks_; }
+  const CommunicatorOptions& options() const override { return options_; }
+
+  Status run(const Call& call, const CommunicatorOptions* options) override;
+  Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
+  Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
+  Status finalize() override;
+  void abort() override;
+  Status failure() override;
+
+  std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
+  Status await_ticket(std::uint64_t ticket) override;
+  void finish_ticket() override { served_.fetch_add(1); }
+
+ private:
+  friend class CollectiveOperation;
+  friend class MessageOperation;
+
+  // ---- prepare.cc ----
+  struct CallKey {
+    std::uint64_t count, shape;
+    std::uint32_t forced;
+    bool operator==(const CallKey&) const = default;
+  };
+  struct PlanKey {
+    Problem problem;
+    const Algorithm* algorithm;
+    bool lines;
+    bool pipelined;  // More than one piece: the order of steps, and so the form of lanes, depends on it.
+    bool operator==(const PlanKey&) const = default;
+  };
+  struct WiredPlan {
+    PlanKey key;
+    std::unique_ptr<CompiledPlan> compiled;
+    std::uint32_t longest_units = 1;   // Of the longest message of any rank.
+    std::uint32_t slot_bytes = 0;      // Data that a slot holds; 0: no lanes.
+  };
+  // All that a call of this shape needs but its buffers.
+  struct Prepared {
+    CallKey key;
+    const WiredPlan* plan = nullptr;   // Null: nothing to do.
+    Launch launch;
+    FoldFunction fold = nullptr;
+    FoldArguments arguments;
+    CallRecord record;
+    bool copy_input = false;           // The algorithm does not work in place: it reads a copy.
+    std::uint64_t scratch_bytes = 0;
+    std::uint64_t input_bytes = 0;
+  };
+  static constexpr std::uint64_t kInPlaceBit = 1;
+  CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
+  Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
+  void lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
+  Result<const WiredPlan*> wired_plan(const PlanKey& key);
+  Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
+  Status connect(const std::vector<LaneSpec>& specs);
+
+  // ---- execute.cc ----
+  // What a wait has cost so far.
+  struct Patience {
+    std::uint32_t polls = 0;
+    std::int64_t began_ns = 0;
+    std::int64_t probed_ns = 0;
+  };
+  // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
+  Status wait_for(Rank peer, Patience& patience);
+  Status look_around(Rank peer, Patience& patience);
+  Status probe_peers();
+  Status compare_calls();
+  Status mismatch(Rank peer, const CallRecord& theirs);
+  Status mismatch_with(Rank peer);
+  // Makes a failure known to all ranks; returns what all ranks are told.
+  Status fail(Status status);
+  std::string current_call() const;
+  std::byte* scratch(std::uint64_t bytes);
+  std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
+
+  // ---- point_to_point.cc ----
+  // Messages of one lane go one after the other.
+  struct Turns {
+    std::uint64_t taken = 0;
+    std::uint64_t served = 0;
+  };
+  Result<std::unique_ptr<Operation>> start_messages(const Call& call);
+
+  CommunicatorOptions options_;
+  Rank rank_;
+  Rank ranks_;
+  Mesh mesh_;
+  Board board_;
+  Links links_;
+  bool crowded_;                           // More ranks on this host than CPUs.
+  std::uint64_t sequence_ = 0;             // Collectives so far.
+  const CallRecord* record_ = nullptr;     // Of the collective that runs.
+  std::vector<std::unique_ptr<WiredPlan>> plans_;
+  std::array<std::unique_ptr<Prepared>, 256> calls_;
+  Prepared* latest_ = nullptr;
+  MachineMemory memory_;                   // Of the blocking call; operations of groups have their own.
+  std::vector<std::byte> scratch_, input_copy_;
+  std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
+  std::atomic<std::uint64_t> tickets_{0};  // Calls through streams so far, and how many of them are done.
+  std::atomic<std::uint64_t> served_{0};
+};
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+#include "src/communicator/links.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kBulkBytes = 128 * 1024;
+constexpr std::uint32_t kLinesBytes = 8 * kLineBytes;
+
+// What a lane frame carries.
+struct LaneOffer {
+  LaneSpec spec;
+  LaneAddress address;
+};
+static_assert(sizeof(LaneOffer) == 56);
+
+LaneSpec spec_with_slots(LaneForm form, Protocol protocol) {
+  const bool lines = protocol == Protocol::lines;
+  LaneSpec spec;
+  spec.form = form;
+  spec.protocol = protocol;
+  spec.slot_bytes = lines ? kLinesBytes : kBulkBytes;
+  spec.slot_shift = form == LaneForm::one_way ? 3 : lines && form == LaneForm::swap ? 0 : 2;
+  return spec;
+}
+
+}  // namespace
+
+// A pair of lanes is named by its forward lane: of a round trip the one that is answered, of a swap the lower rank's.
+LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol) {
+  LaneSpec spec = spec_with_slots(use.form, protocol);
+  const bool sends = use.direction == Direction::sends;
+  bool forward = true;
+  if (use.form == LaneForm::round_trip) forward = !use.answers;
+  if (use.form == LaneForm::swap) forward = sends == (self < use.peer);
+  const bool writes_forward = sends == forward;
+  spec.writer = writes_forward ? self : use.peer;
+  spec.reader = writes_forward ? use.peer : self;
+  spec.tag = forward ? use.tag : use.partner_tag;
+  spec.partner_tag = forward ? use.partner_tag : use.tag;
+  if (use.form == LaneForm::one_way) spec.partner_tag = 0;
+  return spec;
+}
+
+LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag) {
+  LaneSpec spec;
+  spec.writer = writer;
+  spec.reader = reader;
+  spec.tag = tag;
+  return spec;
+}
+
+LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag) {
+  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::bulk);
+  spec.writer = writer;
+  spec.reader = reader;
+  spec.tag = tag;
+  spec.channel = 1;  // Apart from the lanes of collectives, which may be in flight beside it.
+  return spec;
+}
+
+// Whose memory it lies in: who reads, so that polling stays local; of a pair of lanes the forward lane's reader.
+Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
+
+Status Links::offer(const LaneSpec& spec) {
+  if (owner(spec) != self_ || links_.contains(spec)) return {};
+  const LaneAddress address = TUTTI_TRY(transport_.create(spec));
+  TUTTI_CHECK_OK(attach(spec, self_, address));
+  if (spec.writer == self_) return {};
+  Frame frame;
+  frame.kind = FrameKind::lane;
+  const LaneOffer lane = {spec, address};
+  frame.bytes = sizeof lane;
+  std::memcpy(frame.payload.data(), &lane, sizeof lane);
+  const bool first = passed_.insert({spec.writer, address.segment}).second;
+  return mesh_.send(spec.writer, frame, first ? transport_.segment(address.segment).descriptor() : -1);
+}
+
+Result<bool> Links::ready(const LaneSpec& spec) {
+  if (links_.contains(spec)) return true;
+  TUTTI_CHECK_OK(collect(owner(spec)));
+  const auto found = addresses_.find(spec);
+  if (found == addresses_.end()) return false;
+  TUTTI_CHECK_OK(attach(spec, owner(spec), found->second));
+  addresses_.erase(found);
+  return true;
+}
+
+// All frames that have come from the peer.
+Status Links::collect(Rank peer) {
+  for (;;) {
+    auto received = TUTTI_TRY(mesh_.receive(peer));
+    if (!received) return {};
+    LaneOffer lane;
+    if (received->frame.kind != FrameKind::lane || received->frame.bytes != sizeof lane) {
+      return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");
+    }
+    std::memcpy(&lane, received->frame.payload.data(), sizeof lane);
+    if (received->file) {
+      Segment memory = TUTTI_TRY(Segment::adopt(std::move(received->file), lane.address.segment_bytes));
+      TUTTI_CHECK_OK(transport_.adopt(peer, lane.address.segment, std::move(memory)));
+    }
+    addresses_[lane.spec] = lane.address;
+  }
+}
+
+Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {
+  const LanePair pair = TUTTI_TRY(transport_.view(spec, owner, address));
+  auto link = std::make_unique<Link>();
+  link->writing.view = link->reading.view = pair.forward;
+  link->partner_writing.view = link->partner_reading.view = pair.partner;
+  links_[spec] = std::move(link);
+  return {};
+}
+
+LaneState* Links::end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which) {
+  const auto found = links_.find(spec);
+  if (found == links_.end()) return nullptr;
+  Link& link = *found->second;
+  const bool forward = writer == spec.writer && tag == spec.tag;
+  if (which == LaneEnd::writer) return forward ? &link.writing : &link.partner_writing;
+  return forward ? &link.reading : &link.partner_reading;
+}
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+// Plans meet wires here: the lanes that a plan names are made, their addresses exchanged, and their ends kept for as
+// long as the communicator lives, for all plans that name them alike.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "src/communicator/mesh.h"
+#include "src/executor/lane_io.h"
+#include "src/plan/lanes.h"
+#include "transports/shm/shm_transport.h"
+
+namespace tutti {
+
+// A lane of a rank's plan, a flag, or the lane of point-to-point messages, as both ends name it.
+LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol);
+LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag);
+LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag);
+
+class Links {
+ public:
+  Links(Mesh& mesh, Rank self) : mesh_(mesh), transport_(self), self_(self) {}
+
+  // Makes the memory of a lane that this rank owns, and tells the other end. Does not wait; nothing if done before.
+  Status offer(const LaneSpec& spec);
+  // Whether both ends can be used; false while the owner's address has not come. Does not wait.
+  Result<bool> ready(const LaneSpec& spec);
+  // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
+  LaneState* end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
+
+ private:
+  // A rank uses one end of each, but for a lane to itself.
+  struct Link {
+    LaneState writing, reading, partner_writing, partner_reading;
+  };
+  static Rank owner(const LaneSpec& spec);
+  Status attach(const LaneSpec& spec, Rank owner, const LaneAddress& address);
+  Status collect(Rank peer);
+
+  Mesh& mesh_;
+  ShmTransport transport_;
+  Rank self_;
+  std::map<LaneSpec, std::unique_ptr<Link>> links_;
+  std::map<LaneSpec, LaneAddress> addresses_;        // Come, not yet attached.
+  std::set<std::pair<Rank, std::uint32_t>> passed_;  // Segments whose descriptor the peer has.
+};
+
+}  // namespace tutti

@@ -1,0 +1,54 @@
+// Connected sockets between the ranks of a host, one per pair: control messages, descriptors, and the notice of a
+// peer's death. How they were connected and authenticated is the bootstrap's business.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/plan/problem.h"
+#include "transports/shm/segment.h"
+
+namespace tutti {
+
+enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye = 4 };
+
+// What travels: fixed-width plain data.
+struct Frame {
+  std::uint32_t version = 1;
+  FrameKind kind = FrameKind::lane;
+  std::uint64_t bytes = 0;                // Of the payload in use.
+  std::array<std::byte, 240> payload{};
+};
+static_assert(sizeof(Frame) == 256);
+
+struct ReceivedFrame {
+  Frame frame;
+  File file;  // If one was passed along.
+};
+
+class Mesh {
+ public:
+  // sockets[r] leads to rank r (SOCK_SEQPACKET); none to oneself.
+  Mesh(Rank self, std::vector<File> sockets);
+  // Pairs of sockets for `ranks` ranks in one process.
+  static Result<std::vector<Mesh>> within_process(Rank ranks);
+
+  // Does not wait: fails if the peer has left 100 or more frames unread. `descriptor` is duplicated, -1: none.
+  Status send(Rank peer, const Frame& frame, int descriptor = -1);
+  // The next frame from the peer, or none yet. A peer that is gone has none either: see find_dead().
+  Result<std::optional<ReceivedFrame>> receive(Rank peer);
+  // A rank whose process ended without a goodbye. Does not wait.
+  std::optional<Rank> find_dead();
+  // Tells the peers that this rank leaves in good order.
+  void leave();
+
+ private:
+  Rank self_;
+  std::vector<File> sockets_;
+  std::vector<bool> left_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+// A send or a recv under way. Its lane is made at the first message between the two ranks, without waiting, so that
+// the operations of a group never block each other.
+#pragma once
+
+#include <optional>
+
+#include "src/communicator/host_communicator.h"
+
+namespace tutti {
+
+class MessageOperation final : public Operation {
+ public:
+  MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag);
+
+  Result<bool> advance() override;
+  Status wait() override { return owner_.wait_for(call_.root, patience_); }
+
+ private:
+  Result<bool> open();
+  Status disagree() const;
+
+  HostCommunicator& owner_;
+  Call call_;
+  LaneSpec spec_;
+  HostCommunicator::Turns& turns_;
+  std::uint64_t turn_;
+  MachineMemory memory_;
+  HostCommunicator::Patience patience_;
+  std::unique_ptr<CompiledPlan> compiled_;
+  Launch launch_;
+  std::optional<Interpreter<CpuMachine>> interpreter_;  // Once the lane is there.
+};
+
+}  // namespace tutti

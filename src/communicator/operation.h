@@ -1,0 +1,20 @@
+// Work in flight that one thread can drive beside others: what a group runs.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/status.h"
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  // Goes as far as the peers allow, without waiting. True when done.
+  virtual Result<bool> advance() = 0;
+  // After advance() came back false: one more fruitless poll. Fails when waiting has no sense any more.
+  virtual Status wait() = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,117 @@
+// send, recv, and all_to_all_v, which is a send and a recv for each pair of ranks.
+#include <algorithm>
+#include <string>
+
+#include "src/communicator/group.h"
+#include "src/communicator/message_operation.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint16_t kUserTag = 0;
+constexpr std::uint16_t kAllToAllTag = 1;  // A collective's messages do not meet the caller's.
+
+std::uint32_t message_signature(const Call& call) {
+  const std::uint64_t value = (call.count + 1) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type);
+  return static_cast<std::uint32_t>(value >> 32 ^ value);
+}
+
+// One step: all of the input into the lane, or all of the lane into the output.
+Plan message_plan(const Call& call, Rank self) {
+  Plan plan;
+  plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
+  plan.steps = Steps(self);
+  if (call.kind == Kind::send) {
+    plan.steps.send(input(0), call.root);
+  } else {
+    plan.steps.recv(call.root, output(0));
+  }
+  plan.rounds = {0, 1};
+  return plan;
+}
+
+}  // namespace
+
+MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag)
+    : owner_(owner),
+      call_(call),
+      spec_(call.kind == Kind::send ? message_spec(owner.rank_, call.root, tag) : message_spec(call.root, owner.rank_, tag)),
+      turns_(owner.turns_[{spec_, call.kind == Kind::send}]),
+      turn_(turns_.taken++) {}
+
+// An empty message is one slice of nothing: it is still sent, and still has to match.
+Result<bool> MessageOperation::open() {
+  TUTTI_CHECK_OK(owner_.links_.offer(spec_));
+  if (!TUTTI_TRY(owner_.links_.ready(spec_))) return false;
+  const LaneEnd which = call_.kind == Kind::send ? LaneEnd::writer : LaneEnd::reader;
+  compiled_ = std::make_unique<CompiledPlan>(message_plan(call_, owner_.rank_), [&](const Operand&, bool) {
+    return owner_.links_.end(spec_, spec_.writer, spec_.tag, which);
+  });
+  launch_.self = {const_cast<std::byte*>(call_.input), call_.output};
+  launch_.element_bytes = static_cast<std::uint32_t>(size_of(call_.type));
+  launch_.input.count = launch_.output.count = call_.count;
+  launch_.slice_elements = std::max<std::uint64_t>(spec_.slot_bytes / launch_.element_bytes / 2, 1);
+  launch_.even_if_empty = true;
+  launch_.signature.word = message_signature(call_);
+  memory_.reserve(1);
+  interpreter_.emplace(compiled_->program(), launch_, CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {}), memory_.pointers());
+  return true;
+}
+
+Result<bool> MessageOperation::advance() {
+  if (turns_.served != turn_) return false;  // An earlier message of the group has the lane.
+  if (!interpreter_ && !TUTTI_TRY(open())) return false;
+  const Progress progress = interpreter_->advance();
+  if (progress == Progress::mismatch) return owner_.fail(disagree());
+  if (progress != Progress::done) return false;
+  ++turns_.served;
+  return true;
+}
+
+Status MessageOperation::disagree() const {
+  return invalid_usage("rank " + std::to_string(owner_.rank_) + " called recv(" + std::to_string(call_.count) + " " +
+                       name(call_.type) + ", from rank " + std::to_string(call_.root) + "), but rank " +
+                       std::to_string(call_.root) + " sent another count or type");
+}
+
+namespace {
+
+// Several operations as one.
+class Together final : public Operation {
+ public:
+  explicit Together(std::vector<std::unique_ptr<Operation>> operations) : operations_(std::move(operations)) {}
+  Result<bool> advance() override {
+    (void)TUTTI_TRY(advance_all(operations_));
+    return operations_.empty();
+  }
+  Status wait() override { return operations_.front()->wait(); }
+
+ private:
+  std::vector<std::unique_ptr<Operation>> operations_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& call) {
+  record_ = nullptr;
+  if (call.kind != Kind::all_to_all_v) return std::unique_ptr<Operation>(std::make_unique<MessageOperation>(*this, call, kUserTag));
+  const Unequal& unequal = *call.unequal;
+  const std::size_t element = size_of(call.type);
+  std::vector<std::unique_ptr<Operation>> operations;
+  for (Rank offset = 0; offset < ranks_; ++offset) {  // Everybody begins with another peer.
+    Call message = call;
+    message.kind = Kind::send;
+    message.root = (rank_ + offset) % ranks_;
+    message.count = unequal.send_counts[message.root];
+    message.input = call.input + unequal.send_displacements[message.root] * element;
+    operations.push_back(std::make_unique<MessageOperation>(*this, message, kAllToAllTag));
+    message.kind = Kind::recv;
+    message.root = (rank_ + ranks_ - offset) % ranks_;
+    message.count = unequal.recv_counts[message.root];
+    message.output = call.output + unequal.recv_displacements[message.root] * element;
+    operations.push_back(std::make_unique<MessageOperation>(*this, message, kAllToAllTag));
+  }
+  return std::unique_ptr<Operation>(std::make_unique<Together>(std::move(operations)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,215 @@
+// From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "algorithms/catalogue.h"
+#include "src/base/config.h"
+#include "src/communicator/host_communicator.h"
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+
+namespace tutti {
+namespace {
+
+constexpr Rank kAlwaysVerified = 16;     // Ranks up to which every plan is proved again before it runs.
+constexpr std::uint32_t kCacheLine = 64;
+
+std::uint32_t mix(std::uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  value *= 0xc4ceb9fe1a85ec53ULL;
+  return static_cast<std::uint32_t>(value ^ value >> 32);
+}
+
+Problem problem_of(const Call& call, Rank ranks) {
+  Problem problem;
+  problem.collective = call.collective;
+  problem.ranks = ranks;
+  problem.root = has_root(call.collective) ? call.root : 0;
+  return problem;
+}
+
+// Whether this rank passes one buffer as both, by the conventions of in_place_shift().
+bool is_in_place(const Call& call, Rank rank) {
+  const auto bytes = static_cast<std::int64_t>(call.count * size_of(call.type));
+  switch (call.collective) {
+    case Collective::all_reduce:
+    case Collective::all_to_all: return call.input == call.output;
+    case Collective::all_gather: return call.input == call.output + rank * bytes;
+    case Collective::reduce_scatter: return call.output == call.input + rank * bytes;
+    case Collective::broadcast:
+    case Collective::reduce: return rank == call.root && call.input == call.output;
+    case Collective::gather: return rank == call.root && call.input == call.output + rank * bytes;
+    case Collective::scatter: return rank == call.root && call.output == call.input + rank * bytes;
+  }
+  return false;
+}
+
+// The flags of a plan, as both ends name them.
+std::vector<LaneSpec> flags_of(const Plan& plan) {
+  std::set<LaneSpec> flags;
+  const Rank self = plan.steps.self();
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    for (const Operand& operand : plan.steps[s].sources) {
+      if (operand.place == Place::flag) flags.insert(flag_spec(operand.peer, self, operand.tag));
+    }
+    for (const Operand& operand : plan.steps[s].targets) {
+      if (operand.place == Place::flag) flags.insert(flag_spec(self, operand.peer, operand.tag));
+    }
+  }
+  return {flags.begin(), flags.end()};
+}
+
+// Parts so small that `longest` of them, one of each unit of a message, fit a slot.
+std::uint32_t pieces_for(std::uint64_t block_bytes, std::uint32_t units, std::uint32_t longest, std::uint64_t piece_bytes) {
+  const std::uint64_t unit_bytes = block_bytes / units + 1;
+  const std::uint64_t lines = (unit_bytes + kCacheLine - 1) / kCacheLine;
+  std::uint64_t room = piece_bytes / kCacheLine / std::max(longest, 1U);
+  room = std::max<std::uint64_t>(room, 1);
+  const std::uint64_t pieces = (lines + room - 1) / room;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pieces, 1, 1U << 20));
+}
+
+}  // namespace
+
+void CommunicatorOptions::force() {
+  forced = 0;
+  for (const std::string& word : {algorithm, protocol}) {
+    for (const char letter : word + '/') forced = (forced ^ static_cast<unsigned char>(letter)) * 16777619U;
+  }
+}
+
+Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call, const CommunicatorOptions& options) {
+  const CallKey key = key_of(call, options);
+  auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.forced) % calls_.size()];
+  if (slot == nullptr || !(slot->key == key)) {
+    auto fresh = TUTTI_TRY(prepare(call, options));
+    fresh->key = key;
+    if (latest_ == slot.get()) latest_ = nullptr;
+    slot = std::move(fresh);
+  }
+  latest_ = slot.get();
+  return latest_;
+}
+
+Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call, const CommunicatorOptions& options) {
+  auto prepared = std::make_unique<Prepared>();
+  const std::uint64_t shape = key_of(call, options).shape & ~kInPlaceBit;
+  CallRecord& record = prepared->record;
+  record.count = call.count;
+  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape * 31 + options.forced);
+  record.root = has_root(call.collective) ? call.root : 0;
+  record.collective = static_cast<std::uint8_t>(call.collective);
+  record.type = static_cast<std::uint8_t>(call.type);
+  record.reduction = static_cast<std::uint8_t>(call.reduction);
+  if (call.count == 0) return prepared;
+
+  const Problem problem = problem_of(call, ranks_);
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, options.algorithm, options.protocol}));
+  const Algorithm* algorithm = find(call.collective, choice.algorithm);
+  if (algorithm == nullptr || !algorithm->supports(problem)) {
+    return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
+                            "; see tutti plan --help for those that do");
+  }
+  PlanKey key{problem, algorithm, choice.lines, block_bytes > choice.piece_bytes};
+  key.problem.in_place = is_in_place(call, rank_);
+  if (key.problem.in_place && !algorithm->supports(key.problem)) {
+    prepared->copy_input = true;
+    key.problem.in_place = false;
+  }
+  prepared->plan = TUTTI_TRY(wired_plan(key));
+  lay_out(call, choice, *prepared);
+  return prepared;
+}
+
+void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared& prepared) const {
+  const WiredPlan& plan = *prepared.plan;
+  const auto element = static_cast<std::uint32_t>(size_of(call.type));
+  const std::uint32_t units = plan.compiled->program().units;
+  Launch& launch = prepared.launch;
+  launch.element_bytes = element;
+  launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
+  launch.loop = choice.loop;
+  const std::uint64_t piece = plan.slot_bytes == 0 ? ~std::uint64_t{0} >> 1 : std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
+  launch.loop.pieces = plan.slot_bytes == 0 ? 1 : pieces_for(call.count * element, units, plan.longest_units, piece);
+  launch.loop.skew = launch.loop.pieces == 1 ? 0 : choice.loop.skew;
+  launch.cut = {.units = units, .parts = launch.loop.pieces, .granule = std::max(kCacheLine / element, 1U)};
+  launch.slice_elements = plan.slot_bytes == 0 ? call.count * units * ranks_ : plan.slot_bytes / element;
+  prepared.fold = reduces(call.collective) ? find_fold(call.type, call.reduction) : find_fold(call.type, Reduction::sum);
+  prepared.arguments.ranks = ranks_;
+  const std::uint64_t block_bytes = call.count * element;
+  prepared.scratch_bytes = plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / units + 1) * block_bytes;
+  prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
+}
+
+Result<const HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
+  for (const auto& known : plans_) {
+    if (known->key == key) return static_cast<const WiredPlan*>(known.get());
+  }
+  std::vector<Plan> plans = emit_plans(*key.algorithm, key.problem);
+  for (Plan& plan : plans) fuse(plan);
+  fuse_stages(plans);
+  if (ranks_ <= kAlwaysVerified || config().verify) {
+    auto proof = verify(plans, {.pieces = key.pipelined ? 3U : 1U, .skew = key.pipelined ? 1U : 0U, .order = StageOrder::earliest_first});
+    if (!proof.ok()) return std::move(proof).status().during("proving " + std::string(key.algorithm->name()) + " for " + describe(key.problem));
+  }
+  auto wired = std::make_unique<WiredPlan>();
+  wired->key = key;
+  TUTTI_CHECK_OK(wire(plans, *wired));
+  plans_.push_back(std::move(wired));
+  return static_cast<const WiredPlan*>(plans_.back().get());
+}
+
+Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
+  const PlanKey& key = wired.key;
+  const Loop loop{.pieces = key.pipelined ? 8U : 1U, .skew = key.pipelined ? 1U : 0U, .order = StageOrder::earliest_first, .slots = kBulkSlots};
+  const Protocol protocol = key.lines ? Protocol::lines : Protocol::bulk;
+  const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
+  std::vector<LaneSpec> specs;
+  for (const LaneUse& use : uses) {
+    specs.push_back(spec_of(use, rank_, protocol));
+    wired.longest_units = std::max(wired.longest_units, use.longest);
+    wired.slot_bytes = protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
+  }
+  // All ranks cut alike: the longest message is that of any rank's plan.
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    for (const LaneUse& use : lanes_of(plans, rank, loop)) wired.longest_units = std::max(wired.longest_units, use.longest);
+  }
+  const Plan& mine = plans[rank_];
+  std::vector<LaneSpec> all = flags_of(mine);
+  all.insert(all.end(), specs.begin(), specs.end());
+  TUTTI_CHECK_OK(connect(all));
+  wired.compiled = std::make_unique<CompiledPlan>(mine, [&](const Operand& operand, bool sends) -> LaneState* {
+    const Rank writer = sends ? rank_ : operand.peer;
+    const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
+    if (operand.place == Place::flag) return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const bool same_way = (uses[i].direction == Direction::sends) == sends;
+      if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag) return links_.end(specs[i], writer, operand.tag, end);
+    }
+    return nullptr;
+  });
+  return {};
+}
+
+// First offers all that this rank owns, then waits for what the others own: nobody waits for somebody who waits.
+Status HostCommunicator::connect(const std::vector<LaneSpec>& specs) {
+  for (const LaneSpec& spec : specs) TUTTI_CHECK_OK(links_.offer(spec));
+  for (const LaneSpec& spec : specs) {
+    Patience patience;
+    while (!TUTTI_TRY(links_.ready(spec))) TUTTI_CHECK_OK(wait_for(spec.writer == rank_ ? spec.reader : spec.writer, patience));
+  }
+  return {};
+}
+
+HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
+  const std::uint64_t shape = std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
+                              std::uint64_t(call.reduction) << 8;
+  const std::uint64_t aliased = is_in_place(call, rank_) ? kInPlaceBit : 0;
+  return {call.count, shape | aliased, options.forced};
+}
+
+}  // namespace tutti

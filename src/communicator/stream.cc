@@ -1,0 +1,117 @@
+#include "src/communicator/stream.h"
+
+#include <csignal>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+// Signals belong to the application's threads.
+std::thread quiet_thread(std::function<void()> body) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+Stream::Stream() : worker_(quiet_thread([this] { serve(); })) {}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  arrived_.notify_one();
+  worker_.join();
+}
+
+void Stream::enqueue(std::function<Status()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    ++enqueued_;
+  }
+  arrived_.notify_one();
+}
+
+Status Stream::synchronize() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t until = enqueued_;
+  finished_.wait(lock, [&] { return done_ >= until; });
+  return std::exchange(failure_, Status());
+}
+
+bool Stream::idle() const {
+  const std::lock_guard lock(mutex_);
+  return done_ == enqueued_;
+}
+
+void Stream::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    arrived_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const std::function<Status()> work = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    Status status = work();
+    lock.lock();
+    if (failure_.ok()) failure_ = std::move(status);
+    ++done_;
+    finished_.notify_all();
+  }
+}
+
+void Event::Mark::set() {
+  const std::lock_guard lock(mutex);
+  reached = true;
+  changed.notify_all();
+}
+
+void Event::Mark::wait() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return reached; });
+}
+
+std::shared_ptr<Event::Mark> Event::mark() const {
+  const std::lock_guard lock(mutex_);
+  return mark_;
+}
+
+void Event::record(Stream& stream) {
+  auto mark = std::make_shared<Mark>();
+  {
+    const std::lock_guard lock(mutex_);
+    mark_ = mark;
+  }
+  stream.enqueue([mark] {
+    mark->set();
+    return Status();
+  });
+}
+
+void Event::hold(Stream& stream) const {
+  if (auto held = mark()) {
+    stream.enqueue([held] {
+      held->wait();
+      return Status();
+    });
+  }
+}
+
+void Event::synchronize() const {
+  if (auto held = mark()) held->wait();
+}
+
+bool Event::reached() const {
+  const auto held = mark();
+  if (held == nullptr) return true;
+  const std::lock_guard lock(held->mutex);
+  return held->reached;
+}
+
+}  // namespace tutti

@@ -1,0 +1,53 @@
+#include "src/executor/compiled_plan.h"
+
+#include <algorithm>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
+    : rounds_(plan.rounds), stages_(plan.shape.stages), scratch_units_(plan.shape.scratch) {
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step step = plan.steps[s];
+    bool data = false;
+    for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
+      for (Operand operand : side) {
+        if (operand.is_memory()) {
+          // `reserved` tells the interpreter whose memory without comparing ranks.
+          operand.reserved = operand.peer != plan.steps.self();
+          mapped_ = mapped_ || operand.reserved != 0;
+          data = true;
+        } else {
+          operand.first = lane_index(bind(operand, sends));
+        }
+        operands_.push_back(operand);
+      }
+    }
+    const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
+    steps_.push_back({.first = first,
+                      .sources = static_cast<std::uint16_t>(step.sources.size()),
+                      .targets = static_cast<std::uint16_t>(step.targets.size()),
+                      .fold = step.fold,
+                      .flags_only = !data});
+    program_.widest = std::max(program_.widest, static_cast<std::uint32_t>(std::max(step.sources.size(), step.targets.size())));
+  }
+  stages_.push_back(plan.shape.rounds);
+  program_.steps = steps_.data();
+  program_.operands = operands_.data();
+  program_.rounds = rounds_.data();
+  program_.stages = stages_.data();
+  program_.lanes = lanes_.data();
+  program_.stage_count = plan.shape.rounds == 0 ? 0 : static_cast<std::uint32_t>(plan.shape.stages.size());
+  program_.units = plan.shape.units;
+}
+
+std::uint32_t CompiledPlan::lane_index(LaneState* lane) {
+  TUTTI_ASSERT(lane != nullptr);
+  const auto found = std::find(lanes_.begin(), lanes_.end(), lane);
+  const auto index = static_cast<std::uint32_t>(found - lanes_.begin());
+  if (found == lanes_.end()) lanes_.push_back(lane);
+  return index;
+}
+
+}  // namespace tutti

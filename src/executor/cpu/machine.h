@@ -1,0 +1,74 @@
+// The interpreter's Machine on a CPU: worker 0 of 1, folding with the SIMD kernels that were picked for the launch.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "src/executor/cpu/fold.h"
+#include "src/executor/interpreter.h"
+
+namespace tutti {
+
+// What a run needs beside its program; sized once, so that no step allocates.
+class MachineMemory {
+ public:
+  // For programs whose widest step has `widest` operands on a side.
+  void reserve(std::uint32_t widest) {
+    if (widest < widest_) return;
+    widest_ = widest + 1;
+    pointers_.resize(std::size_t{2} * widest_);
+    sources_.resize(widest_);
+    targets_.resize(widest_);
+    stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
+  }
+  static constexpr std::size_t kStageBytes = 512;  // The data of a small message.
+
+  std::byte** pointers() { return pointers_.data(); }
+  const std::byte** sources() { return sources_.data(); }
+  std::byte** targets() { return targets_.data(); }
+  std::byte* stage() { return stage_.data(); }
+
+ private:
+  std::uint32_t widest_ = 0;
+  std::vector<std::byte*> pointers_;
+  std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> targets_;
+  std::vector<std::byte> stage_;
+};
+
+class CpuMachine {
+ public:
+  CpuMachine(MachineMemory& memory, FoldFunction function, const FoldArguments& arguments)
+      : function_(function), arguments_(arguments), sources_(memory.sources()), targets_(memory.targets()), stage_(memory.stage()) {
+    arguments_.sources = sources_;
+    arguments_.targets = targets_;
+  }
+
+  std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
+
+  void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
+    sources_[index] = pointer;
+    if (operand.place == Place::input) own_ = index;
+  }
+  void target(std::uint32_t index, std::byte* pointer, const Operand&) { targets_[index] = pointer; }
+
+  void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+    arguments_.source_count = sources;
+    arguments_.target_count = targets;
+    arguments_.count = count;
+    arguments_.complete = kind == Fold::complete;
+    arguments_.own = own_;
+    own_ = FoldArguments::kNone;
+    function_(arguments_);
+  }
+
+ private:
+  FoldFunction function_;
+  FoldArguments arguments_;
+  const std::byte** sources_;
+  std::byte** targets_;
+  std::byte* stage_;
+  std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
+};
+
+}  // namespace tutti

@@ -1,0 +1,277 @@
+// Obeys a program as a resumable state machine: it never waits, so one thread can drive several. Host and device
+// compile this source; the Machine supplies what differs: how many workers fold, and with what instructions.
+//
+//   Machine::fold(step, sources, targets, count)         sources and targets: pointers, one for each data operand
+//   Machine::stage(operand)                              memory for a small message, at least a slot long
+#pragma once
+
+#include "src/executor/lines.h"
+#include "src/executor/run.h"
+
+namespace tutti {
+
+template <typename Machine>
+class Interpreter {
+ public:
+  // `pointers`: 2 * program.widest entries that only this run uses.
+  Interpreter(const Program& program, const Launch& launch, Machine machine, std::byte** pointers)
+      : program_(program), launch_(launch), machine_(machine), sources_(pointers), targets_(pointers + program.widest) {
+    const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
+    turns_ = program.stage_count == 0 ? 0 : launch.loop.pieces + behind;
+    if (turns_ > 0 && !enter_stage()) next_stage();
+  }
+
+  // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
+  // belongs to another call.
+  Progress advance() {
+    while (cursor_.turn < turns_) {
+      const Progress progress = run_round();
+      if (progress != Progress::done) return progress;
+      next_round();
+    }
+    return Progress::done;
+  }
+
+  const Operand& blocked() const { return *blocked_; }  // The lane or flag; its `first` is the lane's index.
+  const Cursor& cursor() const { return cursor_; }
+
+ private:
+  // ---- The loop ----
+
+  std::uint32_t stage() const {
+    const bool reversed = launch_.loop.skew > 0 && launch_.loop.order == StageOrder::latest_first;
+    return reversed ? program_.stage_count - 1 - cursor_.stage : cursor_.stage;
+  }
+
+  // False if the stage has no piece in this turn.
+  bool enter_stage() {
+    const std::uint32_t behind = launch_.loop.skew * stage();
+    piece_ = cursor_.turn - behind;
+    if (cursor_.turn < behind || piece_ >= launch_.loop.pieces) return false;
+    cursor_.round = program_.stages[stage()];
+    cursor_.step = program_.rounds[cursor_.round];
+    return cursor_.round < program_.stages[stage() + 1];
+  }
+
+  void next_stage() {
+    do {
+      if (++cursor_.stage == program_.stage_count) {
+        cursor_.stage = 0;
+        if (++cursor_.turn == turns_) return;
+      }
+    } while (!enter_stage());
+  }
+
+  void next_round() {
+    cursor_.slice = 0;
+    if (++cursor_.round < program_.stages[stage() + 1]) {
+      cursor_.step = program_.rounds[cursor_.round];
+      return;
+    }
+    next_stage();
+  }
+
+  Progress run_round() {
+    const std::uint32_t end = program_.rounds[cursor_.round + 1];
+    for (;;) {
+      for (; cursor_.step < end; ++cursor_.step) {
+        const Progress progress = run_step(program_.steps[cursor_.step]);
+        if (progress != Progress::done) return progress;
+        cursor_.acquired = 0;
+      }
+      if (!more_) return Progress::done;
+      more_ = false;
+      ++cursor_.slice;
+      cursor_.step = program_.rounds[cursor_.round];
+    }
+  }
+
+  // ---- A step ----
+
+  const Blocks& blocks(Place place) const {
+    return place == Place::input ? launch_.input : place == Place::output ? launch_.output : launch_.scratch_blocks;
+  }
+
+  std::byte* base(const Operand& operand) const {
+    if (operand.place == Place::scratch) return launch_.scratch;
+    const Memory& memory = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
+    return operand.place == Place::input ? memory.input : memory.output;
+  }
+
+  bool whole(const Operand& operand) const {
+    return operand.count == 1 || (operand.run == operand.count && launch_.cut.parts == 1 && blocks(operand.place).counts == nullptr);
+  }
+
+  std::uint32_t part() const { return piece_ * launch_.channels + launch_.channel; }
+
+  // The i-th unit of a range, or all of it if it is one extent.
+  Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
+    const Blocks& place = blocks(operand.place);
+    const Extent run = all ? run_extent(place, launch_.cut.units, operand.first, operand.count)
+                           : run_extent(place, launch_.cut.units, operand.unit(i), 1);
+    return part_of(run, launch_.cut, part());
+  }
+
+  // The elements of a message, of which this slice is [begin, begin + count).
+  struct Window {
+    std::uint64_t begin = 0;
+    std::uint64_t count = 0;
+    bool skip = false;       // No such slice, or nothing in it.
+    bool in_one = false;     // All data operands are one extent each.
+  };
+
+  Window window(const Instruction& step) {
+    const Operand* operands = program_.operands + step.first;
+    const Operand* shape = nullptr;
+    bool in_one = true;
+    for (std::uint32_t i = 0; i < std::uint32_t{step.sources} + step.targets; ++i) {
+      if (!operands[i].is_memory()) continue;
+      shape = operands + i;
+      in_one = in_one && whole(operands[i]);
+    }
+    std::uint64_t total = 0;
+    if (in_one) {
+      total = extent(*shape, 0, true).count;
+    } else {
+      for (std::uint32_t i = 0; i < shape->count; ++i) total += extent(*shape, i, false).count;
+    }
+    const std::uint64_t begin = cursor_.slice * launch_.slice_elements;
+    if (begin >= total && !(launch_.even_if_empty && total == 0 && cursor_.slice == 0)) return {.skip = true};
+    const std::uint64_t left = total - begin;
+    if (left <= launch_.slice_elements) return {begin, left, false, in_one};
+    more_ = true;
+    return {begin, launch_.slice_elements, false, in_one};
+  }
+
+  Progress run_step(const Instruction& step) {
+    const Window slice = step.flags_only ? Window{.skip = cursor_.slice > 0} : window(step);
+    if (slice.skip) return Progress::done;
+    const Progress progress = acquire(step, slice.count * launch_.element_bytes);
+    if (progress != Progress::done) return progress;
+    if (!step.flags_only) fold(step, slice);
+    release(step, slice.count * launch_.element_bytes);
+    return Progress::done;
+  }
+
+  LaneState& lane_of(const Operand& operand) const { return *program_.lanes[operand.first]; }
+
+  Progress acquire(const Instruction& step, std::uint64_t bytes) {
+    const Operand* operands = program_.operands + step.first;
+    const std::uint32_t count = std::uint32_t{step.sources} + step.targets;
+    for (; cursor_.acquired < count; ++cursor_.acquired) {
+      const Operand& operand = operands[cursor_.acquired];
+      if (operand.is_memory()) continue;
+      const bool source = cursor_.acquired < step.sources;
+      const Progress progress = source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
+      if (progress == Progress::done) continue;
+      blocked_ = &operand;
+      return progress;
+    }
+    return Progress::done;
+  }
+
+  Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
+    LaneState& lane = lane_of(operand);
+    if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
+      const std::byte* line = slot_of(lane.view, lane.next);
+      const std::uint64_t flag = line_flag(lane.next, launch_.signature);
+      sources_[index] = machine_.stage(index);
+      if (lines_receive(line, flag, sources_[index], bytes)) return Progress::done;
+      return lines_mismatch(line, flag) ? Progress::mismatch : Progress::waiting;
+    }
+    if (!bulk_arrived(lane)) return Progress::waiting;
+    if (!bulk_matches(lane, launch_.signature)) return Progress::mismatch;
+    sources_[index] = lane.view.slots == nullptr ? nullptr : slot_of(lane.view, lane.next);
+    return Progress::done;
+  }
+
+  Progress reserve(const Operand& operand, std::uint32_t index) {
+    LaneState& lane = lane_of(operand);
+    if (!slot_free(lane)) return Progress::waiting;
+    if (operand.place == Place::flag) return Progress::done;
+    targets_[index] = lane.view.protocol == Protocol::lines ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
+    return Progress::done;
+  }
+
+  void fold(const Instruction& step, const Window& slice) {
+    if (slice.in_one) {
+      fold_extent(step, 0, {slice.begin, slice.count}, true);
+      return;
+    }
+    const Operand* shape = shape_of(step);
+    std::uint64_t position = 0;  // Of the unit's part in the whole message.
+    for (std::uint32_t i = 0; i < shape->count && position < slice.begin + slice.count; ++i) {
+      const std::uint64_t length = extent(*shape, i, false).count;
+      const std::uint64_t from = position < slice.begin ? slice.begin - position : 0;
+      const std::uint64_t end = slice.begin + slice.count - position;
+      const std::uint64_t to = length < end ? length : end;
+      if (from < to) fold_extent(step, i, {from, to - from}, false, position + from - slice.begin);
+      position += length;
+    }
+  }
+
+  const Operand* shape_of(const Instruction& step) const {
+    const Operand* operand = program_.operands + step.first;
+    while (!operand->is_memory()) ++operand;
+    return operand;
+  }
+
+  // Elements [window.offset, + window.count) of the i-th extents; `at`: where in the slot.
+  void fold_extent(const Instruction& step, std::uint32_t i, Extent window, bool all, std::uint64_t at = 0) {
+    const Operand* operands = program_.operands + step.first;
+    const std::uint64_t shift = at * launch_.element_bytes;
+    std::uint32_t inputs = 0;
+    std::uint32_t outputs = 0;
+    for (std::uint32_t k = 0; k < std::uint32_t{step.sources} + step.targets; ++k) {
+      const Operand& operand = operands[k];
+      if (operand.place == Place::flag) continue;
+      const bool source = k < step.sources;
+      std::byte* pointer;
+      if (operand.is_memory()) {
+        pointer = base(operand) + (extent(operand, i, all).offset + window.offset) * launch_.element_bytes;
+      } else {
+        pointer = (source ? sources_[k] : targets_[k - step.sources]);
+      }
+      const std::uint64_t offset = operand.is_memory() ? 0 : shift;
+      if (source) {
+        machine_.source(inputs++, pointer + offset, operand);
+      } else {
+        machine_.target(outputs++, pointer + offset, operand);
+      }
+    }
+    machine_.fold(inputs, outputs, window.count, step.fold);
+  }
+
+  void release(const Instruction& step, std::uint64_t bytes) {
+    const Operand* operands = program_.operands + step.first;
+    for (std::uint32_t k = step.sources; k < std::uint32_t{step.sources} + step.targets; ++k) {
+      if (!operands[k].is_memory()) deliver(operands[k], targets_[k - step.sources], bytes);
+    }
+    for (std::uint32_t k = 0; k < step.sources; ++k) {
+      if (!operands[k].is_memory()) take(lane_of(operands[k]));
+    }
+  }
+
+  void deliver(const Operand& operand, const std::byte* staged, std::uint64_t bytes) {
+    LaneState& lane = lane_of(operand);
+    if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
+      lines_send(slot_of(lane.view, lane.next), line_flag(lane.next, launch_.signature), staged, bytes);
+      ++lane.next;
+      return;
+    }
+    bulk_post(lane, launch_.signature);
+  }
+
+  const Program& program_;
+  const Launch& launch_;
+  Machine machine_;
+  std::byte** sources_;
+  std::byte** targets_;
+  const Operand* blocked_ = nullptr;
+  Cursor cursor_;
+  std::uint32_t turns_ = 0;
+  std::uint32_t piece_ = 0;
+  bool more_ = false;  // Some step of this round has a further slice.
+};
+
+}  // namespace tutti

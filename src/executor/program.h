@@ -1,0 +1,40 @@
+// A plan made ready to run on one rank: steps bound to the ends of lanes. Plain data that host and device read.
+#pragma once
+
+#include <cstdint>
+
+#include "src/executor/lane_io.h"
+#include "src/plan/layout.h"
+#include "src/plan/loop.h"
+#include "src/plan/step.h"
+
+namespace tutti {
+
+struct Instruction {
+  std::uint32_t first = 0;      // Of its operands; sources, then targets.
+  std::uint16_t sources = 0;
+  std::uint16_t targets = 0;
+  Fold fold = Fold::partial;
+  std::uint8_t flags_only = 0;  // Neither reads nor writes data.
+  std::uint16_t reserved = 0;
+};
+static_assert(sizeof(Instruction) == 12);
+
+struct Program {
+  const Instruction* steps = nullptr;
+  const Operand* operands = nullptr;      // For lanes and flags, `first` is the index of the lane's end.
+  const std::uint32_t* rounds = nullptr;  // Round r is steps [rounds[r], rounds[r + 1]).
+  const std::uint32_t* stages = nullptr;  // Stage s is rounds [stages[s], stages[s + 1]).
+  LaneState* const* lanes = nullptr;      // Shared by all programs of a channel: lanes outlive plans.
+  std::uint32_t stage_count = 0;
+  std::uint32_t units = 1;
+  std::uint32_t widest = 0;               // Most operands on one side of a step.
+};
+
+// One rank's buffers.
+struct Memory {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+#include "src/tuner/choose.h"
+
+#include <string>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kLinesBytes = 448;         // Eight lines: above, a counter beside the data is cheaper.
+constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
+constexpr std::uint64_t kMappedBytes = 16 * kKiB;  // Below, two flag rounds cost more than a copy.
+constexpr std::uint64_t kPieceBytes = 64 * kKiB;   // Two slots of it in each direction stay in a level-2 cache.
+constexpr std::uint64_t kStreamBytes = 128 * kKiB;
+constexpr Rank kFewRanks = 8;                      // Up to here every rank talks to every other.
+
+std::string_view all_reduce(const Query& query) {
+  const Rank ranks = query.problem.ranks;
+  if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
+  if (ranks > kFewRanks) return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= 64 ? "two_shot" : "ring";
+  return query.block_bytes * (ranks - 1) <= kOneShotBytes ? "one_shot" : "two_shot";
+}
+
+std::string_view rooted(const Query& query, std::string_view tree) {
+  if (query.problem.ranks <= 4) return "direct";
+  return query.block_bytes >= 1024 * kKiB && query.problem.ranks <= 64 ? "chain" : tree;
+}
+
+std::string_view algorithm_for(const Query& query) {
+  const bool direct = query.problem.ranks <= 64;
+  const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return all_reduce(query);
+    case Collective::all_gather: return mapped ? "direct_mapped" : direct ? "direct" : "ring";
+    case Collective::reduce_scatter: return mapped ? "direct_mapped" : direct ? "direct" : "ring";
+    case Collective::all_to_all: return mapped ? "direct_mapped" : "direct";
+    case Collective::broadcast: return mapped ? "direct_mapped" : rooted(query, "binary_tree");
+    case Collective::reduce: return rooted(query, "binary_tree");
+    case Collective::gather:
+    case Collective::scatter: return "direct";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<Choice> choose(const Query& query) {
+  Choice choice;
+  choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
+  const bool small = query.block_bytes <= kLinesBytes;
+  if (!query.protocol.empty() && query.protocol != "lines" && query.protocol != "bulk") {
+    return invalid_argument("there is no protocol '" + std::string(query.protocol) + "'; the protocols are lines and bulk");
+  }
+  choice.lines = query.protocol.empty() ? small : query.protocol == "lines";
+  const bool one_message = choice.algorithm == "one_shot" && query.block_bytes <= kStreamBytes;
+  choice.piece_bytes = choice.lines ? kLinesBytes : one_message ? kStreamBytes : kPieceBytes;
+  choice.loop.skew = 1;
+  choice.loop.order = StageOrder::earliest_first;
+  return choice;
+}
+
+}  // namespace tutti
