@@ -107,7 +107,7 @@ Status apply(Request& request, int option, std::string_view value) {
     case kFused: request.fused = true; break;
     case kDot: request.dot = true; break;
     case kHelp: request.command.clear(); break;
-    default: return invalid_argument("unknown option");
+    default: return invalid_argument("no such option, or no value after it");
   }
   return {};
 }

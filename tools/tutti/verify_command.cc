@@ -29,7 +29,7 @@ struct Tally {
   std::uint64_t messages = 0;  // Of one piece, over all of them.
   std::uint32_t slots = 0;     // The most that any needs.
   std::int64_t time_ns = 0;
-  std::vector<std::string> failures;
+  std::vector<std::string> failures{};
 
   void add(const Tally& other) {
     problems += other.problems;
