@@ -91,6 +91,6 @@ class [[nodiscard]] Result {
 // The same for a Status.
 #define TUTTI_CHECK_OK(expression)                   \
   do {                                               \
-    ::tutti::Status tutti_status = (expression);     \
-    if (!tutti_status.ok()) return tutti_status;     \
+    ::tutti::Status tutti_checked = (expression);    \
+    if (!tutti_checked.ok()) return tutti_checked;   \
   } while (false)
