@@ -22,14 +22,18 @@ bool same_lane(const Operand& a, const Operand& b) {
 class Fuser {
  public:
   Fuser(Plan& plan, Across across)
-      : plan_(plan), across_(across), self_(plan.steps.self()),
+      : plan_(plan),
+        across_(across),
+        self_(plan.steps.self()),
         shift_(plan.problem.in_place ? in_place_shift(plan.problem, self_) * plan.shape.units : 0) {
     for (std::uint32_t round = 0; round + 1 < plan.rounds.size(); ++round) {
       for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
         const Step step = plan.steps[i];
         drafts_.push_back({.sources = {step.sources.begin(), step.sources.end()},
                            .targets = {step.targets.begin(), step.targets.end()},
-                           .fold = step.fold, .round = round, .gone = false});
+                           .fold = step.fold,
+                           .round = round,
+                           .gone = false});
         if (stays(drafts_.back())) holds_still_ = true;
       }
     }
@@ -75,15 +79,21 @@ class Fuser {
     const Operand x = resolved(a);
     const Operand y = resolved(b);
     if (!x.is_memory() || x.place != y.place || x.count == 0 || y.count == 0) return false;
-    const auto first_of = [](const Operand& range) { return static_cast<std::int32_t>(range.first); };  // In place: may be < 0.
-    const auto length_of = [](const Operand& range) { return static_cast<std::int32_t>(range.unit(range.count - 1) - range.first); };
+    const auto first_of = [](const Operand& range) {
+      return static_cast<std::int32_t>(range.first);
+    };  // In place: may be < 0.
+    const auto length_of = [](const Operand& range) {
+      return static_cast<std::int32_t>(range.unit(range.count - 1) - range.first);
+    };
     return first_of(x) <= first_of(y) + length_of(y) && first_of(y) <= first_of(x) + length_of(x);
   }
   bool touches(const std::vector<Operand>& operands, const Operand& range) const {
-    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return overlap(operand, range); });
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const Operand& operand) { return overlap(operand, range); });
   }
   static bool uses_lane(const std::vector<Operand>& operands, const Operand& lane) {
-    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return same_lane(operand, lane); });
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const Operand& operand) { return same_lane(operand, lane); });
   }
 
   // A copy joins the step that left its value where the copy reads it.
@@ -174,7 +184,8 @@ class Fuser {
         if (is_lane(source) ? uses_lane(between.sources, source) : touches(between.targets, source)) return false;
       }
     }
-    for (const Operand& source : earlier.sources) {  // Within the merged step, reads and writes must match unit by unit.
+    for (const Operand& source :
+         earlier.sources) {  // Within the merged step, reads and writes must match unit by unit.
       for (const Operand& target : later.targets) {
         if (overlap(source, target) && !same(source, target)) return false;
       }

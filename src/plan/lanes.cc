@@ -39,8 +39,14 @@ std::uint32_t stage_of(const Shape& shape, std::uint32_t round) {
 std::vector<LaneUse> uses_of(const Plan& plan) {
   std::vector<LaneUse> uses;
   for_each_lane(plan, [&](const Operand& operand, Direction direction, std::uint32_t, std::uint32_t round) {
-    uses.push_back({.peer = operand.peer, .tag = operand.tag, .direction = direction, .form = LaneForm::one_way,
-                    .partner_tag = 0, .answers = false, .messages = 1, .longest = operand.count,
+    uses.push_back({.peer = operand.peer,
+                    .tag = operand.tag,
+                    .direction = direction,
+                    .form = LaneForm::one_way,
+                    .partner_tag = 0,
+                    .answers = false,
+                    .messages = 1,
+                    .longest = operand.count,
                     .stage = stage_of(plan.shape, round)});
   });
   const auto key = [](const LaneUse& use) { return End{use.peer, use.tag, use.direction}; };
@@ -67,7 +73,8 @@ std::vector<Event> events_of(const Plan& plan, const End& sends, const End& rece
   std::vector<Event> events;
   for_each_lane(plan, [&](const Operand& operand, Direction direction, std::uint32_t step, std::uint32_t round) {
     const End end = end_of(operand, direction);
-    if (end == sends || end == receives) events.push_back({direction, step, stage_of(plan.shape, round), operand.count});
+    if (end == sends || end == receives)
+      events.push_back({direction, step, stage_of(plan.shape, round), operand.count});
   });
   return events;
 }
@@ -108,7 +115,8 @@ bool makes_round_trips(const Plan& answerer, const Plan& asker, std::uint16_t as
     if (!pair) return false;
   }
   std::vector<std::uint32_t> asked, answered;
-  for (const Event& event : events_of(asker, {self, asking, Direction::sends}, {self, answering, Direction::receives})) {
+  for (const Event& event :
+       events_of(asker, {self, asking, Direction::sends}, {self, answering, Direction::receives})) {
     (event.direction == Direction::sends ? asked : answered).push_back(event.count);
     if (answered.size() > asked.size()) return false;
   }

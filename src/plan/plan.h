@@ -10,8 +10,8 @@ namespace tutti {
 
 struct Plan {
   Problem problem;
-  Shape shape;                  // After fuse(), rounds and stages may be fewer.
-  Steps steps{0};               // All of this rank's, round after round.
+  Shape shape;                        // After fuse(), rounds and stages may be fewer.
+  Steps steps{0};                     // All of this rank's, round after round.
   std::vector<std::uint32_t> rounds;  // shape.rounds + 1 entries: round r is steps [rounds[r], rounds[r + 1]).
 };
 

@@ -130,8 +130,8 @@ std::string print(const Plan& plan) {
 }
 
 std::string graphviz(std::span<const Plan> plans) {
-  return "digraph plan {\n  node [shape=box, fontname=monospace];\n" + declare_nodes(plans) + rows(plans) + edges(plans) +
-         "}\n";
+  return "digraph plan {\n  node [shape=box, fontname=monospace];\n" + declare_nodes(plans) + rows(plans) +
+         edges(plans) + "}\n";
 }
 
 }  // namespace tutti

@@ -14,20 +14,20 @@ namespace tutti {
 // input, scatter's output, gather's input) lies at the rank's own block, as in place.
 struct Part {
   const Algorithm* algorithm = nullptr;
-  Problem problem;                    // in_place is derived: input == output, or the parent is in place.
+  Problem problem;  // in_place is derived: input == output, or the parent is in place.
   std::vector<Rank> members;
   std::vector<std::uint32_t> cuts;
-  Place input = Place::input;         // Where the sub-problem's input lies in the parent; its output likewise.
+  Place input = Place::input;  // Where the sub-problem's input lies in the parent; its output likewise.
   Place output = Place::output;
   // The part's scratch unit s is as long as its unit s, and lies in the parent's scratch at `scratch` + cuts[s]; past
   // the last cut it goes on in the next whole blocks. So parts with disjoint cuts may share one area.
-  std::uint32_t scratch = 0;          // A multiple of the parent's units.
-  std::uint16_t tag = 0;              // Parts that connect the same two ranks need tags of their own, or deadlock.
-  Fold fold = Fold::partial;          // Whether a fold that is complete in the part is complete in the parent.
+  std::uint32_t scratch = 0;  // A multiple of the parent's units.
+  std::uint16_t tag = 0;      // Parts that connect the same two ranks need tags of their own, or deadlock.
+  Fold fold = Fold::partial;  // Whether a fold that is complete in the part is complete in the parent.
 };
 
 struct Composition {
-  std::uint32_t units = 1;                   // Per block of the parent.
+  std::uint32_t units = 1;  // Per block of the parent.
   std::uint32_t scratch = 0;
   std::vector<std::vector<Part>> stages;
 };

@@ -10,18 +10,22 @@ namespace {
 
 // As little of the loop as decides. Pieces have units of their own, so where ranks share nothing but lanes and all of
 // them are empty at the end of each stage, pieces and skew change nothing that matters. Otherwise run until all stages
-// are at work and every bank has been used again; and over as many operations where peers may be ahead by one.
+// are at work and every bank has been used again; and over two operations or more where peers may be ahead by one.
 Span span_of(const Program& program, const Loop& loop) {
-  const bool strands = loop.strands && program.stages() > 1;
-  Span span{.operations = 1, .pieces = 1, .banks = loop.banks, .strands = strands ? program.stages() : 1,
-            .races = program.mapped || strands};
+  const std::uint32_t later_stages = program.stages() - 1;
+  const bool strands = loop.strands && later_stages > 0;
   const bool scratch = program.plans[0].shape.scratch > 0;
-  const bool overlap = loop.skew > 0 && (scratch || !program.drained);
-  if (program.mapped) span.operations = loop.banks + 2;
+  const bool overlap = loop.skew > 0 && later_stages > 0 && (scratch || !program.drained);
+  Span span{.operations = 1,
+            .pieces = 1,
+            .banks = loop.banks,
+            .strands = strands ? program.stages() : 1,
+            .races = program.mapped || strands};
   if (span.races || overlap) {
-    const std::uint32_t lag = strands ? program.stages() - 1 : loop.skew * (program.stages() - 1);
+    const std::uint32_t lag = strands ? later_stages : loop.skew * later_stages;
     span.pieces = std::min(std::max(loop.pieces, 1u), lag + loop.banks + 2);
   }
+  if (program.mapped) span.operations = std::max(2u, (loop.banks + 1) / span.pieces + 1);
   return span;
 }
 
@@ -32,8 +36,11 @@ Result<Proof> verify(std::span<const Plan> plans, const Loop& loop) {
   const Program program = TUTTI_TRY(compile(plans));
   Run run(program, loop, span_of(program, loop));
   TUTTI_CHECK_OK(run.execute());
-  return Proof{.slots = run.slots(), .longest = program.longest, .messages = program.messages,
-               .drained = program.drained, .balanced = program.balanced};
+  return Proof{.slots = run.slots(),
+               .longest = program.longest,
+               .messages = program.messages,
+               .drained = program.drained,
+               .balanced = program.balanced};
 }
 
 }  // namespace tutti

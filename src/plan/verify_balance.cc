@@ -86,8 +86,8 @@ class Balance {
     const std::string what = is_lane ? "message" : "signal";
     const std::string tag = " (tag " + std::to_string(fifo.tag) + ")";
     if (left_over) {
-      return internal_error(describe_place(plan, last) + ": its " + what + " to rank " + std::to_string(fifo.reader) + tag +
-                            " is never " + (is_lane ? "received" : "awaited"));
+      return internal_error(describe_place(plan, last) + ": its " + what + " to rank " + std::to_string(fifo.reader) +
+                            tag + " is never " + (is_lane ? "received" : "awaited"));
     }
     return internal_error(describe_place(plan, last) + ": blocked: waits for a " + what + " of rank " +
                           std::to_string(fifo.writer) + tag + " that is never sent");

@@ -80,7 +80,8 @@ class Compiler {
     if (operand.place == Place::input) units = std::uint64_t{input_blocks(problem, operand.peer)} * shape.units;
     if (operand.place == Place::output) units = std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
     const std::uint64_t whole_runs = operand.run >= operand.count ? 0 : (operand.count - 1) / operand.run;
-    const std::uint64_t last = operand.first + whole_runs * operand.stride + operand.count - 1 - whole_runs * operand.run;
+    const std::uint64_t last =
+        operand.first + whole_runs * operand.stride + operand.count - 1 - whole_runs * operand.run;
     if (last >= units) return "lies outside of its " + std::to_string(units) + " units";
     return "";
   }
@@ -95,8 +96,9 @@ class Compiler {
       for (const Operand& operand : side) {
         if (!is_data(operand)) continue;
         if (count == kNone) count = operand.count;
-        if (operand.count != count) return "its operands differ in length: " + std::to_string(count) + " and " +
-                                           std::to_string(operand.count) + " units";
+        if (operand.count != count)
+          return "its operands differ in length: " + std::to_string(count) + " and " + std::to_string(operand.count) +
+                 " units";
       }
     }
     for (const Operand& operand : step.targets) {
@@ -110,7 +112,8 @@ class Compiler {
   // Calls visit(first, length) for each run of a memory operand.
   template <typename Visit>
   static void for_each_run(const Operand& operand, Visit visit) {
-    for (std::uint32_t done = 0, first = operand.first; done < operand.count; done += operand.run, first += operand.stride) {
+    for (std::uint32_t done = 0, first = operand.first; done < operand.count;
+         done += operand.run, first += operand.stride) {
       visit(first, std::min(operand.run, operand.count - done));
     }
   }
@@ -281,7 +284,8 @@ class Compiler {
       const Access& access = program_.accesses[i];
       for (std::uint32_t k = 0; access.place < Place::lane && k < access.count; ++k) {
         const Written& written = written_[program_.cells[access.index + k]];
-        if (written.step == overlap_step_ && written.position != k) return "reads a unit that it writes at another position";
+        if (written.step == overlap_step_ && written.position != k)
+          return "reads a unit that it writes at another position";
       }
     }
     return "";

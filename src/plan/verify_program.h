@@ -36,18 +36,18 @@ struct Access {
 
 struct Program {
   std::span<const Plan> plans;
-  std::uint32_t width = 1;                // Cells per block.
-  std::uint32_t user_cells = 0;           // Cells below are input or output, the rest up to `all_cells` scratch.
+  std::uint32_t width = 1;       // Cells per block.
+  std::uint32_t user_cells = 0;  // Cells below are input or output, the rest up to `all_cells` scratch.
   std::uint32_t all_cells = 0;
-  std::vector<Memory> memories;           // Of each rank.
+  std::vector<Memory> memories;  // Of each rank.
   std::vector<Fifo> fifos;
-  std::vector<std::uint32_t> cells;       // Of all memory operands.
-  std::vector<std::uint32_t> cell_class;  // Where in its block each cell lies, below `width`.
-  std::vector<std::uint32_t> class_unit;  // First unit, within its block, of each class.
-  std::vector<Access> accesses;           // Of all operands: ranks, steps, sources, targets.
+  std::vector<std::uint32_t> cells;                      // Of all memory operands.
+  std::vector<std::uint32_t> cell_class;                 // Where in its block each cell lies, below `width`.
+  std::vector<std::uint32_t> class_unit;                 // First unit, within its block, of each class.
+  std::vector<Access> accesses;                          // Of all operands: ranks, steps, sources, targets.
   std::vector<std::vector<std::uint32_t>> first_access;  // [rank][step]
-  bool mapped = false;    // Some operand is a peer's memory.
-  bool drained = true;    // See Proof.
+  bool mapped = false;                                   // Some operand is a peer's memory.
+  bool drained = true;                                   // See Proof.
   bool balanced = true;
   std::uint32_t longest = 0;
   std::uint64_t messages = 0;

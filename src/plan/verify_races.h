@@ -13,8 +13,8 @@ class Races {
   enum class Kind : std::uint8_t { read, write };
   struct Access {
     std::uint32_t process = 0;
-    std::uint32_t time = 0;   // Of that process; 0: there was none.
-    std::uint32_t run = 0;    // For complaints: which piece of which operation, and which step.
+    std::uint32_t time = 0;  // Of that process; 0: there was none.
+    std::uint32_t run = 0;   // For complaints: which piece of which operation, and which step.
     std::uint32_t step = 0;
     Kind kind = Kind::read;
   };
@@ -34,9 +34,7 @@ class Races {
     std::vector<Access> reads;  // Since the write, the latest of each process.
   };
   std::uint32_t* clock(std::uint32_t process) { return clocks_.data() + std::size_t{process} * processes_; }
-  bool ordered(const Access& earlier, std::uint32_t process) {
-    return earlier.time <= clock(process)[earlier.process];
-  }
+  bool ordered(const Access& earlier, std::uint32_t process) { return earlier.time <= clock(process)[earlier.process]; }
 
   std::uint32_t processes_;
   std::vector<std::uint32_t> clocks_;

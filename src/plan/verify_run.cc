@@ -245,7 +245,8 @@ Status Run::combine(const Moment& now, const Step& step, bool first) {
     if (sum == 0) {
       return store_.complain(now, "its operands belong to different units, pieces or operations: " +
                                       store_.values().describe(result_[i], program_) + " and " +
-                                      store_.values().describe(operand_[i], program_) + " in " + describe(step, now.rank));
+                                      store_.values().describe(operand_[i], program_) + " in " +
+                                      describe(step, now.rank));
     }
     result_[i] = sum;
   }
@@ -253,7 +254,8 @@ Status Run::combine(const Moment& now, const Step& step, bool first) {
 }
 
 Status Run::deliver(const Moment& now, std::span<const Operand> targets, const Access* access) {
-  Message message{.first = static_cast<std::uint32_t>(pool_.size()), .count = has_classes_ ? cells_ : 0, .classes = classes_};
+  Message message{
+      .first = static_cast<std::uint32_t>(pool_.size()), .count = has_classes_ ? cells_ : 0, .classes = classes_};
   std::uint32_t readers = 0;
   bool sends = false;
   for (std::size_t k = 0; k < targets.size(); ++k) {
@@ -313,8 +315,9 @@ Status Run::blocked() const {
     if (process.lacks_message == kNone) continue;
     if (process.lacks_message >= program_.fifos.size()) continue;  // Its strand before is the one to name.
     const Fifo& fifo = program_.fifos[process.lacks_message];
-    return store_.complain(process.now, std::string("blocked: waits for a ") + (fifo.place == Place::lane ? "message" : "signal") +
-                                            " of rank " + std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
+    return store_.complain(process.now, std::string("blocked: waits for a ") +
+                                            (fifo.place == Place::lane ? "message" : "signal") + " of rank " +
+                                            std::to_string(fifo.writer) + " (tag " + std::to_string(fifo.tag) +
                                             "), which waits in turn");
   }
   return {};

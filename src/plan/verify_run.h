@@ -24,9 +24,9 @@ class Run {
     std::uint32_t strand = 0;
     std::uint32_t segment = 0;
     std::uint32_t stage = 0;
-    std::uint32_t end = 0;          // The step after the segment's last.
-    bool inside = false;            // Of a segment.
-    bool finished = false;          // With this operation.
+    std::uint32_t end = 0;  // The step after the segment's last.
+    bool inside = false;    // Of a segment.
+    bool finished = false;  // With this operation.
     bool lacks_slot = false;
     std::uint32_t lacks_message = ~0u;  // The fifo.
   };

@@ -33,11 +33,13 @@ Status Store::read(const Moment& now, const Access& access, std::vector<Value>& 
 
 // What a step reads: reductions must take each contribution from the input, and only there.
 Status Store::take(const Moment& now, const Access& access, std::uint32_t cell, Value& value) {
-  if (value == 0) return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
+  if (value == 0)
+    return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which nothing has written");
   if (!reduces_) return {};
   const Value input = values_.read_input(value);
   if (access.place == Place::input && input == 0) {
-    return complain(now, "overwritten: reads input where " + program_.describe_cell(cell) + " has been written in place");
+    return complain(now,
+                    "overwritten: reads input where " + program_.describe_cell(cell) + " has been written in place");
   }
   if (access.place != Place::input && input != 0) {
     return complain(now, "unwritten: reads " + program_.describe_cell(cell) + ", which in place still holds the input");
@@ -99,8 +101,11 @@ Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind
   const Races::Access access{.process = now.process, .time = 0, .run = run_of(now), .step = now.step, .kind = kind};
   const auto other = races_->access(static_cast<std::uint32_t>(index(now, cell)), access);
   if (!other) return {};
-  const Moment then{.process = other->process, .rank = other->process / span_.strands,
-                    .operation = other->run / span_.pieces, .piece = other->run % span_.pieces, .step = other->step};
+  const Moment then{.process = other->process,
+                    .rank = other->process / span_.strands,
+                    .operation = other->run / span_.pieces,
+                    .piece = other->run % span_.pieces,
+                    .step = other->step};
   return complain(now, std::string("race: ") + (now.step == kCaller ? "its caller's " : "its ") + name(kind) + " of " +
                            program_.describe_cell(cell) + " is not ordered after the " + name(other->kind) + " by " +
                            (then.step == kCaller ? "the caller of " : "") + describe(then));
@@ -108,8 +113,8 @@ Status Store::check_race(const Moment& now, std::uint32_t cell, Races::Kind kind
 
 std::string Store::describe(const Moment& now) const {
   const std::string when = span_.operations > 1 ? "operation " + std::to_string(now.operation) + ", " : "";
-  const std::string who = now.step == kCaller ? "rank " + std::to_string(now.rank)
-                                              : describe_place(program_.plans[now.rank], now.step);
+  const std::string who =
+      now.step == kCaller ? "rank " + std::to_string(now.rank) : describe_place(program_.plans[now.rank], now.step);
   return when + "piece " + std::to_string(now.piece) + ", " + who;
 }
 

@@ -53,8 +53,8 @@ class Store {
   std::size_t index(const Moment& now, std::uint32_t cell) const {
     return cell < program_.user_cells
                ? std::size_t{now.piece} * program_.user_cells + cell
-               : first_scratch_ + std::size_t{run_of(now) % span_.banks} * (program_.all_cells - program_.user_cells) + cell -
-                     program_.user_cells;
+               : first_scratch_ + std::size_t{run_of(now) % span_.banks} * (program_.all_cells - program_.user_cells) +
+                     cell - program_.user_cells;
   }
   Status take(const Moment& now, const Access& access, std::uint32_t cell, Value& value);
   Status check_race(const Moment& now, std::uint32_t cell, Races::Kind kind);

@@ -30,7 +30,12 @@ Value Values::sum(Value left, Value right) {
   const Node& a = nodes_[left];
   const Node& b = nodes_[right];
   if (a.cell != b.cell || a.run != b.run) return 0;
-  const Node node{.hash = mix(a.hash, b.hash), .left = left, .right = right, .rank = 0, .cell = a.cell, .run = a.run,
+  const Node node{.hash = mix(a.hash, b.hash),
+                  .left = left,
+                  .right = right,
+                  .rank = 0,
+                  .cell = a.cell,
+                  .run = a.run,
                   .inputs = std::min(a.inputs + b.inputs, kManyInputs)};
   nodes_.push_back(node);
   return static_cast<Value>(nodes_.size() - 1);
@@ -51,7 +56,8 @@ const Values::Node& Values::leftmost(Value value) const {
 
 std::string Values::describe(Value value, const Program& program) const {
   const Node& leaf = leftmost(value);
-  const std::uint32_t unit = leaf.cell / program.width * program.plans[0].shape.units + program.class_unit[leaf.cell % program.width];
+  const std::uint32_t unit =
+      leaf.cell / program.width * program.plans[0].shape.units + program.class_unit[leaf.cell % program.width];
   const std::string origin = "input[" + text(unit) + "] of rank " + text(leaf.rank);
   return nodes_[value].left == 0 ? origin : "a sum of " + text(nodes_[value].inputs) + " that begins with " + origin;
 }
@@ -67,7 +73,8 @@ std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32
       const Node& node = nodes_[stack_.back()];
       stack_.pop_back();
       if (node.left == 0) {
-        if (++counts_[node.rank] > 1) return "doubled: rank " + text(node.rank) + "'s contribution is in more than once";
+        if (++counts_[node.rank] > 1)
+          return "doubled: rank " + text(node.rank) + "'s contribution is in more than once";
       } else {
         stack_.push_back(node.left);
         stack_.push_back(node.right);

@@ -39,7 +39,7 @@ class Values {
     Value left = 0, right = 0;  // 0, 0: an input.
     Rank rank = 0;              // Of an input.
     std::uint32_t cell = 0, run = 0;
-    std::uint32_t inputs = 0;   // Leaves, counted as often as they are in.
+    std::uint32_t inputs = 0;  // Leaves, counted as often as they are in.
     bool untouched = false;
     bool complete = false;
     bool checked = false;
@@ -47,8 +47,8 @@ class Values {
   const Node& leftmost(Value value) const;
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
-  std::vector<Value> stack_;            // Of the walk in check_reduction().
-  std::vector<std::uint32_t> counts_;   // How often each rank is in.
+  std::vector<Value> stack_;           // Of the walk in check_reduction().
+  std::vector<std::uint32_t> counts_;  // How often each rank is in.
 };
 
 // What each rank's output must hold at its return.

@@ -26,8 +26,10 @@ std::vector<Plan> fused(const Algorithm& algorithm, const Problem& problem, Acro
 
 // One rank's plan of a round with these steps.
 Plan plan_of(const Steps& steps, std::uint32_t rounds = 1) {
-  Plan plan{.problem = problem(Collective::all_reduce, 4), .shape = {.units = 8, .scratch = 8, .rounds = rounds, .stages = {0}},
-            .steps = steps, .rounds = {}};
+  Plan plan{.problem = problem(Collective::all_reduce, 4),
+            .shape = {.units = 8, .scratch = 8, .rounds = rounds, .stages = {0}},
+            .steps = steps,
+            .rounds = {}};
   for (std::uint32_t i = 0; i < rounds; ++i) plan.rounds.push_back(0);
   plan.rounds.push_back(static_cast<std::uint32_t>(steps.size()));
   return plan;
@@ -145,7 +147,9 @@ TEST(Fuse, LeavesRightPlansRight) {
         const Problem all_reduce = problem(Collective::all_reduce, ranks, in_place);
         EXPECT_EQ(verify(fused(kRing, all_reduce, across)).status().message(), "");
         EXPECT_EQ(verify(fused(kTwoShot, all_reduce, across)).status().message(), "");
-        EXPECT_EQ(verify(fused(TreeBroadcast(), problem(Collective::broadcast, ranks, in_place), across)).status().message(), "");
+        EXPECT_EQ(
+            verify(fused(TreeBroadcast(), problem(Collective::broadcast, ranks, in_place), across)).status().message(),
+            "");
         EXPECT_EQ(verify(fused(MappedAllReduce(), all_reduce, across)).status().message(), "");
       }
     }

@@ -17,8 +17,8 @@ std::vector<Draft> drafts_of(const Plan& plan) {
   for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
     for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
       const Step step = plan.steps[i];
-      drafts.push_back({{step.sources.begin(), step.sources.end()}, {step.targets.begin(), step.targets.end()},
-                        step.fold, round});
+      drafts.push_back(
+          {{step.sources.begin(), step.sources.end()}, {step.targets.begin(), step.targets.end()}, step.fold, round});
     }
   }
   return drafts;
@@ -46,7 +46,8 @@ bool has(const std::vector<Operand>& operands, Place place) {
 
 class Mutator {
  public:
-  Mutator(std::vector<Draft>& drafts, Rank ranks, std::mt19937_64& random) : drafts_(drafts), ranks_(ranks), random_(random) {}
+  Mutator(std::vector<Draft>& drafts, Rank ranks, std::mt19937_64& random)
+      : drafts_(drafts), ranks_(ranks), random_(random) {}
 
   bool apply(Mutation mutation) {
     if (drafts_.empty()) return false;
@@ -95,7 +96,9 @@ class Mutator {
     const auto in_round = [&](const Draft& draft) { return draft.round == round; };
     const auto first = std::find_if(drafts_.begin(), drafts_.end(), in_round);
     const auto last = std::find_if_not(first, drafts_.end(), in_round);
-    const auto receives = [](const Draft& draft) { return has(draft.sources, Place::lane) || has(draft.sources, Place::flag); };
+    const auto receives = [](const Draft& draft) {
+      return has(draft.sources, Place::lane) || has(draft.sources, Place::flag);
+    };
     if (std::is_partitioned(first, last, receives)) return false;
     std::stable_partition(first, last, receives);
     return true;
@@ -122,7 +125,8 @@ class Mutator {
   }
 
   bool copy_for_fold(Draft& draft) {
-    const auto memory = std::find_if(draft.sources.begin(), draft.sources.end(), [](const Operand& o) { return o.is_memory(); });
+    const auto memory =
+        std::find_if(draft.sources.begin(), draft.sources.end(), [](const Operand& o) { return o.is_memory(); });
     if (draft.sources.size() < 2 || memory == draft.sources.end()) return false;
     draft.sources.erase(memory);
     if (draft.sources.size() == 1) draft.fold = Fold::partial;
@@ -130,7 +134,8 @@ class Mutator {
   }
 
   bool fold_for_copy(Draft& draft) {
-    const auto memory = std::find_if(draft.targets.begin(), draft.targets.end(), [](const Operand& o) { return o.is_memory(); });
+    const auto memory =
+        std::find_if(draft.targets.begin(), draft.targets.end(), [](const Operand& o) { return o.is_memory(); });
     if (draft.sources.size() != 1 || memory == draft.targets.end()) return false;
     draft.sources.push_back(*memory);
     return true;
@@ -144,7 +149,8 @@ class Mutator {
   }
 
   bool drop_flag(Draft& draft) {
-    const Operand* operand = draw_operand(draft, [](const Operand& candidate) { return candidate.place == Place::flag; });
+    const Operand* operand =
+        draw_operand(draft, [](const Operand& candidate) { return candidate.place == Place::flag; });
     if (operand == nullptr) return false;
     for (std::vector<Operand>* side : {&draft.sources, &draft.targets}) {
       std::erase_if(*side, [&](const Operand& candidate) { return &candidate == operand; });
@@ -165,22 +171,24 @@ class Mutator {
 // What complaints may say, by what is wrong.
 constexpr std::string_view kLength[] = {"length", "lies outside", "different units", "differs from rank", "overlaps"};
 constexpr std::string_view kTraffic[] = {"blocked", "never received", "never awaited", "two strands"};
-constexpr std::string_view kContent[] = {"missing", "doubled", "another unit", "another piece", "other bits", "complete",
-                                         "unwritten", "overwritten", "writes a unit twice", "another position",
-                                         "without targets", "writes the caller's input"};
+constexpr std::string_view kContent[] = {"missing",          "doubled",         "another unit",
+                                         "another piece",    "other bits",      "complete",
+                                         "unwritten",        "overwritten",     "writes a unit twice",
+                                         "another position", "without targets", "writes the caller's input"};
 constexpr std::string_view kOrder[] = {"race"};
 
 template <std::size_t count>
 bool says(const std::string& complaint, const std::string_view (&words)[count]) {
-  return std::any_of(words, words + count, [&](std::string_view word) { return complaint.find(word) != std::string::npos; });
+  return std::any_of(words, words + count,
+                     [&](std::string_view word) { return complaint.find(word) != std::string::npos; });
 }
 
 }  // namespace
 
 const char* name(Mutation mutation) {
-  constexpr const char* names[kMutations] = {"drop_step",     "repeat_step",   "swap_steps",   "receive_first",
-                                             "change_unit",   "change_peer",   "change_tag",   "copy_for_fold",
-                                             "fold_for_copy", "swap_sources",  "drop_flag",    "flip_fold"};
+  constexpr const char* names[kMutations] = {"drop_step",     "repeat_step",  "swap_steps", "receive_first",
+                                             "change_unit",   "change_peer",  "change_tag", "copy_for_fold",
+                                             "fold_for_copy", "swap_sources", "drop_flag",  "flip_fold"};
   return names[static_cast<std::uint32_t>(mutation)];
 }
 
@@ -208,7 +216,7 @@ bool explains(Mutation mutation, const std::string& complaint) {
   switch (mutation) {
     case Mutation::drop_step:
     case Mutation::repeat_step:
-    case Mutation::swap_steps:   // Messages change places, so their lengths and contents do.
+    case Mutation::swap_steps:  // Messages change places, so their lengths and contents do.
     case Mutation::change_peer: return length || traffic || content || order;
     case Mutation::receive_first: return traffic || content || order;
     case Mutation::change_unit: return length || content || order;

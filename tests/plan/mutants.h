@@ -11,13 +11,24 @@
 namespace tutti {
 
 enum class Mutation : std::uint8_t {
-  drop_step, repeat_step, swap_steps, receive_first, change_unit, change_peer, change_tag,
-  copy_for_fold, fold_for_copy, swap_sources, drop_flag, flip_fold,
+  drop_step,
+  repeat_step,
+  swap_steps,
+  receive_first,
+  change_unit,
+  change_peer,
+  change_tag,
+  copy_for_fold,
+  fold_for_copy,
+  swap_sources,
+  drop_flag,
+  flip_fold,
 };
 inline constexpr std::uint32_t kMutations = 12;
 const char* name(Mutation mutation);
 
-// The plans with one rank's plan changed (receive_first: all ranks'); nothing where the draw finds no place for such a change.
+// The plans with one rank's plan changed (receive_first: all ranks'); nothing where the draw finds no place for such a
+// change.
 std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation mutation, std::mt19937_64& random);
 
 // Whether such a slip can cause such a complaint of the verifier.

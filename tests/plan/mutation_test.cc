@@ -39,7 +39,9 @@ std::vector<Plan> fused(const Algorithm& algorithm, const Problem& problem, Acro
 }
 
 std::vector<Subject> subjects() {
-  const auto all_reduce = [](Rank ranks, bool in_place = false) { return problem(Collective::all_reduce, ranks, in_place); };
+  const auto all_reduce = [](Rank ranks, bool in_place = false) {
+    return problem(Collective::all_reduce, ranks, in_place);
+  };
   return {
       {"ring", emit_plans(kRing, all_reduce(4)), {}},
       {"ring in place, skewed", emit_plans(kRing, all_reduce(3, true)), {.pieces = 4, .skew = 1, .banks = 2}},

@@ -23,7 +23,10 @@ class RingReduceScatter : public Sample {
  public:
   RingReduceScatter() : Sample(Collective::reduce_scatter) {}
   Shape shape(const Problem& problem) const override {
-    return {.units = 1, .scratch = problem.ranks, .rounds = problem.ranks - 1 + (problem.ranks == 1 ? 1 : 0), .stages = {0}};
+    return {.units = 1,
+            .scratch = problem.ranks,
+            .rounds = problem.ranks - 1 + (problem.ranks == 1 ? 1 : 0),
+            .stages = {0}};
   }
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
@@ -32,7 +35,8 @@ class RingReduceScatter : public Sample {
     const Rank arriving = (leaving + n - 1) % n;
     const bool last = round + 2 == n;
     steps.send(round == 0 ? input(leaving) : scratch(leaving), (self + 1) % n);
-    steps.reduce((self + n - 1) % n, input(arriving), last ? output(0) : scratch(arriving), last ? Fold::complete : Fold::partial);
+    steps.reduce((self + n - 1) % n, input(arriving), last ? output(0) : scratch(arriving),
+                 last ? Fold::complete : Fold::partial);
   }
 };
 
@@ -128,7 +132,8 @@ class TreeBroadcast : public Sample {
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     if (self == 0 && !problem.in_place) steps.copy(input(0), output(0));
     if (self > 0) steps.recv((self - 1) / 2, output(0));
-    for (Rank child = 2 * self + 1; child <= 2 * self + 2 && child < problem.ranks; ++child) steps.send(output(0), child);
+    for (Rank child = 2 * self + 1; child <= 2 * self + 2 && child < problem.ranks; ++child)
+      steps.send(output(0), child);
   }
 };
 
@@ -173,8 +178,8 @@ class PushAllReduce : public Sample {
   }
 };
 
-// Each rank folds its unit of every rank's input in rank order and stores it into every rank's output, in peers' memory.
-// Entry and exit flags keep the callers out.
+// Each rank folds its unit of every rank's input in rank order and stores it into every rank's output, in peers'
+// memory. Entry and exit flags keep the callers out.
 class MappedAllReduce : public Sample {
  public:
   MappedAllReduce() : Sample(Collective::all_reduce) {}

@@ -42,13 +42,17 @@ TEST(Verify, AcceptsTheSamples) {
 std::vector<Plan> pair(const Problem& problem, const Shape& shape, const Steps& first, const Steps& second) {
   std::vector<Plan> plans;
   for (const Steps* steps : {&first, &second}) {
-    plans.push_back({.problem = problem, .shape = shape, .steps = *steps, .rounds = {0, static_cast<std::uint32_t>(steps->size())}});
+    plans.push_back({.problem = problem,
+                     .shape = shape,
+                     .steps = *steps,
+                     .rounds = {0, static_cast<std::uint32_t>(steps->size())}});
   }
   return plans;
 }
 
 // A broadcast of two ranks in which rank 0 only sends.
-std::string broadcast_failure(const Steps& root, const Steps& leaf, const Shape& shape = {.units = 2, .scratch = 2, .rounds = 1, .stages = {0}}) {
+std::string broadcast_failure(const Steps& root, const Steps& leaf,
+                              const Shape& shape = {.units = 2, .scratch = 2, .rounds = 1, .stages = {0}}) {
   return failure(pair(problem(Collective::broadcast, 2, true), shape, root, leaf));
 }
 
@@ -58,14 +62,16 @@ TEST(Verify, NamesWhatNothingWrote) {
   leaf.recv(0, output(0, 2));
   EXPECT_EQ(broadcast_failure(root, leaf), "");
   leaf.copy(scratch(1), output(1));
-  EXPECT_EQ(broadcast_failure(root, leaf), "piece 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
+  EXPECT_EQ(broadcast_failure(root, leaf),
+            "piece 0, rank 1, round 0, step 1: unwritten: reads scratch[1] of rank 1, which nothing has written");
 }
 
 TEST(Verify, NamesWhatIsMissing) {
   Steps root(0), leaf(1);
   root.send(input(0), 1);
   leaf.recv(0, output(0));
-  EXPECT_EQ(broadcast_failure(root, leaf), "piece 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
+  EXPECT_EQ(broadcast_failure(root, leaf),
+            "piece 0, rank 1: at its return output[1] of rank 1: missing: nothing has written it");
 }
 
 TEST(Verify, NamesMessagesWithoutAnEnd) {
@@ -74,7 +80,8 @@ TEST(Verify, NamesMessagesWithoutAnEnd) {
   root.send(input(0, 2), 1);
   leaf.recv(0, output(0, 2));
   EXPECT_EQ(broadcast_failure(root, leaf), "rank 0, round 0, step 1: its message to rank 1 (tag 0) is never received");
-  EXPECT_EQ(broadcast_failure(Steps(0), leaf), "rank 1, round 0, step 0: blocked: waits for a message of rank 0 (tag 0) that is never sent");
+  EXPECT_EQ(broadcast_failure(Steps(0), leaf),
+            "rank 1, round 0, step 0: blocked: waits for a message of rank 0 (tag 0) that is never sent");
 }
 
 TEST(Verify, WantsMessagesOfTheLengthThatWasSent) {
@@ -83,7 +90,8 @@ TEST(Verify, WantsMessagesOfTheLengthThatWasSent) {
   root.send(input(1), 1);
   leaf.recv(0, output(1));
   leaf.recv(0, output(0));
-  EXPECT_NE(broadcast_failure(root, leaf).find("rank 1, round 0, step 0: the length of a message differs"), std::string::npos);
+  EXPECT_NE(broadcast_failure(root, leaf).find("rank 1, round 0, step 0: the length of a message differs"),
+            std::string::npos);
 }
 
 TEST(Verify, WantsUnitsInsideOfMemoryAndNoWritesToInput) {
@@ -91,7 +99,8 @@ TEST(Verify, WantsUnitsInsideOfMemoryAndNoWritesToInput) {
   root.send(input(1, 2), 1);
   EXPECT_NE(broadcast_failure(root, leaf).find("input[1..2] lies outside of its 2 units"), std::string::npos);
   leaf.send(input(0), 0);
-  EXPECT_NE(broadcast_failure(Steps(0), leaf).find("rank 1, round 0, step 0: input[0] lies outside of its 0 units"), std::string::npos);
+  EXPECT_NE(broadcast_failure(Steps(0), leaf).find("rank 1, round 0, step 0: input[0] lies outside of its 0 units"),
+            std::string::npos);
   Steps writer(0);
   writer.copy(output(0), input(0));
   EXPECT_NE(broadcast_failure(writer, Steps(1)).find("writes the caller's input"), std::string::npos);
@@ -238,9 +247,12 @@ TEST(Verify, CountsBanksOverSkewedPieces) {
   };
   const std::vector<Plan> plans = emit_plans(Late(), problem(Collective::broadcast, 2, true));
   EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 0, .banks = 1}), "");
-  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 2, .banks = 2}), "");  // The latest stage first: just read, now written.
+  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 2, .banks = 2}),
+            "");  // The latest stage first: just read, now written.
   EXPECT_NE(failure(plans, {.pieces = 9, .skew = 2, .banks = 1}).find("another piece"), std::string::npos);
-  EXPECT_NE(failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 2}).find("another piece"), std::string::npos);
+  EXPECT_NE(
+      failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 2}).find("another piece"),
+      std::string::npos);
   EXPECT_NE(failure(plans, {.pieces = 9, .strands = true, .banks = 2}).find("race"), std::string::npos);
 }
 
@@ -260,7 +272,8 @@ TEST(Verify, WantsEntryAndExitOfMappedMemory) {
         plan.rounds = rounds;
       }
       const std::string complaint = failure(changed);  // Without exit flags a rank returns before others write there.
-      EXPECT_NE(complaint.find(without == 0 ? "race: " : "missing: nothing has written it"), std::string::npos) << complaint;
+      EXPECT_NE(complaint.find(without == 0 ? "race: " : "missing: nothing has written it"), std::string::npos)
+          << complaint;
     }
   }
 }
