@@ -93,14 +93,13 @@ Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
 // All tasks on all cores; the tallies come in the tasks' order.
 std::vector<Tally> verify_all(const std::vector<Task>& tasks, const Request& request) {
   std::vector<Tally> tallies(tasks.size());
-  std::atomic<std::size_t> next = tasks.size();  // The largest first: they take longest.
+  std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> workers;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
     workers.emplace_back([&] {
-      for (std::size_t left = next--; left > 0 && left <= tasks.size(); left = next--) {
-        const Task& task = tasks[left - 1];
-        for (const Problem& problem : problems_of(task, request)) {
-          tallies[left - 1].add(verify_problem(*task.algorithm, problem));
+      for (std::size_t mine = next++; mine < tasks.size(); mine = next++) {
+        for (const Problem& problem : problems_of(tasks[mine], request)) {
+          tallies[mine].add(verify_problem(*tasks[mine].algorithm, problem));
         }
       }
     });

@@ -1,0 +1,67 @@
+#include "tools/tutti/request.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+Result<Request> parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tutti");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  return parse_request(static_cast<int>(arguments.size()), pointers.data());
+}
+
+std::string complaint(std::vector<std::string> arguments) { return parse(std::move(arguments)).status().message(); }
+
+TEST(Request, IsHelpWithoutACommand) { EXPECT_EQ(parse({}).value().command, ""); }
+
+TEST(Request, ReadsRangesOfRanks) {
+  const Request request = parse({"verify", "--all", "--ranks", "1-3,8,16-17"}).value();
+  EXPECT_EQ(request.ranks, (std::vector<Rank>{1, 2, 3, 8, 16, 17}));
+}
+
+TEST(Request, ReadsLevelsOfGroups) {
+  const Request request = parse({"verify", "--all", "--ranks", "15", "--groups", "4+4+4/2+1"}).value();
+  EXPECT_EQ(request.groups, (std::vector<std::vector<Rank>>{{4, 4, 4}, {2, 1}}));
+}
+
+TEST(Request, DescribesAProblem) {
+  const Request request =
+      parse({"plan", "--collective", "reduce", "--algorithm", "chain", "--ranks", "4", "--root", "2", "--in-place"})
+          .value();
+  const Problem expected = {.collective = Collective::reduce, .ranks = 4, .root = 2, .in_place = true, .groups = {}};
+  EXPECT_EQ(problem_of(request, 4), expected);
+}
+
+TEST(Request, IgnoresARootWhereThereIsNone) {
+  const Request request =
+      parse({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--root", "2"}).value();
+  EXPECT_EQ(problem_of(request, 4).root, 0U);
+}
+
+TEST(Request, RefusesWhatItCannotRead) {
+  EXPECT_EQ(complaint({"sing"}), "'sing' is no command");
+  EXPECT_NE(complaint({"plan", "--collective", "sum"}).find("'sum' is no collective; there are all_reduce"),
+            std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'2' is no number from 4"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "2,"}).find("nothing before or after a ','"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "0"}).find("'0' is no number from 1"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--loud"}).find("reading --loud"), std::string::npos);
+  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "2", "more"}), "'more' is one argument too many");
+}
+
+TEST(Request, RefusesAPlanOfSeveralProblems) {
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}), "plan wants one --algorithm");
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
+            "plan wants one number of --ranks");
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
+            "ranks count from 0 to 1");
+}
+
+}  // namespace
+}  // namespace tutti
