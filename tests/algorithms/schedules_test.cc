@@ -1,0 +1,53 @@
+// What the verifier accepts of the catalogue, the referee finds right: with numbers, under random schedules.
+#include "src/plan/verify.h"
+#include "tests/algorithms/cases.h"
+#include "tests/plan/referee.h"
+
+namespace tutti {
+namespace {
+
+using cases::Fusion;
+
+constexpr Loop kLoops[] = {{},
+                           {.pieces = 3},
+                           {.pieces = 4, .skew = 1},
+                           {.pieces = 4, .skew = 2, .order = StageOrder::earliest_first, .banks = 3},
+                           {.pieces = 3, .strands = true},
+                           {.pieces = 2, .longest = 3}};
+
+class Schedules : public testing::TestWithParam<cases::Entry> {
+ protected:
+  void judge(std::span<const Plan> plans) {
+    for (Loop loop : kLoops) {
+      const Result<Proof> proof = verify(plans, loop);
+      ASSERT_TRUE(proof.ok());
+      if (loop.longest > 1 && !proof.value().balanced) continue;  // Slices of a round would mix its messages.
+      loop.slots = proof.value().slots;
+      for (int i = 0; i < 4; ++i) {
+        const RefereeVerdict verdict = referee_run(plans, loop, ++seed_);
+        ASSERT_TRUE(verdict.ok) << "pieces " << loop.pieces << " skew " << loop.skew << " slots " << loop.slots
+                                << " longest " << loop.longest << " seed " << seed_ << ": " << verdict.text;
+      }
+    }
+  }
+
+ private:
+  std::uint64_t seed_ = 0;
+};
+
+TEST_P(Schedules, EndWithTheRightNumbers) {
+  for (const Rank n : {1, 2, 3, 4, 5, 7, 8}) {
+    for (const Problem& problem : cases::problems(GetParam(), n)) {
+      const std::vector<Plan> plans = emit_plans(*GetParam().algorithm, problem);
+      for (const Fusion fusion : cases::kFusions) {
+        SCOPED_TRACE(describe(problem) + ", " + cases::name(fusion));
+        judge(cases::fused(plans, fusion));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Schedules, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+
+}  // namespace
+}  // namespace tutti
