@@ -25,13 +25,13 @@ class BinomialTree : public Entry<Algorithm> {
 
     if (index % (2 * distance) == distance) {
       const Rank count = std::min(distance, n - index);
-      for (const Range& run : wrapped(self, count, n).runs) {
-        if (run.count > 0) steps.send(scratch(run.first, run.count), (self + n - distance) % n);
+      for (const auto& [first, blocks] : wrapped(self, count, n).runs) {
+        if (blocks > 0) steps.send(scratch(first, blocks), (self + n - distance) % n);
       }
     } else if (index % (2 * distance) == 0 && distance < n - index) {
       const Rank count = std::min(distance, n - index - distance);
-      for (const Range& run : wrapped(self + distance, count, n).runs) {
-        if (run.count > 0) steps.recv((self + distance) % n, units(hoard, run.first, run.count));
+      for (const auto& [first, blocks] : wrapped(self + distance, count, n).runs) {
+        if (blocks > 0) steps.recv((self + distance) % n, units(hoard, first, blocks));
       }
     }
   }

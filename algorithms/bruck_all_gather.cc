@@ -25,11 +25,11 @@ class Bruck : public Entry<Algorithm> {
     const Wrapped leaving = wrapped(self, count, n);
     const Wrapped arriving = wrapped(self + distance, count, n);
 
-    for (int i = 0; i < 2; ++i) {  // In turn, so that one slot is enough for two messages.
-      const auto [first, sent] = leaving.runs[i];
-      const auto [to, received] = arriving.runs[i];
-      if (sent > 0) steps.send(output(first, sent), (self + n - distance) % n);
-      if (received > 0) steps.recv((self + distance) % n, output(to, received));
+    for (const auto& [first, blocks] : leaving.runs) {
+      if (blocks > 0) steps.send(output(first, blocks), (self + n - distance) % n);
+    }
+    for (const auto& [first, blocks] : arriving.runs) {
+      if (blocks > 0) steps.recv((self + distance) % n, output(first, blocks));
     }
   }
 };

@@ -27,14 +27,13 @@ class Bruck : public Entry<Algorithm> {
     const Wrapped arriving = wrapped(self, count, n);
     const Place own = round == 0 ? Place::input : Place::scratch;
 
-    for (int i = 0; i < 2; ++i) {  // In turn, so that one slot is enough for two messages.
-      const auto [first, sent] = leaving.runs[i];
-      const auto [at, received] = arriving.runs[i];
-      if (sent > 0) steps.send(units(own, first, sent), (self + distance) % n);
-      if (received == 0) continue;
-      const bool whole = distance == 1;
-      steps.reduce((self + n - distance) % n, units(own, at, received), whole ? output(0) : scratch(at, received),
-                   whole ? Fold::complete : Fold::partial);
+    for (const auto& [first, blocks] : leaving.runs) {
+      if (blocks > 0) steps.send(units(own, first, blocks), (self + distance) % n);
+    }
+    const bool whole = distance == 1;
+    for (const auto& [first, blocks] : arriving.runs) {
+      if (blocks > 0) steps.reduce((self + n - distance) % n, units(own, first, blocks),
+                                   whole ? output(0) : scratch(first, blocks), whole ? Fold::complete : Fold::partial);
     }
     if (round == 0) keep_the_rest(self + count, distance - count, n, steps);
   }
@@ -42,8 +41,8 @@ class Bruck : public Entry<Algorithm> {
  private:
   // Where n is no power of two, some blocks take no part in the first round: bring them to where the others are.
   static void keep_the_rest(Rank first, Rank count, Rank n, Steps& steps) {
-    for (const Range& run : wrapped(first, count, n).runs) {
-      if (run.count > 0) steps.copy(input(run.first, run.count), scratch(run.first, run.count));
+    for (const auto& [begin, blocks] : wrapped(first, count, n).runs) {
+      if (blocks > 0) steps.copy(input(begin, blocks), scratch(begin, blocks));
     }
   }
 };

@@ -1,6 +1,7 @@
 // Broadcast in peers' memory with everybody's help: rank r reads unit r of the root's block and stores it into every
-// rank's output. (n-1)/n S b per rank instead of (n-1) S b at the root; all but the root's unit of its block are left as
-// lines that others have read. Entry: the root's block is there, all outputs may be written. Exit: all is done.
+// rank's output. (n-1)/n S b per rank instead of (n-1) S b at the root. In place the root's own lines are stored again by
+// their readers: a line that was only read is slow to write for its owner.
+// Entry: the root's block is there, all outputs may be written. Exit: all is done.
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -17,12 +18,10 @@ class SplitMapped : public Entry<Algorithm> {
     const Rank n = problem.ranks;
     const std::vector<Operand> flags = flags_of_peers(self, n);
     if (round == 1) {
+      const bool is_there = problem.in_place && self == problem.root;
       std::vector<Operand> sources = flags, targets;
       sources.push_back(at(problem.root, input(self)));
-      for (Rank i = 0; i < n; ++i) {
-        const Rank rank = (self + i) % n;
-        if (rank != problem.root || !problem.in_place) targets.push_back(at(rank, output(self)));
-      }
+      for (Rank i = is_there ? 1 : 0; i < n; ++i) targets.push_back(at((self + i) % n, output(self)));
       targets.insert(targets.end(), flags.begin(), flags.end());
       if (!targets.empty()) steps.add(sources, targets);
     } else if (n > 1) {

@@ -31,7 +31,6 @@ class Schedules : public testing::TestWithParam<cases::Entry> {
     }
   }
 
- private:
   std::uint64_t seed_ = 0;
 };
 
@@ -42,6 +41,28 @@ TEST_P(Schedules, EndWithTheRightNumbers) {
       for (const Fusion fusion : cases::kFusions) {
         SCOPED_TRACE(describe(problem) + ", " + cases::name(fusion));
         judge(cases::fused(plans, fusion));
+      }
+    }
+  }
+}
+
+// Callers need not agree on whether they pass one buffer or two.
+TEST_P(Schedules, EndWithTheRightNumbersWhereSomeRanksAreInPlace) {
+  const cases::Entry& entry = GetParam();
+  for (const Rank n : {2, 3, 5, 8}) {
+    for (const Problem& problem : cases::problems(entry, n)) {
+      Problem other = problem;
+      other.in_place = !problem.in_place;
+      if (!entry.algorithm->supports(other)) continue;
+      SCOPED_TRACE(describe(problem) + " on odd ranks");
+      std::vector<Plan> plans;
+      for (Rank rank = 0; rank < n; ++rank) {
+        plans.push_back(emit_plan(*entry.algorithm, rank % 2 == 1 ? problem : other, rank));
+        fuse(plans.back());
+      }
+      for (int i = 0; i < 4; ++i) {
+        const RefereeVerdict verdict = referee_run(plans, {.pieces = 2, .slots = 3}, ++seed_);
+        ASSERT_TRUE(verdict.ok) << "seed " << seed_ << ": " << verdict.text;
       }
     }
   }
