@@ -1,12 +1,19 @@
 #include "src/communicator/board.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
 #include <cstring>
-#include <new>
 
 #include "src/base/atomic.h"
 
 namespace tutti {
+namespace {
+
+using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0: the number of the call.
+
+}  // namespace
 
 Board::Board(Segment memory)
     : memory_(std::move(memory)), entries_(reinterpret_cast<BoardEntry*>(memory_.data() + sizeof(BoardHeader))) {}
@@ -49,39 +56,24 @@ Status Board::failure(Rank self) const {
   return {code, text + " (found by rank " + std::to_string(head.rank) + ")"};
 }
 
+// The number is taken away first and given back last, so that a reader never takes half a record for a whole one.
 void Board::announce(Rank self, const CallRecord& record) const {
-  CallRecord& slot = entries_[self].calls[record.sequence % kCallHistory];
-  store_relaxed(&slot.sequence, std::uint64_t{0});
+  std::uint64_t* shared = reinterpret_cast<std::uint64_t*>(&entries_[self].calls[record.sequence % kCallHistory]);
+  const auto words = std::bit_cast<CallWords>(record);
+  store_relaxed(&shared[0], std::uint64_t{0});
   std::atomic_thread_fence(std::memory_order_release);
-  store_relaxed(&slot.count, record.count);
-  store_relaxed(&slot.signature, record.signature);
-  store_relaxed(&slot.root, record.root);
-  store_relaxed(&slot.collective, record.collective);
-  store_relaxed(&slot.type, record.type);
-  store_relaxed(&slot.reduction, record.reduction);
-  store_relaxed(&slot.input.region, record.input.region);
-  store_relaxed(&slot.input.offset, record.input.offset);
-  store_relaxed(&slot.output.region, record.output.region);
-  store_relaxed(&slot.output.offset, record.output.offset);
-  store_release(&slot.sequence, record.sequence);
+  for (std::size_t i = 1; i < words.size(); ++i) store_relaxed(&shared[i], words[i]);
+  store_release(&shared[0], record.sequence);
 }
 
 std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
-  const CallRecord& slot = entries_[rank].calls[sequence % kCallHistory];
-  if (load_acquire(&slot.sequence) != sequence) return std::nullopt;
-  CallRecord copy;
-  copy.sequence = sequence;
-  copy.count = load_relaxed(&slot.count);
-  copy.signature = load_relaxed(&slot.signature);
-  copy.root = load_relaxed(&slot.root);
-  copy.collective = load_relaxed(&slot.collective);
-  copy.type = load_relaxed(&slot.type);
-  copy.reduction = load_relaxed(&slot.reduction);
-  copy.input = {load_relaxed(&slot.input.region), load_relaxed(&slot.input.offset)};
-  copy.output = {load_relaxed(&slot.output.region), load_relaxed(&slot.output.offset)};
+  const auto* shared = reinterpret_cast<const std::uint64_t*>(&entries_[rank].calls[sequence % kCallHistory]);
+  if (load_acquire(&shared[0]) != sequence) return std::nullopt;
+  CallWords words = {sequence};
+  for (std::size_t i = 1; i < words.size(); ++i) words[i] = load_relaxed(&shared[i]);
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (load_relaxed(&slot.sequence) != sequence) return std::nullopt;
-  return copy;
+  if (load_relaxed(&shared[0]) != sequence) return std::nullopt;
+  return std::bit_cast<CallRecord>(words);
 }
 
 std::uint64_t Board::last(Rank rank) const {

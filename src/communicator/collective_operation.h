@@ -1,7 +1,5 @@
-// A collective under way: a prepared call with its buffers, and the interpreter that obeys its program.
+// A collective of a group: the prepared call that its communicator has begun.
 #pragma once
-
-#include <optional>
 
 #include "src/communicator/host_communicator.h"
 
@@ -9,22 +7,15 @@ namespace tutti {
 
 class CollectiveOperation final : public Operation {
  public:
-  // Announces the call to the peers. `memory` is this operation's until it is done.
-  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call, MachineMemory& memory);
+  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared) : owner_(owner), prepared_(prepared) {}
 
-  // With memory of its own.
-  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call);
-
-  Result<bool> advance() override;
-  Status wait() override;
+  Result<bool> advance() override { return owner_.advance(prepared_); }
+  Status wait() override { return owner_.wait_for(prepared_.interpreter->blocked().peer, patience_); }
 
  private:
-  MachineMemory own_memory_;
   HostCommunicator& owner_;
+  HostCommunicator::Prepared& prepared_;
   HostCommunicator::Patience patience_;
-  Launch launch_;
-  FoldArguments arguments_;
-  std::optional<Interpreter<CpuMachine>> interpreter_;  // None where there is nothing to do.
 };
 
 }  // namespace tutti

@@ -6,7 +6,10 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/config.h"
+#include "src/communicator/bootstrap.h"
 #include "src/communicator/host_communicator.h"
+#include "src/communicator/join.h"
 
 namespace tutti {
 namespace {
@@ -18,6 +21,29 @@ std::uint32_t usable_cpus() {
 }
 
 }  // namespace
+
+Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch) {
+  for (;;) {
+    auto received = TUTTI_TRY(mesh.receive(peer));
+    if (received && received->frame.kind == kind) return std::move(*received);
+    if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
+    if (const auto dead = mesh.find_dead()) return remote_error("rank " + std::to_string(*dead) + " died while joining");
+    if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
+    mesh.wait(peer, watch.poll_ms());
+  }
+}
+
+Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch) {
+  if (rank != 0) {
+    ReceivedFrame received = TUTTI_TRY(await_frame(mesh, 0, FrameKind::board, watch));
+    return Board::adopt(std::move(received.file), ranks);
+  }
+  Board board = TUTTI_TRY(Board::create(ranks));
+  Frame frame;
+  frame.kind = FrameKind::board;
+  for (Rank peer = 1; peer < ranks; ++peer) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
+  return board;
+}
 
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options)
     : options_(std::move(options)),
@@ -31,6 +57,24 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, Rank rank, Rank ranks, CommunicatorOptions options) {
+  JoinOptions join;
+  join.timeout_ms = options.init_timeout_ms;
+  join.secret_file = config().secret_file;
+  const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
+  for (Rank peer = 0; peer < ranks; ++peer) {
+    if (bootstrap->on_same_host(peer)) continue;
+    return unsupported("rank " + std::to_string(peer) + " is on " + describe(bootstrap->peer(peer)) +
+                       ", another host: this version connects the ranks of one host");
+  }
+  const Watch watch{Deadline::after_ms(options.init_timeout_ms), nullptr};
+  Mesh mesh(rank, bootstrap->take_sockets());
+  Board board = TUTTI_TRY(share_board(mesh, rank, ranks, watch));
+  TUTTI_CHECK_OK(bootstrap->barrier(watch));
+  return std::unique_ptr<Communicator>(
+      std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board), std::move(options)));
+}
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks, const CommunicatorOptions& options) {
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(ranks));
@@ -61,7 +105,9 @@ void HostCommunicator::abort() { board_.fail(rank_, aborted_error("rank " + std:
 
 Status HostCommunicator::failure() {
   if (board_.failed()) return board_.failure(rank_);
-  return {};
+  const auto dead = mesh_.find_dead();
+  if (!dead) return {};
+  return fail(remote_error("rank " + std::to_string(*dead) + " died while rank " + std::to_string(rank_) + " was idle"));
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

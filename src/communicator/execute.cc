@@ -31,11 +31,8 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   if (prepared == nullptr || !(prepared->key == key_of(call, chosen))) {
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
-  CollectiveOperation operation(*this, *prepared, call, memory_);
-  for (;;) {
-    if (TUTTI_TRY(operation.advance())) return {};
-    TUTTI_CHECK_OK(operation.wait());
-  }
+  begin(*prepared, call);
+  return complete(*prepared);
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
@@ -43,7 +40,57 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, con
   if (board_.failed()) return board_.failure(rank_);
   if (call.kind != Kind::collective) return start_messages(call);
   Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
-  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call));
+  begin(*prepared, call);
+  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared));
+}
+
+void HostCommunicator::begin(Prepared& prepared, const Call& call) {
+  CallRecord& record = prepared.record;
+  record.sequence = ++sequence_;
+  record_ = &record;
+  if (crowded_) show_cpu();
+  board_.announce(rank_, record);
+  if (prepared.plan == nullptr) return;
+  Launch& launch = prepared.launch;
+  // A message left over from another call must not pass for one of this.
+  launch.signature.word = record.signature + static_cast<std::uint32_t>(sequence_) * 0x9e3779b1U;
+  launch.self = {const_cast<std::byte*>(call.input), call.output};
+  if (prepared.copy_input) launch.self.input = copy_of(call.input, prepared.input_bytes);
+  if (prepared.scratch_bytes > 0) launch.scratch = scratch(prepared.scratch_bytes);
+  prepared.interpreter->machine().scale(call.scalar, call.integer_scalar);
+  prepared.interpreter->start();
+}
+
+Result<bool> HostCommunicator::advance(Prepared& prepared) {
+  if (prepared.plan == nullptr) return true;
+  const Progress progress = prepared.interpreter->advance();
+  if (progress == Progress::mismatch) return mismatch_with(prepared.interpreter->blocked().peer);
+  return progress == Progress::done;
+}
+
+// Alone in its thread, it polls just what it waits for.
+Status HostCommunicator::complete(Prepared& prepared) {
+  if (prepared.plan == nullptr) return {};
+  Patience patience;
+  for (;;) {
+    const Progress progress = prepared.interpreter->advance();
+    if (progress == Progress::done) return {};
+    const Rank peer = prepared.interpreter->blocked().peer;
+    if (progress == Progress::mismatch) return mismatch_with(peer);
+    while (!prepared.interpreter->unblocked()) {
+      if (!crowded_ && ++patience.polls % kPollsPerLook != 0) {
+        pause();
+        continue;
+      }
+      TUTTI_CHECK_OK(crowded_ ? wait_for(peer, patience) : look_around(peer, patience));
+    }
+  }
+}
+
+void HostCommunicator::show_cpu() {
+  const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
+  std::uint32_t& shown = board_.entry(rank_).cpu;
+  if (load_relaxed(&shown) != cpu) store_relaxed(&shown, cpu);
 }
 
 Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
@@ -66,7 +113,8 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   if (board_.failed()) return board_.failure(rank_);
   const std::int64_t now = now_ns();
   if (patience.began_ns == 0) patience.began_ns = patience.probed_ns = now;
-  if (!crowded_ && load_relaxed(&board_.entry(peer).cpu) == static_cast<std::uint32_t>(::sched_getcpu())) ::sched_yield();
+  show_cpu();  // It may have changed while waiting.
+  if (!crowded_ && load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu)) ::sched_yield();
   if (options_.timeout_ms > 0 && now - patience.began_ns > options_.timeout_ms * 1'000'000) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(options_.timeout_ms) + " ms for rank " +
                               std::to_string(peer)));
@@ -74,8 +122,6 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   TUTTI_CHECK_OK(compare_calls());
   if (now - patience.probed_ns < kProbeNs) return {};
   patience.probed_ns = now;
-  // The CPU a rank runs on may have changed while it waits.
-  store_relaxed(&board_.entry(rank_).cpu, static_cast<std::uint32_t>(::sched_getcpu()));
   return probe_peers();
 }
 
@@ -120,40 +166,5 @@ std::string HostCommunicator::current_call() const {
   if (!options_.name.empty()) text += " on " + options_.name;
   return text;
 }
-
-// ---- CollectiveOperation ----
-
-CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call)
-    : CollectiveOperation(owner, prepared, call, own_memory_) {}
-
-CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call,
-                                         MachineMemory& memory)
-    : owner_(owner), launch_(prepared.launch) {
-  launch_.self = {const_cast<std::byte*>(call.input), call.output};
-  arguments_ = prepared.arguments;
-  arguments_.scale = call.scalar;
-  arguments_.integer_scale = call.integer_scalar;
-  ++owner.sequence_;
-  launch_.signature.word = prepared.record.signature + static_cast<std::uint32_t>(owner.sequence_) * 0x9e3779b1U;
-  prepared.record.sequence = owner.sequence_;
-  owner.record_ = &prepared.record;
-  store_relaxed(&owner.board_.entry(owner.rank_).cpu, static_cast<std::uint32_t>(::sched_getcpu()));
-  owner.board_.announce(owner.rank_, prepared.record);
-  if (prepared.plan == nullptr) return;
-  if (prepared.copy_input) launch_.self.input = owner.copy_of(call.input, prepared.input_bytes);
-  launch_.scratch = owner.scratch(prepared.scratch_bytes);
-  memory.reserve(prepared.plan->compiled->program().widest);
-  interpreter_.emplace(prepared.plan->compiled->program(), launch_, CpuMachine(memory, prepared.fold, arguments_), memory.pointers());
-}
-
-Result<bool> CollectiveOperation::advance() {
-  if (!interpreter_) return true;
-  const Progress progress = interpreter_->advance();
-  if (progress == Progress::done) return true;
-  if (progress == Progress::mismatch) return owner_.mismatch_with(interpreter_->blocked().peer);
-  return false;
-}
-
-Status CollectiveOperation::wait() { return owner_.wait_for(interpreter_->blocked().peer, patience_); }
 
 }  // namespace tutti

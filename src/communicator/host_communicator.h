@@ -1,17 +1,19 @@
-// The communicator of ranks on one host. Its functions lie in create.cc, prepare.cc (plans and their wiring),
-// execute.cc (running and waiting) and point_to_point.cc.
+// The communicator of ranks on one host. Its functions lie in create.cc, split.cc, prepare.cc (plans and their
+// wiring), execute.cc (running and waiting) and point_to_point.cc.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/communicator/board.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/links.h"
+#include "src/communicator/watch.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
 #include "src/tuner/choose.h"
@@ -61,16 +63,18 @@ class HostCommunicator final : public Communicator {
   struct WiredPlan {
     PlanKey key;
     std::unique_ptr<CompiledPlan> compiled;
+    MachineMemory memory;
     std::uint32_t longest_units = 1;   // Of the longest message of any rank.
     std::uint32_t slot_bytes = 0;      // Data that a slot holds; 0: no lanes.
   };
-  // All that a call of this shape needs but its buffers.
+  // All that a call of this shape needs but its buffers. Stays where it is: the interpreter points into it. A
+  // communicator runs one collective at a time, so one interpreter serves all calls of the shape.
   struct Prepared {
     CallKey key;
-    const WiredPlan* plan = nullptr;   // Null: nothing to do.
+    WiredPlan* plan = nullptr;         // Null: nothing to do.
     Launch launch;
-    FoldFunction fold = nullptr;
-    FoldArguments arguments;
+    std::vector<std::uint64_t> counts, offsets;
+    std::optional<Interpreter<CpuMachine>> interpreter;
     CallRecord record;
     bool copy_input = false;           // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
@@ -81,11 +85,16 @@ class HostCommunicator final : public Communicator {
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   void lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
-  Result<const WiredPlan*> wired_plan(const PlanKey& key);
+  void bind(const Call& call, Prepared& prepared) const;
+  Result<WiredPlan*> wired_plan(const PlanKey& key);
   Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
   Status connect(const std::vector<LaneSpec>& specs);
 
   // ---- execute.cc ----
+  // Binds the buffers and announces the call to the peers.
+  void begin(Prepared& prepared, const Call& call);
+  Result<bool> advance(Prepared& prepared);
+  Status complete(Prepared& prepared);
   // What a wait has cost so far.
   struct Patience {
     std::uint32_t polls = 0;
@@ -96,6 +105,7 @@ class HostCommunicator final : public Communicator {
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
   Status probe_peers();
+  void show_cpu();
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
@@ -104,6 +114,9 @@ class HostCommunicator final : public Communicator {
   std::string current_call() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
+
+  // ---- split.cc ----
+  Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Watch& watch);
 
   // ---- point_to_point.cc ----
   // Messages of one lane go one after the other.
@@ -125,7 +138,6 @@ class HostCommunicator final : public Communicator {
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;
-  MachineMemory memory_;                   // Of the blocking call; operations of groups have their own.
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
   std::atomic<std::uint64_t> tickets_{0};  // Calls through streams so far, and how many of them are done.

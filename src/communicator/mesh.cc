@@ -10,7 +10,7 @@
 namespace tutti {
 
 Mesh::Mesh(Rank self, std::vector<File> sockets)
-    : self_(self), sockets_(std::move(sockets)), left_(sockets_.size(), false) {}
+    : self_(self), sockets_(std::move(sockets)), mutex_(std::make_unique<std::mutex>()), left_(sockets_.size(), false) {}
 
 Result<std::vector<Mesh>> Mesh::within_process(Rank ranks) {
   std::vector<std::vector<File>> sockets(ranks);
@@ -82,14 +82,21 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
     return Status(Code::system, "a descriptor from rank " + std::to_string(peer) + " was lost: raise the limit of open files (ulimit -n)");
   }
   if (received.frame.kind == FrameKind::goodbye) {
+    const std::lock_guard lock(*mutex_);
     left_[peer] = true;
     return std::optional<ReceivedFrame>();
   }
   return std::optional<ReceivedFrame>(std::move(received));
 }
 
+void Mesh::wait(Rank peer, int timeout_ms) const {
+  pollfd poll_state = {sockets_[peer].get(), POLLIN, 0};
+  ::poll(&poll_state, 1, timeout_ms);
+}
+
 // A dead peer's socket hangs up; what it sent before can still be read, a goodbye among it.
 std::optional<Rank> Mesh::find_dead() {
+  const std::lock_guard lock(*mutex_);
   for (Rank peer = 0; peer < sockets_.size(); ++peer) {
     if (peer == self_ || left_[peer]) continue;
     pollfd poll_state = {sockets_[peer].get(), POLLRDHUP, 0};

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -13,7 +15,7 @@
 
 namespace tutti {
 
-enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye = 4 };
+enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye = 4, socket = 5 };
 
 // What travels: fixed-width plain data.
 struct Frame {
@@ -40,7 +42,9 @@ class Mesh {
   Status send(Rank peer, const Frame& frame, int descriptor = -1);
   // The next frame from the peer, or none yet. A peer that is gone has none either: see find_dead().
   Result<std::optional<ReceivedFrame>> receive(Rank peer);
-  // A rank whose process ended without a goodbye. Does not wait.
+  // Sleeps until the peer has sent something or is gone, `timeout_ms` at most.
+  void wait(Rank peer, int timeout_ms) const;
+  // A rank whose process ended without a goodbye. Does not wait. Any thread.
   std::optional<Rank> find_dead();
   // Tells the peers that this rank leaves in good order.
   void leave();
@@ -48,6 +52,7 @@ class Mesh {
  private:
   Rank self_;
   std::vector<File> sockets_;
+  std::unique_ptr<std::mutex> mutex_;  // Guards left_.
   std::vector<bool> left_;
 };
 

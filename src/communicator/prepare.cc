@@ -122,6 +122,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   }
   prepared->plan = TUTTI_TRY(wired_plan(key));
   lay_out(call, choice, *prepared);
+  bind(call, *prepared);
   return prepared;
 }
 
@@ -138,16 +139,29 @@ void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared&
   launch.loop.skew = launch.loop.pieces == 1 ? 0 : choice.loop.skew;
   launch.cut = {.units = units, .parts = launch.loop.pieces, .granule = std::max(kCacheLine / element, 1U)};
   launch.slice_elements = plan.slot_bytes == 0 ? call.count * units * ranks_ : plan.slot_bytes / element;
-  prepared.fold = reduces(call.collective) ? find_fold(call.type, call.reduction) : find_fold(call.type, Reduction::sum);
-  prepared.arguments.ranks = ranks_;
   const std::uint64_t block_bytes = call.count * element;
   prepared.scratch_bytes = plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / units + 1) * block_bytes;
   prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
 }
 
-Result<const HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
+// What does not depend on the buffers is worked out here, once.
+void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
+  WiredPlan& plan = *prepared.plan;
+  FoldArguments arguments;
+  arguments.ranks = ranks_;
+  const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
+  plan.memory.reserve(plan.compiled->program().widest);
+  prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments), plan.memory.pointers());
+  prepared.counts.resize(plan.compiled->step_count());
+  prepared.offsets.resize(plan.compiled->operand_count());
+  if (!prepared.interpreter->resolve(prepared.counts.data(), prepared.offsets.data())) return;
+  prepared.launch.counts = prepared.counts.data();
+  prepared.launch.offsets = prepared.offsets.data();
+}
+
+Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
   for (const auto& known : plans_) {
-    if (known->key == key) return static_cast<const WiredPlan*>(known.get());
+    if (known->key == key) return known.get();
   }
   std::vector<Plan> plans = emit_plans(*key.algorithm, key.problem);
   for (Plan& plan : plans) fuse(plan);
@@ -160,7 +174,7 @@ Result<const HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const Pl
   wired->key = key;
   TUTTI_CHECK_OK(wire(plans, *wired));
   plans_.push_back(std::move(wired));
-  return static_cast<const WiredPlan*>(plans_.back().get());
+  return plans_.back().get();
 }
 
 Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {

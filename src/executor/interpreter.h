@@ -18,7 +18,32 @@ class Interpreter {
       : program_(program), launch_(launch), machine_(machine), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
     turns_ = program.stage_count == 0 ? 0 : launch.loop.pieces + behind;
+    start();
+  }
+
+  // From the beginning: a launch may be run again, with other buffers.
+  void start() {
+    cursor_ = {};
     if (turns_ > 0 && !enter_stage()) next_stage();
+  }
+
+  // Whether the layout can be worked out beforehand, and if so does it: `counts` gets an entry per step, `offsets` one
+  // per operand.
+  bool resolve(std::uint64_t* counts, std::uint64_t* offsets) const {
+    if (launch_.cut.parts != 1 || turns_ == 0) return false;
+    for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
+      const Instruction& step = program_.steps[s];
+      counts[s] = 0;
+      for (std::uint32_t k = step.first; k < step.first + step.sources + step.targets; ++k) {
+        const Operand& operand = program_.operands[k];
+        if (!operand.is_memory()) continue;
+        const Extent all = extent(operand, 0, true);
+        if (!whole(operand) || all.count > launch_.slice_elements) return false;
+        counts[s] = all.count;
+        offsets[k] = all.offset * launch_.element_bytes;
+      }
+    }
+    return true;
   }
 
   // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
@@ -32,8 +57,17 @@ class Interpreter {
     return Progress::done;
   }
 
+  // After `waiting`: whether it is worth to advance again. A load and a comparison, to be polled.
+  bool unblocked() const {
+    const LaneState& lane = lane_of(*blocked_);
+    if (blocked_line_ != nullptr) return load_acquire(blocked_line_) == line_flag(lane.next, launch_.signature);
+    if (!blocked_sends_) return load_acquire(&lane.view.words->posted) > lane.next;
+    return lane.next - load_acquire(&lane.view.credits->taken) < std::uint64_t{1} << lane.view.slot_shift;
+  }
+
   const Operand& blocked() const { return *blocked_; }  // The lane or flag; its `first` is the lane's index.
   const Cursor& cursor() const { return cursor_; }
+  Machine& machine() { return machine_; }
 
  private:
   // ---- The loop ----
@@ -144,12 +178,38 @@ class Interpreter {
   }
 
   Progress run_step(const Instruction& step) {
+    if (launch_.counts != nullptr) return run_resolved(step, launch_.counts[cursor_.step]);
     const Window slice = step.flags_only ? Window{.skip = cursor_.slice > 0} : window(step);
     if (slice.skip) return Progress::done;
     const Progress progress = acquire(step, slice.count * launch_.element_bytes);
     if (progress != Progress::done) return progress;
     if (!step.flags_only) fold(step, slice);
     release(step, slice.count * launch_.element_bytes);
+    return Progress::done;
+  }
+
+  Progress run_resolved(const Instruction& step, std::uint64_t count) {
+    if (count == 0 && !step.flags_only && !launch_.even_if_empty) return Progress::done;
+    const std::uint64_t bytes = count * launch_.element_bytes;
+    const Progress progress = acquire(step, bytes);
+    if (progress != Progress::done) return progress;
+    if (count > 0) {
+      const Operand* operands = program_.operands + step.first;
+      const std::uint64_t* offsets = launch_.offsets + step.first;
+      std::uint32_t inputs = 0;
+      std::uint32_t outputs = 0;
+      for (std::uint32_t k = 0; k < step.sources; ++k) {
+        if (operands[k].place == Place::flag) continue;
+        machine_.source(inputs++, operands[k].is_memory() ? base(operands[k]) + offsets[k] : sources_[k], operands[k]);
+      }
+      for (std::uint32_t k = 0; k < step.targets; ++k) {
+        const Operand& target = operands[step.sources + k];
+        if (target.place == Place::flag) continue;
+        machine_.target(outputs++, target.is_memory() ? base(target) + offsets[step.sources + k] : targets_[k], target);
+      }
+      machine_.fold(inputs, outputs, count, step.fold);
+    }
+    release(step, bytes);
     return Progress::done;
   }
 
@@ -165,6 +225,7 @@ class Interpreter {
       const Progress progress = source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
       if (progress == Progress::done) continue;
       blocked_ = &operand;
+      blocked_sends_ = !source;
       return progress;
     }
     return Progress::done;
@@ -176,8 +237,9 @@ class Interpreter {
       const std::byte* line = slot_of(lane.view, lane.next);
       const std::uint64_t flag = line_flag(lane.next, launch_.signature);
       sources_[index] = machine_.stage(index);
-      if (lines_receive(line, flag, sources_[index], bytes)) return Progress::done;
-      return lines_mismatch(line, flag) ? Progress::mismatch : Progress::waiting;
+      blocked_line_ = lines_receive(line, flag, sources_[index], bytes);
+      if (blocked_line_ == nullptr) return Progress::done;
+      return flag_mismatch(blocked_line_, flag) ? Progress::mismatch : Progress::waiting;
     }
     if (!bulk_arrived(lane)) return Progress::waiting;
     if (!bulk_matches(lane, launch_.signature)) return Progress::mismatch;
@@ -268,6 +330,8 @@ class Interpreter {
   std::byte** sources_;
   std::byte** targets_;
   const Operand* blocked_ = nullptr;
+  const std::uint64_t* blocked_line_ = nullptr;  // Of a small message: the flag that is missing.
+  bool blocked_sends_ = false;
   Cursor cursor_;
   std::uint32_t turns_ = 0;
   std::uint32_t piece_ = 0;

@@ -24,10 +24,11 @@ TUTTI_HOST_DEVICE inline const std::uint64_t* flag_of(const std::byte* line) {
   return reinterpret_cast<const std::uint64_t*>(line + kLineTail + 8);
 }
 
-// Copies the message out if all its lines have arrived. Lines already copied are copied again at the next try.
-inline bool lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to, std::uint64_t bytes) {
+// Copies the message out. Null if all its lines have arrived, else the flag of the first that has not; lines already
+// copied are copied again at the next try.
+inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to, std::uint64_t bytes) {
   for (; bytes > 0; line += kLineBytes) {
-    if (load_acquire(flag_of(line)) != flag) return false;
+    if (load_acquire(flag_of(line)) != flag) return flag_of(line);
     const std::uint64_t head = bytes < 8 ? bytes : 8;
     if (head == 8) {
       std::memcpy(to, line + kLineTail, 8);
@@ -43,7 +44,7 @@ inline bool lines_receive(const std::byte* line, std::uint64_t flag, std::byte* 
     to += head + rest;
     bytes -= head + rest;
   }
-  return true;
+  return nullptr;
 }
 
 inline void lines_send(std::byte* line, std::uint64_t flag, const std::byte* from, std::uint64_t bytes) {
@@ -67,10 +68,9 @@ inline void lines_send(std::byte* line, std::uint64_t flag, const std::byte* fro
   }
 }
 
-// What the flag of the message's first missing line says: another call's signature under the right number is a
-// mismatch. Off the fast path.
-inline bool lines_mismatch(const std::byte* line, std::uint64_t flag) {
-  const std::uint64_t found = load_acquire(flag_of(line));
+// Another call's signature under the right number is a mismatch. Off the fast path.
+inline bool flag_mismatch(const std::uint64_t* word, std::uint64_t flag) {
+  const std::uint64_t found = load_acquire(word);
   return found != flag && found >> 24 == flag >> 24;
 }
 

@@ -9,6 +9,10 @@ namespace tutti {
 
 // Constant during a run.
 struct Launch {
+  // Where every message is one slice of one extent, the layout is worked out beforehand (resolve.h): elements of each
+  // step, and the byte offset of each operand. Null: worked out step by step.
+  const std::uint64_t* counts = nullptr;
+  const std::uint64_t* offsets = nullptr;
   Memory self;
   std::byte* scratch = nullptr;
   const Memory* peers = nullptr;        // Of every rank, where the plan names mapped memory; self included.

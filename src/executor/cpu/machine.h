@@ -44,6 +44,12 @@ class CpuMachine {
     arguments_.targets = targets_;
   }
 
+  // Of this rank's input, for pre_mul_sum.
+  void scale(double factor, std::int64_t integer_factor) {
+    arguments_.scale = factor;
+    arguments_.integer_scale = integer_factor;
+  }
+
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
 
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {

@@ -1,0 +1,16 @@
+// Steps of making a communicator that creating and splitting share.
+#pragma once
+
+#include "src/communicator/board.h"
+#include "src/communicator/mesh.h"
+#include "src/communicator/watch.h"
+
+namespace tutti {
+
+// The next frame from the peer, which must be of `kind`: nothing else travels while a communicator is made.
+Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch);
+
+// Rank 0 makes the board and passes it on.
+Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch);
+
+}  // namespace tutti
