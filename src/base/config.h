@@ -1,0 +1,73 @@
+// All that the environment says, read once. The only place that reads it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/log.h"
+
+namespace tutti {
+
+// Names and values, of the process or made up by a test.
+class Environment {
+ public:
+  explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
+  static Environment of_process();
+
+  std::optional<std::string> get(const std::string& name) const;  // None also where the value is empty.
+  const std::map<std::string, std::string>& variables() const { return variables_; }
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+// The defaults here are those of the table in config.cc, which describes each variable.
+struct Config {
+  std::int64_t timeout_ms = 600'000;       // Longest wait of an operation; 0: none.
+  std::int64_t init_timeout_ms = 120'000;  // Longest wait for ranks to join.
+  double timeout_scale = 1.0;              // Already applied to the two above.
+  std::string socket_ifname;
+  std::string secret_file;
+  LogLevel log = LogLevel::warn;
+  std::string algorithm;
+  std::string protocol;
+  std::uint32_t channels = 0;  // 0: the tuner's choice.
+  bool verify = false;
+  std::optional<std::uint32_t> rank;
+  std::optional<std::uint32_t> ranks;
+  std::string root;
+};
+
+struct Variable {
+  const char* name;         // "TUTTI_TIMEOUT_MS"
+  const char* alias;        // NCCL's variable that is taken where ours is not set, or null.
+  const char* fallback;     // The default, as text.
+  const char* description;
+};
+std::span<const Variable> variables();
+
+// One line of a listing: where a value came from.
+struct Setting {
+  const Variable* variable;
+  std::string value;
+  std::string source;  // "default", or the name of the variable that was set.
+};
+
+// The process's, read at the first call, which also sets the log level and logs what was wrong.
+const Config& config();
+const std::vector<Setting>& settings();
+// The environment at that moment: for variables that belong to others, such as a launcher's.
+const Environment& environment();
+
+struct ReadConfig {
+  Config config;
+  std::vector<Setting> settings;
+  std::vector<std::string> warnings;  // Bad values, which leave the default, and misspelt names.
+};
+ReadConfig read_config(const Environment& environment);
+
+}  // namespace tutti
