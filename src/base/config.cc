@@ -1,0 +1,206 @@
+#include "src/base/config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+template <typename Number>
+bool parse(const std::string& text, Number& number) {
+  Number parsed{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  number = parsed;
+  return true;
+}
+
+bool parse(const std::string& text, std::optional<std::uint32_t>& number) {
+  std::uint32_t parsed = 0;
+  if (!parse(text, parsed)) return false;
+  number = parsed;
+  return true;
+}
+
+bool parse_time(const std::string& text, std::int64_t& milliseconds) {
+  std::int64_t parsed = 0;
+  if (!parse(text, parsed) || parsed < 0) return false;
+  milliseconds = parsed;
+  return true;
+}
+
+bool parse_switch(const std::string& text, bool& on) {
+  if (text != "0" && text != "1") return false;
+  on = text == "1";
+  return true;
+}
+
+// NCCL's levels are ours, but for two that say almost nothing, and one that says more than we have.
+bool parse_level(const std::string& text, LogLevel& level) {
+  std::optional<LogLevel> parsed = log_level_of(text);
+  if (text == "VERSION" || text == "ABORT") parsed = LogLevel::warn;
+  if (!parsed) return false;
+  level = *parsed;
+  return true;
+}
+
+struct Entry {
+  Variable variable;
+  const char* wanted;  // Of a value: "must be ...".
+  bool (*set)(Config&, const std::string&);
+};
+
+constexpr std::array kEntries = {
+    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "longest wait of an operation, in milliseconds; 0: none"},
+          "a whole number of milliseconds, 0 or more",
+          [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
+    Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "longest wait for all ranks to join, in milliseconds; 0: none"},
+          "a whole number of milliseconds, 0 or more",
+          [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
+    Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1", "factor on all timeouts, for slow machines and sanitizers"},
+          "a number above 0",
+          [](Config& config, const std::string& text) {
+            double scale = 0;
+            if (!parse(text, scale) || !(scale > 0) || !std::isfinite(scale)) return false;
+            config.timeout_scale = scale;
+            return true;
+          }},
+    Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "",
+           "network interface of the rendezvous: beginnings (eth,ib), a name (=eth0), or all but some (^docker)"},
+          "a list of interfaces",
+          [](Config& config, const std::string& text) { config.socket_ifname = text; return true; }},
+    Entry{{"TUTTI_SECRET_FILE", nullptr, "", "file of mode 0600 with a second secret, the same on all ranks"},
+          "a path", [](Config& config, const std::string& text) { config.secret_file = text; return true; }},
+    Entry{{"TUTTI_LOG", "NCCL_DEBUG", "warn", "what is logged: none, warn, info or trace"},
+          "none, warn, info or trace",
+          [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
+    Entry{{"TUTTI_ALGORITHM", nullptr, "", "algorithm of all collectives that have one of this name: ring"},
+          "a name", [](Config& config, const std::string& text) { config.algorithm = text; return true; }},
+    Entry{{"TUTTI_PROTOCOL", nullptr, "", "protocol of all lanes: lines or bulk"},
+          "a name", [](Config& config, const std::string& text) { config.protocol = text; return true; }},
+    Entry{{"TUTTI_CHANNELS", nullptr, "0", "copies of a plan that share the work; 0: the tuner's choice"},
+          "a whole number, 0 or more",
+          [](Config& config, const std::string& text) { return parse(text, config.channels); }},
+    Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
+          "0 or 1", [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
+    Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"},
+          "a whole number, 0 or more",
+          [](Config& config, const std::string& text) { return text.empty() || parse(text, config.rank); }},
+    Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"},
+          "a whole number, 1 or more",
+          [](Config& config, const std::string& text) { return text.empty() || parse(text, config.ranks); }},
+    Entry{{"TUTTI_ROOT", nullptr, "", "host:port at which rank 0 meets the others; unset: all are on one host"},
+          "host:port", [](Config& config, const std::string& text) { config.root = text; return true; }},
+};
+
+// Edits that turn one word into the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> misspelt(const Environment& environment) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : environment.variables()) {
+    if (!name.starts_with("TUTTI_")) continue;
+    const auto known = [&name = name](const Entry& entry) { return name == entry.variable.name; };
+    if (std::any_of(kEntries.begin(), kEntries.end(), known)) continue;
+    const auto nearest = std::min_element(kEntries.begin(), kEntries.end(), [&name = name](const Entry& a, const Entry& b) {
+      return distance(name, a.variable.name) < distance(name, b.variable.name);
+    });
+    warnings.push_back("there is no variable " + name + ": did you mean " + nearest->variable.name + "?");
+  }
+  return warnings;
+}
+
+void read_entry(const Environment& environment, const Entry& entry, ReadConfig& read) {
+  const Variable& variable = entry.variable;
+  Setting setting = {&variable, variable.fallback, "default"};
+  for (const char* name : {variable.name, variable.alias}) {
+    const std::optional<std::string> text = name == nullptr ? std::nullopt : environment.get(name);
+    if (!text) continue;
+    if (entry.set(read.config, *text)) {
+      setting.value = *text;
+      setting.source = name;
+    } else {
+      read.warnings.push_back(std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted + ": " +
+                              (*variable.fallback != '\0' ? std::string("taking ") + variable.fallback : "ignored"));
+    }
+    break;
+  }
+  read.settings.push_back(std::move(setting));
+}
+
+const ReadConfig& of_process() {
+  static const ReadConfig read = [] {
+    ReadConfig made = read_config(environment());
+    set_log_level(made.config.log);
+    for (const std::string& warning : made.warnings) log(LogLevel::warn, "%s", warning.c_str());
+    return made;
+  }();
+  return read;
+}
+
+}  // namespace
+
+Environment Environment::of_process() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return Environment(std::move(variables));
+}
+
+std::optional<std::string> Environment::get(const std::string& name) const {
+  const auto found = variables_.find(name);
+  if (found == variables_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::span<const Variable> variables() {
+  static const auto list = [] {
+    std::array<Variable, kEntries.size()> made{};
+    std::transform(kEntries.begin(), kEntries.end(), made.begin(), [](const Entry& entry) { return entry.variable; });
+    return made;
+  }();
+  return list;
+}
+
+ReadConfig read_config(const Environment& environment) {
+  ReadConfig read;
+  for (const Entry& entry : kEntries) read_entry(environment, entry, read);
+  const auto scale = [&read](std::int64_t& milliseconds) {
+    milliseconds = std::llround(static_cast<double>(milliseconds) * read.config.timeout_scale);
+  };
+  scale(read.config.timeout_ms);
+  scale(read.config.init_timeout_ms);
+  for (std::string& warning : misspelt(environment)) read.warnings.push_back(std::move(warning));
+  return read;
+}
+
+const Config& config() { return of_process().config; }
+const std::vector<Setting>& settings() { return of_process().settings; }
+
+const Environment& environment() {
+  static const Environment read = Environment::of_process();
+  return read;
+}
+
+}  // namespace tutti

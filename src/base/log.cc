@@ -1,0 +1,73 @@
+#include "src/base/log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::array<const char*, 4> kNames = {"NONE", "WARN", "INFO", "TRACE"};
+
+std::atomic<LogLevel> level_now{LogLevel::warn};
+std::atomic<LogSink> sink_now{nullptr};
+thread_local std::int64_t rank_now = -1;
+
+void write_whole(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, line.data(), line.size());
+    if (count <= 0) return;  // Nobody listens: a log line is no reason to fail.
+    line.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace
+
+bool logs(LogLevel level) { return level <= level_now.load(std::memory_order_relaxed); }
+void set_log_level(LogLevel level) { level_now.store(level, std::memory_order_relaxed); }
+void set_log_sink(LogSink sink) { sink_now.store(sink, std::memory_order_release); }
+
+std::optional<LogLevel> log_level_of(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (name.size() == std::strlen(kNames[i]) && ::strncasecmp(name.data(), kNames[i], name.size()) == 0) {
+      return static_cast<LogLevel>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+void log(LogLevel level, const char* format, ...) {
+  if (!logs(level)) return;
+  char line[1024];
+  char host[64] = "";
+  ::gethostname(host, sizeof host - 1);
+  int length = std::snprintf(line, sizeof line, "%s:%d:%d ", host, ::getpid(), ::gettid());
+  if (rank_now >= 0) {
+    length += std::snprintf(line + length, sizeof line - length, "[%lld] ", static_cast<long long>(rank_now));
+  }
+  length += std::snprintf(line + length, sizeof line - length, "TUTTI %s ", kNames[static_cast<std::size_t>(level)]);
+  const std::size_t room = sizeof line - static_cast<std::size_t>(length) - 1;  // For the newline.
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int text = std::vsnprintf(line + length, room, format, arguments);
+  va_end(arguments);
+  if (text < 0) return;
+  const std::size_t end = static_cast<std::size_t>(length) + std::min<std::size_t>(static_cast<std::size_t>(text), room - 1);
+  for (std::size_t i = 0; i < end; ++i) {
+    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f) line[i] = '?';  // Names from outside forge no lines.
+  }
+  line[end] = '\n';
+  const LogSink sink = sink_now.load(std::memory_order_acquire);
+  const std::string_view whole(line, end + 1);
+  sink != nullptr ? sink(whole) : write_whole(whole);
+}
+
+LogRank::LogRank(std::uint32_t rank) : previous_(rank_now) { rank_now = rank; }
+LogRank::~LogRank() { rank_now = previous_; }
+
+}  // namespace tutti
