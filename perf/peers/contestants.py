@@ -1,0 +1,125 @@
+"""Who takes part: libraries with settings, each a pair of processes that sleep until it is their turn."""
+
+import os
+import select
+import shlex
+import subprocess
+import time
+
+RANKS = 2
+ALL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
+# Scratch of large calls is otherwise given back to the kernel, and faulted in again, at every call.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
+               "MALLOC_TOP_PAD_": "67108864"}
+NO_CMA = "--mca btl_vader_single_copy_mechanism none"
+SEGMENTED = ("--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 "
+             "--mca coll_tuned_allreduce_algorithm_segmentsize 262144")
+
+
+class Contestant:
+    """One library with one setting. kind: default (as installed), tuned, tutti."""
+
+    def __init__(self, name, kind, driver, launch, **limits):
+        self.name = name
+        self.kind = kind
+        self.driver = driver
+        self.launch = launch  # "openmpi ARGUMENTS", "mpich", or "each ARGUMENTS": one process per rank.
+        self.collectives = limits.get("collectives", ALL)
+        self.most_bytes = limits.get("most_bytes", 1 << 40)
+        self.environment = limits.get("environment", {})
+        self.processes = []
+        self.log = None
+
+    def takes(self, collective, size):
+        return collective in self.collectives and size <= self.most_bytes
+
+    def commands(self, build, folder, cores):
+        how, _, arguments = self.launch.partition(" ")
+        program = os.path.join(build, self.driver)
+        listed = ",".join(map(str, cores))
+        if how == "each":
+            return [[program, folder, str(rank), str(RANKS), str(cores[rank]), *arguments.split()]
+                    for rank in range(RANKS)]
+        launcher = {"openmpi": "mpirun.openmpi --bind-to none --oversubscribe", "mpich": "mpirun.mpich"}[how]
+        if how == "openmpi" and os.geteuid() == 0:
+            launcher += " --allow-run-as-root"
+        return [[*launcher.split(), "-n", str(RANKS), *shlex.split(arguments), program, folder, listed]]
+
+    def start(self, build, folder, cores):
+        """False, with a reason on the terminal, if it does not get ready."""
+        os.makedirs(folder)
+        for name in ("command", "answer", "id"):
+            for rank in range(RANKS):
+                os.mkfifo(os.path.join(folder, f"{name}.{rank}"))
+        # Open for both, so that neither open waits for the driver.
+        pipes = {name: [os.open(os.path.join(folder, f"{name}.{rank}"), os.O_RDWR) for rank in range(RANKS)]
+                 for name in ("command", "answer")}
+        self.command_pipes, self.answer_pipes = pipes["command"], pipes["answer"]
+        self.log = os.path.join(folder, "log")
+        with open(self.log, "w") as log:
+            for command in self.commands(build, folder, cores):
+                self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                                       env={**os.environ, **self.environment}))
+        if all(answer == "ready" for answer in self.answers(30)):
+            return True
+        with open(self.log) as log:
+            print(f"# {self.name} is left out: {' '.join(log.read().split())[-300:] or 'it did not get ready'}")
+        self.stop()
+        return False
+
+    def answers(self, seconds):
+        """A line from each rank; an empty one if the driver died or took too long."""
+        lines = []
+        end = time.monotonic() + seconds
+        for pipe in self.answer_pipes:
+            text = b""
+            while not text.endswith(b"\n") and time.monotonic() < end:
+                if select.select([pipe], [], [], 0.2)[0]:
+                    text += os.read(pipe, 1 << 16)
+                elif any(process.poll() is not None for process in self.processes):
+                    break
+            lines.append(text.decode().strip() if text.endswith(b"\n") else "")
+        return lines
+
+    def run(self, collective, size, calls, repetitions, checked):
+        """Times in us, of the slowest rank, one per repetition. None if it failed."""
+        order = f"run {collective} {size} {calls} {repetitions} {int(checked)}\n".encode()
+        for pipe in self.command_pipes:
+            os.write(pipe, order)
+        ranks = []
+        for line in self.answers(60):
+            times, found, wrong = line.partition("wrong ")
+            if not found or wrong != "0":
+                print(f"# {self.name}: {collective} of {size} bytes: {f'{wrong} wrong elements' if found else 'failed'}")
+                return None
+            ranks.append([float(time_us) for time_us in times.split()])
+        return [max(times) for times in zip(*ranks)]
+
+    def stop(self):
+        for pipe in self.command_pipes:
+            os.write(pipe, b"quit\n")
+        for process in self.processes:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def contestants():
+    mpi = {"openmpi": "openmpi_driver", "mpich": "mpich_driver"}
+    plain_gloo = ("all_reduce", "all_gather", "broadcast", "all_to_all")
+    return [
+        Contestant("tutti", "tutti", "tutti_driver", "each host"),
+        Contestant("tutti registered", "tutti", "tutti_driver", "each registered"),
+        Contestant("openmpi", "default", mpi["openmpi"], "openmpi"),
+        Contestant("openmpi nocma+malloc", "tuned", mpi["openmpi"], f"openmpi {NO_CMA}", environment=KEEP_MEMORY),
+        Contestant("openmpi nocma+seg+malloc", "tuned", mpi["openmpi"], f"openmpi {NO_CMA} {SEGMENTED}",
+                   environment=KEEP_MEMORY, collectives=("all_reduce",)),
+        Contestant("mpich", "default", mpi["mpich"], "mpich"),
+        Contestant("mpich posix+malloc", "tuned", mpi["mpich"], "mpich",
+                   environment={**KEEP_MEMORY, "UCX_TLS": "posix,self"}),
+        Contestant("gloo", "default", "gloo_driver", "each plain", collectives=plain_gloo),
+        Contestant("gloo busy", "tuned", "gloo_driver", "each busy", collectives=("all_reduce",),
+                   most_bytes=16 << 20),
+    ]

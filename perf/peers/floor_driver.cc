@@ -1,0 +1,140 @@
+// What the machine itself can do, between two cores.   floor_driver CORE CORE, then on stdin:
+//   latency        ->  one way of a cache line, in ns
+//   read BYTES     ->  each core reads BYTES that the other has just written, both at once: us
+//   copy BYTES     ->  each core copies BYTES of its own, both at once: us
+//   add BYTES      ->  each core adds BYTES of its own onto others, both at once: us
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+struct alignas(128) Line {
+  std::atomic<std::uint32_t> value = 0;
+};
+
+// Lets two threads pass together.
+class Meeting {
+ public:
+  void meet(int self) {
+    const std::uint32_t turn = arrived_[self].value.load(std::memory_order_relaxed) + 1;
+    arrived_[self].value.store(turn, std::memory_order_release);
+    while (static_cast<std::int32_t>(arrived_[1 - self].value.load(std::memory_order_acquire) - turn) < 0)
+      __builtin_ia32_pause();
+  }
+
+ private:
+  Line arrived_[2];
+};
+
+class Floor {
+ public:
+  Floor(int first, int second) : cores_{first, second} {}
+
+  double latency_ns() {
+    constexpr std::uint32_t rounds = 20000;
+    Line lines[2];
+    double elapsed_us = 0;
+    both([&](int self) {
+      meeting_.meet(self);
+      const auto start = Clock::now();
+      for (std::uint32_t i = 1; i <= rounds; ++i) {
+        if (self == 0) lines[0].value.store(i, std::memory_order_release);
+        while (lines[1 - self].value.load(std::memory_order_acquire) != i) __builtin_ia32_pause();
+        if (self == 1) lines[1].value.store(i, std::memory_order_release);
+      }
+      if (self == 0) elapsed_us = us_since(start);
+    });
+    return elapsed_us * 1e3 / rounds / 2;
+  }
+
+  // Median over repetitions of the slower core's time.
+  double transfer_us(const char* what, std::size_t bytes) {
+    const std::size_t words = std::max<std::size_t>(bytes / sizeof(float), 2);
+    const int repetitions = static_cast<int>(std::clamp<std::size_t>((32U << 20) / (words * 4), 3, 200));
+    std::vector<double> times[2];
+    std::vector<float> from[2], to[2];
+    both([&](int self) {
+      from[self].assign(words, 1);
+      to[self].assign(words, 1);
+      for (int i = 0; i < repetitions; ++i) {
+        std::fill(from[self].begin(), from[self].end(), static_cast<float>(i));
+        meeting_.meet(self);
+        const auto start = Clock::now();
+        move(what, std::strcmp(what, "read") == 0 ? from[1 - self] : from[self], to[self]);
+        times[self].push_back(us_since(start));
+        meeting_.meet(self);
+      }
+    });
+    std::vector<double> slower;
+    for (int i = 0; i < repetitions; ++i) slower.push_back(std::max(times[0][i], times[1][i]));
+    std::nth_element(slower.begin(), slower.begin() + repetitions / 2, slower.end());
+    return slower[repetitions / 2];
+  }
+
+ private:
+  static void move(const char* what, const std::vector<float>& from, std::vector<float>& to) {
+    if (std::strcmp(what, "copy") == 0) {
+      std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
+    } else if (std::strcmp(what, "add") == 0) {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+    } else {
+      float sum = 0;
+      for (const float value : from) sum += value;  // Compiled with leave to reorder: vectors, as memory allows.
+      to[0] = sum;
+    }
+  }
+
+  void both(const std::function<void(int)>& body) {
+    std::thread second([&] {
+      pin(cores_[1]);
+      body(1);
+    });
+    pin(cores_[0]);
+    body(0);
+    second.join();
+  }
+
+  int cores_[2];
+  Meeting meeting_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: floor_driver CORE CORE\n");
+    return 2;
+  }
+  Floor floor(std::atoi(argv[1]), std::atoi(argv[2]));
+  char line[128], what[32];
+  while (std::fgets(line, sizeof line, stdin) != nullptr) {
+    std::size_t bytes = 0;
+    if (std::sscanf(line, "%31s %zu", what, &bytes) < 1) continue;
+    const double result = std::strcmp(what, "latency") == 0 ? floor.latency_ns() : floor.transfer_us(what, bytes);
+    std::printf("%.3f\n", result);
+    std::fflush(stdout);
+  }
+  return 0;
+}

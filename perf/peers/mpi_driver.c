@@ -1,0 +1,47 @@
+/* An MPI library as a peer: built once by the compiler of each.   mpi_driver DIRECTORY CORE,CORE,... */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/peers/driver.h"
+
+static int ranks;
+
+static void run(const struct driver_call* call) {
+  const int count = (int)call->count;
+  switch (call->collective) {
+    case all_reduce: MPI_Allreduce(MPI_IN_PLACE, call->recv, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
+    case all_gather: MPI_Allgather(call->send, count, MPI_FLOAT, call->recv, count, MPI_FLOAT, MPI_COMM_WORLD); break;
+    case broadcast: MPI_Bcast(call->recv, count, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
+    case all_to_all: MPI_Alltoall(call->send, count, MPI_FLOAT, call->recv, count, MPI_FLOAT, MPI_COMM_WORLD); break;
+    default: { /* MPI_Reduce_scatter_block is slower in both libraries. */
+      int counts[64];
+      int i;
+      for (i = 0; i < ranks; ++i) counts[i] = count;
+      MPI_Reduce_scatter(call->send, call->recv, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    }
+  }
+}
+
+static void barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
+
+static int core_of(const char* list, int rank) {
+  while (rank-- > 0 && strchr(list, ',') != NULL) list = strchr(list, ',') + 1;
+  return atoi(list);
+}
+
+int main(int argc, char** argv) {
+  struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier};
+  int result;
+  if (argc != 3) driver_fail("usage: mpi_driver DIRECTORY CORE,CORE,...");
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &driver.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &driver.ranks);
+  if (driver.ranks > 64) driver_fail("mpi_driver: at most 64 ranks");
+  ranks = driver.ranks;
+  driver.directory = argv[1];
+  driver.core = core_of(argv[2], driver.rank);
+  result = driver_serve(&driver);
+  MPI_Finalize();
+  return result;
+}

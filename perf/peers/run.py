@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Tutti beside its peers on host memory: two ranks on two cores, all libraries interleaved in one run.
+
+The link between two cores of a virtual machine changes by a factor of five within seconds, so the libraries take turns
+within each row, the link is probed before and after, and the row is tagged: rows of different tags are not compared."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import contestants as field  # noqa: E402
+import report  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]}
+OTHER_SIZES = [KIB, MIB, 64 * MIB]
+# Bytes that each rank has to take from the other, of the whole vector's.
+TAKEN = {"all_reduce": 1.0, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1.0, "all_to_all": 0.5}
+ATTEMPTS = 3  # At a row whose link changed while it was measured.
+
+
+class Machine:
+    """What the cores can do, asked of floor_driver."""
+
+    def __init__(self, build, cores):
+        self.process = subprocess.Popen([os.path.join(build, "floor_driver"), *map(str, cores)], text=True, bufsize=1,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.seen = []
+
+    def ask(self, question):
+        self.process.stdin.write(question + "\n")
+        return float(self.process.stdout.readline())
+
+    def link_ns(self):
+        self.seen.append(min(self.ask("latency") for _ in range(3)))
+        return self.seen[-1]
+
+    def tag(self, before, after):
+        """near or far, relative to the fastest link of this run; mixed if the link changed in between."""
+        lowest = min(self.seen)
+        names = ["near" if ns < 2 * lowest else "far" for ns in (before, after)]
+        return names[0] if names[0] == names[1] else "mixed"
+
+    def floors(self, collective, size):
+        """us: reading what must come from the other rank; the same plus the way there; copying and adding it."""
+        taken = max(int(size * TAKEN[collective]), 8)
+        read, copy, add = (self.ask(f"{what} {taken}") for what in ("read", "copy", "add"))
+        one_way = self.link_ns() / 1e3
+        return {"one_way": one_way, "read": read, "copy": copy, "add": add, "floor": max(read, one_way)}
+
+
+def passes_of(size, quick):
+    return (2 if quick else 3) if size >= 16 * MIB else (3 if quick else 7)
+
+
+def measure_once(running, collective, size, options):
+    """Medians by contestant; they take turns, in an order that rotates from pass to pass."""
+    taking = [one for one in running if one.takes(collective, size)]
+    times = {one.name: [] for one in taking}
+    calls = {}
+    for one in list(taking):  # A first look, checked: how many calls fill 2 ms?
+        first = one.run(collective, size, 1 if size >= MIB else 20, 1, True)
+        if first is None:
+            taking.remove(one)
+            continue
+        calls[one.name] = max(1, min(5000, int(2000 / max(first[0], 0.01))))
+    for turn in range(passes_of(size, options.quick)):
+        for place in range(len(taking)):
+            one = taking[(place + turn) % len(taking)]
+            result = one.run(collective, size, calls[one.name], 1 if size >= 16 * MIB else 3, False)
+            times[one.name] += result or []
+    return {name: {"median_us": statistics.median(found), "min_us": min(found), "samples": len(found)}
+            for name, found in times.items() if found}
+
+
+def measure_row(running, machine, collective, size, options):
+    for attempt in range(ATTEMPTS):
+        before = machine.link_ns()
+        times = measure_once(running, collective, size, options)
+        after = machine.link_ns()
+        if machine.tag(before, after) != "mixed" or time.monotonic() > options.end:
+            break
+    row = {"collective": collective, "bytes": size, "link_ns": [before, after], "times": times,
+           "floors": machine.floors(collective, size)}
+    report.summarise(row, {one.name: one.kind for one in running})
+    return row
+
+
+def measure_all(running, machine, options):
+    rows = []
+    for collective in field.ALL:
+        for size in SIZES.get(collective, OTHER_SIZES):
+            if time.monotonic() > options.end:
+                print(f"# out of time: {collective} from {size} bytes on is left out")
+                break
+            rows.append(measure_row(running, machine, collective, size, options))
+            print(report.line(rows[-1]), flush=True)
+    for row in rows:  # Now that the whole run was seen.
+        row["link"] = machine.tag(*row["link_ns"])
+    return rows
+
+
+def cpu_name():
+    with open("/proc/cpuinfo") as info:
+        found = re.search(r"model name\s*:\s*(.*)", info.read())
+    return found.group(1) if found else "unknown"
+
+
+def parse():
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.dirname(os.path.dirname(here))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=os.path.join(root, "build", "perf", "peers"), help="where the drivers are")
+    parser.add_argument("--results", default=os.path.join(root, "perf", "results"))
+    parser.add_argument("--seconds", type=float, default=540, help="no row begins later")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--only", help="contestants whose name contains this, and tutti")
+    options = parser.parse_args()
+    options.end = time.monotonic() + options.seconds
+    return options
+
+
+def main():
+    options = parse()
+    cores = sorted(os.sched_getaffinity(0))[:field.RANKS]
+    if len(cores) < field.RANKS:
+        sys.exit(f"run.py: {field.RANKS} cores are needed, {len(cores)} may be used")
+    folder = tempfile.mkdtemp(prefix="tutti-peers-")
+    machine = Machine(options.build, cores)
+    running = []
+    try:
+        for index, one in enumerate(field.contestants()):
+            if options.only and one.kind != "tutti" and options.only not in one.name:
+                continue
+            if not os.path.exists(os.path.join(options.build, one.driver)):
+                print(f"# {one.name} is left out: {one.driver} was not built")
+            elif one.start(options.build, os.path.join(folder, str(index)), cores):
+                running.append(one)
+        print(report.HEADER, flush=True)
+        rows = measure_all(running, machine, options)
+    finally:
+        for one in running:
+            one.stop()
+        machine.process.stdin.close()
+        machine.process.wait()
+        shutil.rmtree(folder)
+    result = {"cpu": cpu_name(), "cores": cores, "kernel": os.uname().release, "date": time.strftime("%Y-%m-%d"),
+              "links_ns": machine.seen, "rows": rows}
+    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
+    os.makedirs(options.results, exist_ok=True)
+    path = os.path.join(options.results, f"host-{slug}")
+    with open(path + ".json", "w") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    with open(path + ".svg", "w") as file:
+        file.write(report.svg([row for row in rows if row["collective"] == "all_reduce"], result["cpu"]))
+    print(f"# {path}.json and .svg written")
+
+
+if __name__ == "__main__":
+    main()

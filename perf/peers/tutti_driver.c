@@ -1,0 +1,68 @@
+/* Tutti beside its peers.   tutti_driver DIRECTORY RANK RANKS CORE host|registered
+ * Rank 0 writes the id to DIRECTORY/id.0, a pipe, once for each of the others. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf/peers/driver.h"
+#include "tutti/tutti.h"
+
+static tutti_comm comm;
+
+static void require(tutti_status status) {
+  if (status != tutti_ok) driver_fail("%s", tutti_last_error(NULL));
+}
+
+static void run(const struct driver_call* call) {
+  const float* send = call->send;
+  float* recv = call->recv;
+  const size_t count = call->count;
+  switch (call->collective) {
+    case all_reduce: require(tutti_all_reduce(send, recv, count, tutti_float32, tutti_sum, comm, NULL)); break;
+    case all_gather: require(tutti_all_gather(send, recv, count, tutti_float32, comm, NULL)); break;
+    case broadcast: require(tutti_broadcast(send, recv, count, tutti_float32, 0, comm, NULL)); break;
+    case all_to_all: require(tutti_all_to_all(send, recv, count, tutti_float32, comm, NULL)); break;
+    default: require(tutti_reduce_scatter(send, recv, count, tutti_float32, tutti_sum, comm, NULL));
+  }
+}
+
+static void barrier(void) {
+  float one = 1;
+  require(tutti_all_reduce(&one, &one, 1, tutti_float32, tutti_sum, comm, NULL));
+}
+
+static void* allocate(size_t bytes) {
+  void* memory = NULL;
+  require(tutti_mem_alloc(&memory, bytes));
+  return memory;
+}
+
+static void exchange(const struct driver* driver, tutti_unique_id* id) {
+  struct driver root = *driver;
+  FILE* pipe;
+  int other;
+  root.rank = 0;
+  if (driver->rank == 0) require(tutti_get_unique_id(id));
+  pipe = driver_open(&root, "id", driver->rank == 0 ? "w" : "r");
+  setvbuf(pipe, NULL, _IONBF, 0); /* A reader takes its own id only. */
+  for (other = 1; driver->rank == 0 && other < driver->ranks; ++other) fwrite(id, sizeof *id, 1, pipe);
+  if (driver->rank != 0 && fread(id, sizeof *id, 1, pipe) != 1) driver_fail("tutti_driver: no id came");
+  fclose(pipe);
+}
+
+int main(int argc, char** argv) {
+  struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier};
+  tutti_unique_id id;
+  int result;
+  if (argc != 6) driver_fail("usage: tutti_driver DIRECTORY RANK RANKS CORE host|registered");
+  driver.directory = argv[1];
+  driver.rank = atoi(argv[2]);
+  driver.ranks = atoi(argv[3]);
+  driver.core = atoi(argv[4]);
+  if (strcmp(argv[5], "registered") == 0) driver.allocate = allocate;
+  exchange(&driver, &id);
+  require(tutti_comm_create(&id, driver.rank, driver.ranks, NULL, &comm));
+  result = driver_serve(&driver);
+  require(tutti_comm_destroy(comm));
+  return result;
+}
