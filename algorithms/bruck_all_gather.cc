@@ -1,7 +1,7 @@
-// Bruck's all-gather: after round k a rank holds the blocks of 2^(k+1) ranks from itself on, and passes them all back by
-// that distance. ceil(log2 n) a + (n-1)/n S b for any n; near peers first, far ones with the large messages.
+// Bruck's all-gather: after round k a rank holds the blocks of 2^(k+1) ranks from itself on, and passes them all back
+// by that distance. ceil(log2 n) a + (n-1)/n S b for any n; near peers first, far ones with the large messages.
+// Blocks lie at their final place at once: a range that wraps round the end is two messages instead of a rotation.
 // J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997.
-// Blocks lie at their final place at once: a range that wraps round the end is two messages instead of a final rotation.
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 

@@ -32,8 +32,10 @@ class Bruck : public Entry<Algorithm> {
     }
     const bool whole = distance == 1;
     for (const auto& [first, blocks] : arriving.runs) {
-      if (blocks > 0) steps.reduce((self + n - distance) % n, units(own, first, blocks),
-                                   whole ? output(0) : scratch(first, blocks), whole ? Fold::complete : Fold::partial);
+      if (blocks == 0) continue;
+      const Operand target = whole ? output(0) : scratch(first, blocks);
+      steps.reduce((self + n - distance) % n, units(own, first, blocks), target,
+                   whole ? Fold::complete : Fold::partial);
     }
     if (round == 0) keep_the_rest(self + count, distance - count, n, steps);
   }

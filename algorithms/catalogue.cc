@@ -3,6 +3,7 @@
 #include <vector>
 
 // One line per algorithm: its collective and name. It is made by the function <name>_<collective>().
+// clang-format off
 #define TUTTI_CATALOGUE(entry)              \
   entry(all_reduce, ring)                   \
   entry(all_reduce, halving_doubling)       \
@@ -40,6 +41,7 @@
   entry(gather, binomial_tree)              \
   entry(scatter, direct)                    \
   entry(scatter, binomial_tree)
+// clang-format on
 
 namespace tutti {
 

@@ -1,4 +1,5 @@
-// Direct gather: all send their blocks to the root. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at one port.
+// Direct gather: all send their blocks to the root. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at
+// one port.
 #include "algorithms/entry.h"
 
 namespace tutti {

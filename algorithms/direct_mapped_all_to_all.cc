@@ -1,5 +1,5 @@
 // All-to-all in peers' memory: each rank stores its blocks into their receivers' outputs, one after the other.
-// (n-1)/n S b and two flag rounds, each pair for itself. Not in place: what a peer has not sent yet would be overwritten.
+// (n-1)/n S b and two flag rounds, each pair for itself. Not in place: it would overwrite what a peer has not sent yet.
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -7,7 +7,8 @@ namespace {
 
 class DirectMapped : public Entry<Algorithm> {
  public:
-  DirectMapped() : Entry(Collective::all_to_all, "direct_mapped", "each rank stores its blocks in peers' memory, (n-1)/n S") {}
+  DirectMapped()
+      : Entry(Collective::all_to_all, "direct_mapped", "each rank stores its blocks in peers' memory, (n-1)/n S") {}
 
   bool supports(const Problem& problem) const override {
     return Entry::supports(problem) && (!problem.in_place || problem.ranks == 1);

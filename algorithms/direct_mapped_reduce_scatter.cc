@@ -1,5 +1,5 @@
-// Reduce-scatter in peers' memory: each rank folds its block of every rank's input, in rank order. (n-1)/n S b read, and
-// two flag rounds. Entry: all inputs are there. Exit: all are read.
+// Reduce-scatter in peers' memory: each rank folds its block of every rank's input, in rank order. (n-1)/n S b read,
+// and two flag rounds. Entry: all inputs are there. Exit: all are read.
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -9,7 +9,8 @@ namespace {
 class DirectMapped : public Entry<Algorithm> {
  public:
   DirectMapped()
-      : Entry(Collective::reduce_scatter, "direct_mapped", "each rank folds its block out of peers' memory, (n-1)/n S") {}
+      : Entry(Collective::reduce_scatter, "direct_mapped",
+              "each rank folds its block out of peers' memory, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
 

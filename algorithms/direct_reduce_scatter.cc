@@ -7,14 +7,16 @@ namespace {
 
 class Direct : public Entry<Algorithm> {
  public:
-  Direct() : Entry(Collective::reduce_scatter, "direct", "each block straight to its owner, one n-way fold, (n-1)/n S") {}
+  Direct()
+      : Entry(Collective::reduce_scatter, "direct", "each block straight to its owner, one n-way fold, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
     if (round == 0) {
-      for (Rank i = 1; i < n; ++i) steps.send(input((self + i) % n), (self + i) % n);  // No two ranks begin with one peer.
+      // The next rank first: no two ranks begin with the same peer.
+      for (Rank i = 1; i < n; ++i) steps.send(input((self + i) % n), (self + i) % n);
       return;
     }
     std::vector<Operand> sources;

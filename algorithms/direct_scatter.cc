@@ -1,4 +1,5 @@
-// Direct scatter: the root sends each rank its block. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at one port.
+// Direct scatter: the root sends each rank its block. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at
+// one port.
 #include "algorithms/entry.h"
 
 namespace tutti {

@@ -11,7 +11,8 @@ namespace {
 
 class DoubleBinaryTree : public Entry<Algorithm> {
  public:
-  DoubleBinaryTree() : Entry(Collective::all_reduce, "double_binary_tree", "up and down a binary tree, 2 log2(n) deep, 2 S") {}
+  DoubleBinaryTree()
+      : Entry(Collective::all_reduce, "double_binary_tree", "up and down a binary tree, 2 log2(n) deep, 2 S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 

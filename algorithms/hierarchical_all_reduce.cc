@@ -1,6 +1,6 @@
-// All-reduce over levels: reduce-scatter inside each host, all-reduce of every shard across the hosts, all-gather inside
-// each host; the middle is itself hierarchical where there are racks. A host's link carries 2(k-1)/k S b for k hosts,
-// whatever their size. Latency: the sum of the three.
+// All-reduce over levels: reduce-scatter inside each host, all-reduce of every shard across the hosts, all-gather
+// inside each host; the middle is itself hierarchical where there are racks. A host's link carries 2(k-1)/k S b for k
+// hosts, whatever their size. Latency: the sum of the three.
 //   hierarchical       direct inside, halving-doubling across: 2 a + 2 log2(k) a
 //   hierarchical_ring  rings inside and across: 2(g-1) a + 2(k-1) a for g ranks a host
 // Hosts may be uneven. Shards of hosts of different size do not match, so the block is cut at the union of all hosts'
@@ -76,7 +76,8 @@ class Hierarchical : public Entry<Sequence> {
     }
     std::vector<Part> reductions = parts_across(hosts, shard_units, across, inside);
     const std::uint32_t outside = (shape.scratch + shape.units - 1) / shape.units * units;
-    return {.units = units, .scratch = inside + outside,
+    return {.units = units,
+            .scratch = inside + outside,
             .stages = {std::move(scatters), std::move(reductions), std::move(gathers)}};
   }
 
@@ -145,7 +146,8 @@ class Hierarchical : public Entry<Sequence> {
 }  // namespace
 
 const Algorithm& hierarchical_all_reduce() {
-  static const Hierarchical algorithm("hierarchical", "direct inside hosts, halving-doubling across, 2(k-1)/k S per host",
+  static const Hierarchical algorithm("hierarchical",
+                                      "direct inside hosts, halving-doubling across, 2(k-1)/k S per host",
                                       {"direct", "direct", "halving_doubling"});
   return algorithm;
 }

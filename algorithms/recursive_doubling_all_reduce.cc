@@ -1,7 +1,7 @@
 // Recursive doubling: in round k ranks whose numbers differ in bit k exchange all they have summed. The lower rank's
 // operand is the left one on both sides, so both get the same bits, and the sum is in rank order.
-// log2(n) (a + S b), for small messages at many ranks; where n is no power of two, the ranks too many hand their input to
-// a neighbour first and get the result last: 2 (a + S b) more.
+// log2(n) (a + S b), for small messages at many ranks; where n is no power of two, the ranks too many hand their input
+// to a neighbour first and get the result last: 2 (a + S b) more.
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include <bit>
 
@@ -23,7 +23,8 @@ struct Players {
 
 class RecursiveDoubling : public Entry<Algorithm> {
  public:
-  RecursiveDoubling() : Entry(Collective::all_reduce, "recursive_doubling", "log2(n) exchanges of everything, log2(n) S") {}
+  RecursiveDoubling()
+      : Entry(Collective::all_reduce, "recursive_doubling", "log2(n) exchanges of everything, log2(n) S") {}
 
   Shape shape(const Problem& problem) const override {
     const Players players(problem.ranks);

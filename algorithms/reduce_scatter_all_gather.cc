@@ -53,7 +53,8 @@ const Algorithm& ring_all_reduce() {
 }
 
 const Algorithm& halving_doubling_all_reduce() {
-  static const ReduceScatterAllGather algorithm("halving_doubling", "2 log2(n) rounds, 2(n-1)/n S", "halving", "doubling");
+  static const ReduceScatterAllGather algorithm("halving_doubling", "2 log2(n) rounds, 2(n-1)/n S", "halving",
+                                                "doubling");
   return algorithm;
 }
 

@@ -1,6 +1,6 @@
 // Broadcast in peers' memory with everybody's help: rank r reads unit r of the root's block and stores it into every
-// rank's output. (n-1)/n S b per rank instead of (n-1) S b at the root. In place the root's own lines are stored again by
-// their readers: a line that was only read is slow to write for its owner.
+// rank's output. (n-1)/n S b per rank instead of (n-1) S b at the root. In place the root's own lines are stored again
+// by their readers: a line that was only read is slow to write for its owner.
 // Entry: the root's block is there, all outputs may be written. Exit: all is done.
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -10,7 +10,8 @@ namespace {
 
 class SplitMapped : public Entry<Algorithm> {
  public:
-  SplitMapped() : Entry(Collective::broadcast, "split_mapped", "each rank spreads its unit in peers' memory, (n-1)/n S") {}
+  SplitMapped()
+      : Entry(Collective::broadcast, "split_mapped", "each rank spreads its unit in peers' memory, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 

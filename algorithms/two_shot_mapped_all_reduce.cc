@@ -1,6 +1,6 @@
-// Two-shot all-reduce in peers' memory: each rank folds its unit of every rank's input, in rank order, and stores it into
-// every rank's output. 2(n-1)/n S b without a copy, and two flag rounds. A line that was read is next written by its
-// reader, which host memory rewards. In place too: unit r is touched by rank r alone between entry and exit.
+// Two-shot all-reduce in peers' memory: each rank folds its unit of every rank's input, in rank order, and stores it
+// into every rank's output. 2(n-1)/n S b without a copy, and two flag rounds. A line that was read is next written by
+// its reader, which host memory rewards. In place too: unit r is touched by rank r alone between entry and exit.
 // Entry: all inputs are there, and all outputs may be written. Exit: all is read and written.
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -10,7 +10,8 @@ namespace {
 
 class TwoShotMapped : public Entry<Algorithm> {
  public:
-  TwoShotMapped() : Entry(Collective::all_reduce, "two_shot_mapped", "each rank folds and stores its unit in peers' memory") {}
+  TwoShotMapped()
+      : Entry(Collective::all_reduce, "two_shot_mapped", "each rank folds and stores its unit in peers' memory") {}
 
   Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
 

@@ -50,7 +50,8 @@ inline std::vector<Problem> problems(const Entry& entry, Rank n) {
   std::vector<Problem> result;
   for (const bool in_place : {false, true}) {
     for (const Rank root : roots) {
-      const Problem problem{.collective = entry.collective, .ranks = n, .root = root, .in_place = in_place, .groups = {}};
+      const Problem problem{
+          .collective = entry.collective, .ranks = n, .root = root, .in_place = in_place, .groups = {}};
       if (entry.algorithm->supports(problem)) result.push_back(problem);
     }
   }
@@ -68,7 +69,8 @@ inline std::vector<Plan> fused(std::vector<Plan> plans, Fusion fusion) {
 }
 
 inline std::string name(Fusion fusion) {
-  constexpr const char* names[] = {"as emitted", "fused across rounds", "fused with whole stages", "fused across stages"};
+  constexpr const char* names[] = {"as emitted", "fused across rounds", "fused with whole stages",
+                                   "fused across stages"};
   return names[static_cast<int>(fusion)];
 }
 

@@ -38,7 +38,8 @@ TEST(Catalogue, SupportsOnlyTheOwnCollective) {
 
 TEST(Catalogue, RefusesARootThatIsNoRank) {
   for (const cases::Entry& entry : cases::all_entries()) {
-    EXPECT_FALSE(entry.algorithm->supports({.collective = entry.collective, .ranks = 4, .root = 4, .groups = {{2, 2}}}));
+    EXPECT_FALSE(
+        entry.algorithm->supports({.collective = entry.collective, .ranks = 4, .root = 4, .groups = {{2, 2}}}));
   }
 }
 

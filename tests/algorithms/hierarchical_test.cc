@@ -13,9 +13,16 @@ using Groups = std::vector<std::vector<Rank>>;
 
 std::vector<Rank> even(Rank hosts, Rank size) { return std::vector<Rank>(hosts, size); }
 
-const Groups kGroups[] = {{even(2, 2)},     {even(4, 8)},      {even(8, 16)},   {{3, 5}},
-                          {{1, 8}},         {{5, 6, 7, 8}},    {{2, 2, 1}},     {even(4, 2), even(2, 2)},
-                          {{3, 5, 4, 4, 2}, {2, 3}},           {even(16, 4), even(4, 4)},
+const Groups kGroups[] = {{even(2, 2)},
+                          {even(4, 8)},
+                          {even(8, 16)},
+                          {{3, 5}},
+                          {{1, 8}},
+                          {{5, 6, 7, 8}},
+                          {{2, 2, 1}},
+                          {even(4, 2), even(2, 2)},
+                          {{3, 5, 4, 4, 2}, {2, 3}},
+                          {even(16, 4), even(4, 4)},
                           {even(8, 2), even(4, 2), even(2, 2)}};
 
 Problem problem_of(const Groups& groups, bool in_place) {

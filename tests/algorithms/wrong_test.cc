@@ -1,4 +1,4 @@
-// Plausible algorithms that are wrong: the verifier and the referee must both say so, the verifier for the right reason.
+// Plausible algorithms that are wrong: verifier and referee must both say so, the verifier for the right reason.
 #include "algorithms/ranges.h"
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
@@ -34,7 +34,9 @@ std::string complaint_about(const Algorithm& algorithm, Collective collective, b
   const std::vector<Plan> plans =
       emit_plans(algorithm, {.collective = collective, .ranks = kRanks, .in_place = in_place, .groups = {}});
   bool seen_wrong = false;
-  for (std::uint64_t seed = 0; seed < 100 && !seen_wrong; ++seed) seen_wrong = !referee_run(plans, {.slots = 4}, seed).ok;
+  for (std::uint64_t seed = 0; seed < 100 && !seen_wrong; ++seed) {
+    seen_wrong = !referee_run(plans, {.slots = 4}, seed).ok;
+  }
   EXPECT_TRUE(seen_wrong) << "right in all schedules";
   return verify(plans).status().message();
 }

@@ -27,6 +27,29 @@ Geometry geometry_of(const Plan& plan, Rank rank, std::uint32_t elements) {
   return geometry;
 }
 
+// Only what arrives says how long such a step is.
+bool has_steps_without_memory(std::span<const Plan> plans) {
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      bool memory = false, lane = false;
+      for_each_operand(plan.steps[i], [&](const Operand& operand) {
+        memory |= operand.is_memory();
+        lane |= operand.place == Place::lane;
+      });
+      if (lane && !memory) return true;
+    }
+  }
+  return false;
+}
+
+// Elements of a block: at first one or two a unit; in a quarter of the runs, fewer than there are units.
+std::uint32_t choose_elements(std::span<const Plan> plans, std::mt19937_64& random) {
+  const std::uint32_t units = plans[0].shape.units;
+  if (has_steps_without_memory(plans)) return 2 * units;  // Empty messages are not sent, so none may be empty.
+  if (random() % 4 == 0) return 1 + static_cast<std::uint32_t>(random() % units);
+  return units + static_cast<std::uint32_t>(random() % (units + 1));
+}
+
 std::string element_of_piece(std::uint32_t element, std::uint32_t piece) {
   return "element " + std::to_string(element) + " of piece " + std::to_string(piece);
 }
@@ -44,8 +67,9 @@ bool Geometry::holds(Place place, std::uint32_t unit) const {
   return unit / units < (place == Place::input ? input_blocks : output_blocks);
 }
 
-Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint32_t elements, std::uint64_t secret)
-    : plans_(plans), pieces_(loop.pieces), banks_(loop.banks), secret_(secret), random_(secret) {
+Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
+    : plans_(plans), pieces_(loop.pieces), banks_(loop.banks), random_(seed), secret_(random_()) {
+  const std::uint32_t elements = choose_elements(plans, random_);
   for (Rank rank = 0; rank < plans.size(); ++rank) {
     RankMemory& state = ranks_.emplace_back();
     state.geometry = geometry_of(plans[rank], rank, elements);
@@ -64,6 +88,13 @@ Value& Callers::user(Rank rank, std::uint32_t piece, Place place, std::uint32_t 
 
 Value& Callers::scratch(Rank rank, std::uint64_t bank, std::uint32_t element) {
   return ranks_[rank].scratch[bank * (ranks_[rank].scratch.size() / banks_) + element];
+}
+
+std::uint32_t Callers::length_of(const Operand& memory) const {
+  if (memory.peer >= ranks_.size()) return 0;
+  std::uint32_t length = 0;
+  for (std::uint32_t i = 0; i < memory.count; ++i) length += ranks_[memory.peer].geometry.length(memory.unit(i));
+  return length;
 }
 
 void Callers::overwrite(RankMemory& state) {
@@ -105,7 +136,8 @@ std::string Callers::at_the_end(Rank rank) const {
   return ranks_[rank].memory == ranks_[rank].as_left ? "" : "its caller's memory was written after its return";
 }
 
-std::uint64_t Callers::contribution(Rank rank, std::uint32_t operation, std::uint32_t piece, std::uint32_t element) const {
+std::uint64_t Callers::contribution(Rank rank, std::uint32_t operation, std::uint32_t piece,
+                                    std::uint32_t element) const {
   return mix(mix(secret_ + rank) + mix(operation * 1000ull + piece) + element);
 }
 

@@ -25,6 +25,13 @@ Value folded(Value left, Value right);
 Value premultiplied(Value value);
 Value completed(Value value);
 
+template <typename Visit>
+void for_each_operand(const Step& step, Visit visit) {
+  for (const auto side : {step.sources, step.targets}) {
+    for (const Operand& operand : side) visit(operand);
+  }
+}
+
 // Where a rank's units lie among the elements of its memory (of one piece; of one bank, for scratch).
 struct Geometry {
   std::uint32_t units = 1, elements = 1;  // Per block.
@@ -42,16 +49,18 @@ struct Geometry {
 
 class Callers {
  public:
-  // `elements` per block and piece.
-  Callers(std::span<const Plan> plans, const Loop& loop, std::uint32_t elements, std::uint64_t secret);
+  // `seed` chooses how many elements a block has, and all numbers.
+  Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
   const Geometry& geometry(Rank rank) const { return ranks_[rank].geometry; }
   Value& user(Rank rank, std::uint32_t piece, Place place, std::uint32_t element);
   Value& scratch(Rank rank, std::uint64_t bank, std::uint32_t element);
 
+  std::uint32_t length_of(const Operand& memory) const;  // In elements.
+
   // All say what is wrong, or nothing.
-  std::string enter(Rank rank);        // Overwrites input with contributions, and output.
-  std::string leave(Rank rank);        // Judges the results, then overwrites them and the input.
+  std::string enter(Rank rank);  // Overwrites input with contributions, and output.
+  std::string leave(Rank rank);  // Judges the results, then overwrites them and the input.
   std::string at_the_end(Rank rank) const;
 
  private:
@@ -70,8 +79,8 @@ class Callers {
 
   std::span<const Plan> plans_;
   std::uint32_t pieces_, banks_;
-  std::uint64_t secret_;
   std::mt19937_64 random_;
+  std::uint64_t secret_;
   std::vector<RankMemory> ranks_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint64_t> bits_;
 };

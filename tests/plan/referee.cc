@@ -49,43 +49,13 @@ struct RankState {
   bool slow = false;
 };
 
-template <typename Visit>
-void for_each_operand(const Step& step, Visit visit) {
-  for (const auto side : {step.sources, step.targets}) {
-    for (const Operand& operand : side) visit(operand);
-  }
-}
-
-// Only what arrives says how long such a step is.
-bool has_steps_without_memory(std::span<const Plan> plans) {
-  for (const Plan& plan : plans) {
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-      bool memory = false, lane = false;
-      for_each_operand(plan.steps[i], [&](const Operand& operand) {
-        memory |= operand.is_memory();
-        lane |= operand.place == Place::lane;
-      });
-      if (lane && !memory) return true;
-    }
-  }
-  return false;
-}
-
-// Elements of a block: at first one or two a unit; in a quarter of the runs, fewer than there are units.
-std::uint32_t choose_elements(std::span<const Plan> plans, std::mt19937_64& random) {
-  const std::uint32_t units = plans[0].shape.units;
-  if (has_steps_without_memory(plans)) return 2 * units;  // Empty messages are not sent, so none may be empty.
-  if (random() % 4 == 0) return 1 + static_cast<std::uint32_t>(random() % units);
-  return units + static_cast<std::uint32_t>(random() % (units + 1));
-}
-
 class Referee {
  public:
   Referee(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
       : plans_(plans),
         loop_(loop),
         random_(seed),
-        callers_(plans, loop, choose_elements(plans, random_), random_()),
+        callers_(plans, loop, random_()),
         operations_(std::max(2u, (loop.banks + 1) / loop.pieces + 1)),
         ranks_(plans.size()) {
     for (Rank rank = 0; rank < ranks_.size(); ++rank) add_processes(rank);
@@ -93,7 +63,8 @@ class Referee {
   }
 
   RefereeVerdict run() {
-    while (text_.empty() && advance_somebody()) {}
+    bool can_go_on = true;
+    while (text_.empty() && can_go_on) can_go_on = advance_somebody();
     if (text_.empty()) judge_the_end();
     return {text_.empty(), text_};
   }
@@ -149,7 +120,7 @@ class Referee {
     for (const Plan& plan : plans_) {
       for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         for_each_operand(plan.steps[i], [&](const Operand& operand) {
-          if (operand.is_memory()) longest = std::max(longest, length_of(operand));
+          if (operand.is_memory()) longest = std::max(longest, callers_.length_of(operand));
         });
       }
     }
@@ -222,10 +193,13 @@ class Referee {
     const std::size_t n = step.sources.size(), m = step.targets.size();
     const std::size_t phase = process.phase;
     bool done = true;
-    if (phase < n) done = action.slice > 0 || await(process, step.sources[phase]);
-    else if (phase < 2 * n) done = transfer(process, action, step, phase - n);
-    else if (phase < 2 * n + m) done = transfer(process, action, step, phase - n);
-    else if (phase < 2 * (n + m) && action.slice + 1 == loop_.longest) signal(process.rank, step.targets[phase - 2 * n - m]);
+    if (phase < n) {
+      done = action.slice > 0 || await(process, step.sources[phase]);
+    } else if (phase < 2 * n + m) {
+      done = transfer(process, action, step, phase - n);
+    } else if (phase < 2 * (n + m) && action.slice + 1 == loop_.longest) {
+      signal(process.rank, step.targets[phase - 2 * n - m]);
+    }
     if (!done) return false;
     if (phase + 1 == 2 * n && step.fold == Fold::complete && ranks_.size() > 1) {
       for (Value& value : process.accumulator) value = completed(value);
@@ -260,7 +234,8 @@ class Referee {
     if (operand.peer >= ranks_.size()) return fail(process, "names a rank that is none");
     if (process.length == kUnknown) process.length = length_of(process, step);
     if (process.length == kUnknown) return false;
-    if (operand.is_memory() && length_of(operand) != process.length) return fail(process, "has operands of unequal lengths");
+    if (operand.is_memory() && callers_.length_of(operand) != process.length)
+      return fail(process, "has unequal operands");
     if (process.length <= action.slice * slot_elements_) return true;  // The message has no such slice.
     if (reads) return operand.place == Place::lane ? receive(process, operand) : read(process, action, operand);
     if (process.accumulator.empty()) return fail(process, "delivers what it has not");
@@ -301,21 +276,19 @@ class Referee {
 
   static void accumulate(Process& process, const std::vector<Value>& values) {
     std::vector<Value>& sum = process.accumulator;
-    if (sum.empty()) sum = values;
-    else for (std::size_t i = 0; i < values.size(); ++i) sum[i] = folded(sum[i], values[i]);
-  }
-
-  std::uint32_t length_of(const Operand& operand) const {
-    if (operand.peer >= ranks_.size()) return 0;
-    std::uint32_t length = 0;
-    for (std::uint32_t i = 0; i < operand.count; ++i) length += callers_.geometry(operand.peer).length(operand.unit(i));
-    return length;
+    if (sum.empty()) {
+      sum = values;
+    } else {
+      for (std::size_t i = 0; i < values.size(); ++i) sum[i] = folded(sum[i], values[i]);
+    }
   }
 
   std::uint32_t length_of(const Process& process, const Step& step) {
     const Operand* memory = nullptr;
-    for_each_operand(step, [&](const Operand& operand) { if (operand.is_memory()) memory = &operand; });
-    if (memory != nullptr) return length_of(*memory);
+    for_each_operand(step, [&](const Operand& operand) {
+      if (operand.is_memory()) memory = &operand;
+    });
+    if (memory != nullptr) return callers_.length_of(*memory);
     if (step.sources.empty()) return 0;
     const auto& lane = lanes_[{step.sources[0].peer, process.rank, step.sources[0].tag}];
     return lane.empty() ? kUnknown : lane.front().length;
@@ -350,8 +323,8 @@ class Referee {
       if (!process.finished) fail(process, "is blocked for ever");
     }
     for (Rank rank = 0; rank < ranks_.size(); ++rank) complain(rank, callers_.at_the_end(rank));
-    for (const auto& [wire, lane] : lanes_) complain(std::get<1>(wire), lane.empty() ? "" : "a message is never received");
-    for (const auto& [wire, count] : flags_) complain(std::get<1>(wire), count == 0 ? "" : "a signal is never awaited");
+    for (const auto& [wire, lane] : lanes_) complain(std::get<1>(wire), lane.empty() ? "" : "a message is left over");
+    for (const auto& [wire, count] : flags_) complain(std::get<1>(wire), count == 0 ? "" : "a signal is left over");
   }
 
   void complain(Rank rank, const std::string& what) {

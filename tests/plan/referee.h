@@ -20,7 +20,8 @@ struct RefereeVerdict {
 // by operand, on lanes of `loop.slots` slots, with blocks whose units have unequal, sometimes no elements.
 // - Between operations each rank's caller overwrites all its input and output and looks whether somebody else did.
 // - A reduction scales what it reads from input (as a pre-multiplied sum) and what a complete fold gives (as an
-//   average of several ranks), so both must happen exactly once; a hash of every expression tells whether ranks have the same bits.
+//   average of several ranks), so both must happen exactly once; a hash of every expression tells whether ranks have
+//   the same bits.
 // `ok` means right in this schedule; only many seeds make a judgement.
 RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 

@@ -84,7 +84,9 @@ TEST(Referee, SeesMissingEntryAndExitFlags) {
 TEST(Referee, SeesAMissingCompleteMark) {
   std::vector<Plan> wrong = emit_plans(kRing, problem(Collective::all_reduce, 3));
   Steps steps(0);
-  for (std::size_t i = 0; i < wrong[0].steps.size(); ++i) steps.add(wrong[0].steps[i].sources, wrong[0].steps[i].targets);
+  for (std::size_t i = 0; i < wrong[0].steps.size(); ++i) {
+    steps.add(wrong[0].steps[i].sources, wrong[0].steps[i].targets);
+  }
   wrong[0].steps = steps;
   EXPECT_NE(first_complaint(wrong), "");
 }
