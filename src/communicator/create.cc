@@ -45,13 +45,15 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
   return board;
 }
 
-HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options)
+HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : options_(std::move(options)),
       rank_(rank),
       ranks_(board.ranks()),
       mesh_(std::move(mesh)),
       board_(std::move(board)),
-      links_(mesh_, rank) {
+      links_(mesh_, regions_, rank),
+      one_process_(spread == Spread::one_process),
+      peer_memory_(ranks_) {
   options_.force();
   crowded_ = ranks_ > usable_cpus();
 }
@@ -73,7 +75,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   Board board = TUTTI_TRY(share_board(mesh, rank, ranks, watch));
   TUTTI_CHECK_OK(bootstrap->barrier(watch));
   return std::unique_ptr<Communicator>(
-      std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board), std::move(options)));
+      std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board), std::move(options), Spread::one_host));
 }
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks, const CommunicatorOptions& options) {
@@ -83,7 +85,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank
   for (Rank rank = 0; rank < ranks; ++rank) {
     File file = TUTTI_TRY(first.segment().duplicate());
     Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
-    communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options));
+    communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options, Spread::one_process));
   }
   return communicators;
 }

@@ -31,8 +31,7 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   if (prepared == nullptr || !(prepared->key == key_of(call, chosen))) {
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
-  begin(*prepared, call);
-  return complete(*prepared);
+  return complete(*TUTTI_TRY(begin(*prepared, call)));
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
@@ -40,25 +39,29 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, con
   if (board_.failed()) return board_.failure(rank_);
   if (call.kind != Kind::collective) return start_messages(call);
   Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
-  begin(*prepared, call);
+  prepared = TUTTI_TRY(begin(*prepared, call));
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared));
 }
 
-void HostCommunicator::begin(Prepared& prepared, const Call& call) {
+Result<HostCommunicator::Prepared*> HostCommunicator::begin(Prepared& prepared, const Call& call) {
   CallRecord& record = prepared.record;
   record.sequence = ++sequence_;
   record_ = &record;
   if (crowded_) show_cpu();
+  if (prepared.mapped_algorithm != nullptr) show_buffers(prepared, call);
   board_.announce(rank_, record);
-  if (prepared.plan == nullptr) return;
-  Launch& launch = prepared.launch;
+  if (prepared.plan == nullptr) return &prepared;
+  const bool mapped = prepared.mapped_algorithm != nullptr && TUTTI_TRY(see_buffers(prepared));
+  Prepared& chosen = mapped ? *TUTTI_TRY(mapped_variant(prepared, call)) : prepared;
+  Launch& launch = chosen.launch;
   // A message left over from another call must not pass for one of this.
   launch.signature.word = record.signature + static_cast<std::uint32_t>(sequence_) * 0x9e3779b1U;
   launch.self = {const_cast<std::byte*>(call.input), call.output};
-  if (prepared.copy_input) launch.self.input = copy_of(call.input, prepared.input_bytes);
-  if (prepared.scratch_bytes > 0) launch.scratch = scratch(prepared.scratch_bytes);
-  prepared.interpreter->machine().scale(call.scalar, call.integer_scalar);
-  prepared.interpreter->start();
+  if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
+  if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
+  chosen.interpreter->machine().scale(call.scalar, call.integer_scalar);
+  chosen.interpreter->start();
+  return &chosen;
 }
 
 Result<bool> HostCommunicator::advance(Prepared& prepared) {

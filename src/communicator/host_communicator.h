@@ -1,5 +1,5 @@
 // The communicator of ranks on one host. Its functions lie in create.cc, split.cc, prepare.cc (plans and their
-// wiring), execute.cc (running and waiting) and point_to_point.cc.
+// wiring), mapped.cc, execute.cc (running and waiting) and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,12 @@ namespace tutti {
 // Slots of each lane of large messages; the loop may run this far ahead.
 inline constexpr std::uint32_t kBulkSlots = 4;
 
+// Where the ranks of a communicator live.
+enum class Spread : std::uint8_t { one_process, one_host };
+
 class HostCommunicator final : public Communicator {
  public:
-  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options);
+  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread);
   ~HostCommunicator() override;
 
   Rank rank() const override { return rank_; }
@@ -76,6 +80,9 @@ class HostCommunicator final : public Communicator {
     std::vector<std::uint64_t> counts, offsets;
     std::optional<Interpreter<CpuMachine>> interpreter;
     CallRecord record;
+    bool in_place = false;
+    const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
+    std::unique_ptr<Prepared> mapped;
     bool copy_input = false;           // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
@@ -91,8 +98,8 @@ class HostCommunicator final : public Communicator {
   Status connect(const std::vector<LaneSpec>& specs);
 
   // ---- execute.cc ----
-  // Binds the buffers and announces the call to the peers.
-  void begin(Prepared& prepared, const Call& call);
+  // Announces the call to the peers and binds the buffers: of the prepared call, or of its mapped variant.
+  Result<Prepared*> begin(Prepared& prepared, const Call& call);
   Result<bool> advance(Prepared& prepared);
   Status complete(Prepared& prepared);
   // What a wait has cost so far.
@@ -115,6 +122,13 @@ class HostCommunicator final : public Communicator {
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
 
+  // ---- mapped.cc ----
+  BufferReference refer(const std::byte* memory, std::uint64_t bytes);
+  void show_buffers(Prepared& prepared, const Call& call);
+  Result<bool> see_buffers(const Prepared& prepared);
+  Result<std::byte*> locate(Rank peer, const BufferReference& reference);
+  Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
+
   // ---- split.cc ----
   Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Watch& watch);
 
@@ -131,7 +145,11 @@ class HostCommunicator final : public Communicator {
   Rank ranks_;
   Mesh mesh_;
   Board board_;
+  PeerRegions regions_;
   Links links_;
+  bool one_process_;                       // All ranks are threads of this process.
+  std::set<std::uint64_t> passed_regions_;  // Of ours, that all peers have.
+  std::vector<Memory> peer_memory_;        // Of the mapped call that runs.
   bool crowded_;                           // More ranks on this host than CPUs.
   std::uint64_t sequence_ = 0;             // Collectives so far.
   const CallRecord* record_ = nullptr;     // Of the collective that runs.

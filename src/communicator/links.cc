@@ -88,11 +88,14 @@ Result<bool> Links::ready(const LaneSpec& spec) {
   return true;
 }
 
-// All frames that have come from the peer.
 Status Links::collect(Rank peer) {
   for (;;) {
     auto received = TUTTI_TRY(mesh_.receive(peer));
     if (!received) return {};
+    if (received->frame.kind == FrameKind::region) {
+      TUTTI_CHECK_OK(regions_.adopt(peer, std::move(*received)));
+      continue;
+    }
     LaneOffer lane;
     if (received->frame.kind != FrameKind::lane || received->frame.bytes != sizeof lane) {
       return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");

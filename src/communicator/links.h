@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/communicator/mesh.h"
+#include "src/communicator/regions.h"
 #include "src/executor/lane_io.h"
 #include "src/plan/lanes.h"
 #include "transports/shm/shm_transport.h"
@@ -21,12 +22,14 @@ LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag);
 
 class Links {
  public:
-  Links(Mesh& mesh, Rank self) : mesh_(mesh), transport_(self), self_(self) {}
+  Links(Mesh& mesh, PeerRegions& regions, Rank self) : mesh_(mesh), regions_(regions), transport_(self), self_(self) {}
 
   // Makes the memory of a lane that this rank owns, and tells the other end. Does not wait; nothing if done before.
   Status offer(const LaneSpec& spec);
   // Whether both ends can be used; false while the owner's address has not come. Does not wait.
   Result<bool> ready(const LaneSpec& spec);
+  // Takes in all control messages that have come from the peer: addresses of lanes, regions.
+  Status collect(Rank peer);
   // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
   LaneState* end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
 
@@ -37,9 +40,9 @@ class Links {
   };
   static Rank owner(const LaneSpec& spec);
   Status attach(const LaneSpec& spec, Rank owner, const LaneAddress& address);
-  Status collect(Rank peer);
 
   Mesh& mesh_;
+  PeerRegions& regions_;
   ShmTransport transport_;
   Rank self_;
   std::map<LaneSpec, std::unique_ptr<Link>> links_;

@@ -9,20 +9,17 @@
 
 namespace tutti {
 
-Mesh::Mesh(Rank self, std::vector<File> sockets)
+Mesh::Mesh(Rank self, std::vector<Socket> sockets)
     : self_(self), sockets_(std::move(sockets)), mutex_(std::make_unique<std::mutex>()), left_(sockets_.size(), false) {}
 
 Result<std::vector<Mesh>> Mesh::within_process(Rank ranks) {
-  std::vector<std::vector<File>> sockets(ranks);
+  std::vector<std::vector<Socket>> sockets(ranks);
   for (auto& row : sockets) row.resize(ranks);
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
-      int pair[2];
-      if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
-        return system_error("connect ranks " + std::to_string(a) + " and " + std::to_string(b));
-      }
-      sockets[a][b].reset(pair[0]);
-      sockets[b][a].reset(pair[1]);
+      auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
+      sockets[a][b] = std::move(pair.first);
+      sockets[b][a] = std::move(pair.second);
     }
   }
   std::vector<Mesh> meshes;

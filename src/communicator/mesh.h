@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "src/communicator/socket.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 
@@ -34,7 +35,7 @@ struct ReceivedFrame {
 class Mesh {
  public:
   // sockets[r] leads to rank r (SOCK_SEQPACKET); none to oneself.
-  Mesh(Rank self, std::vector<File> sockets);
+  Mesh(Rank self, std::vector<Socket> sockets);
   // Pairs of sockets for `ranks` ranks in one process.
   static Result<std::vector<Mesh>> within_process(Rank ranks);
 
@@ -51,7 +52,7 @@ class Mesh {
 
  private:
   Rank self_;
-  std::vector<File> sockets_;
+  std::vector<Socket> sockets_;
   std::unique_ptr<std::mutex> mutex_;  // Guards left_.
   std::vector<bool> left_;
 };

@@ -47,6 +47,14 @@ bool is_in_place(const Call& call, Rank rank) {
   return false;
 }
 
+// The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
+const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_bytes) {
+  const auto choice = choose({problem, block_bytes, true, "", ""});
+  if (!choice.ok() || !choice.value().mapped) return nullptr;
+  const Algorithm* algorithm = find(problem.collective, choice.value().algorithm);
+  return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
+}
+
 // The flags of a plan, as both ends name them.
 std::vector<LaneSpec> flags_of(const Plan& plan) {
   std::set<LaneSpec> flags;
@@ -116,6 +124,10 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   }
   PlanKey key{problem, algorithm, choice.lines, block_bytes > choice.piece_bytes};
   key.problem.in_place = is_in_place(call, rank_);
+  prepared->in_place = key.problem.in_place;
+  if (options.algorithm.empty() && call.reduction != Reduction::pre_mul_sum) {
+    prepared->mapped_algorithm = mapped_algorithm(key.problem, block_bytes);
+  }
   if (key.problem.in_place && !algorithm->supports(key.problem)) {
     prepared->copy_input = true;
     key.problem.in_place = false;

@@ -69,6 +69,11 @@ Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
   return std::pair(enter(pair[0]), enter(pair[1]));
 }
 
+Socket adopt_socket(int descriptor) {
+  const std::lock_guard lock(registry().mutex);
+  return enter(descriptor);
+}
+
 Result<std::optional<Socket>> accept_socket(const Socket& listener) {
   const std::lock_guard lock(registry().mutex);
   const int descriptor = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);

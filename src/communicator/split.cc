@@ -32,21 +32,19 @@ std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color
 
 // Of each pair, the rank that comes first in the parent makes the sockets.
 Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank self, const Watch& watch) {
-  std::vector<File> sockets(members.size());
+  std::vector<Socket> sockets(members.size());
   Frame frame;
   frame.kind = FrameKind::socket;
   for (Rank other = 0; other < members.size(); ++other) {
     if (members[other] <= rank_) continue;
-    int pair[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) return system_error("connect the ranks of a split");
-    sockets[other].reset(pair[0]);
-    const File theirs(pair[1]);
-    TUTTI_CHECK_OK(mesh_.send(members[other], frame, theirs.get()));
+    auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
+    sockets[other] = std::move(pair.first);
+    TUTTI_CHECK_OK(mesh_.send(members[other], frame, pair.second.get()));
   }
   for (Rank other = 0; other < members.size(); ++other) {
     if (members[other] >= rank_) continue;
     ReceivedFrame received = TUTTI_TRY(await_frame(mesh_, members[other], FrameKind::socket, watch));
-    sockets[other] = std::move(received.file);
+    sockets[other] = adopt_socket(received.file.take());
   }
   return Mesh(self, std::move(sockets));
 }
@@ -68,7 +66,8 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), nullptr};
   Mesh mesh = TUTTI_TRY(split_mesh(members, self, watch));
   Board board = TUTTI_TRY(share_board(mesh, self, static_cast<Rank>(members.size()), watch));
-  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(self, std::move(mesh), std::move(board), options));
+  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
+      self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::one_host));
 }
 
 }  // namespace tutti

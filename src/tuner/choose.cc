@@ -46,6 +46,7 @@ std::string_view algorithm_for(const Query& query) {
 Result<Choice> choose(const Query& query) {
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
+  choice.mapped = choice.algorithm.ends_with("_mapped");
   const bool small = query.block_bytes <= kLinesBytes;
   if (!query.protocol.empty() && query.protocol != "lines" && query.protocol != "bulk") {
     return invalid_argument("there is no protocol '" + std::string(query.protocol) + "'; the protocols are lines and bulk");

@@ -21,6 +21,7 @@ struct Query {
 
 struct Choice {
   std::string_view algorithm;       // A name of the catalogue.
+  bool mapped = false;              // Works in the peers' memory.
   bool lines = false;               // The small-message protocol.
   std::uint64_t piece_bytes = 0;    // Longest message.
   Loop loop;                        // Pieces are filled in when the longest message is known.

@@ -15,10 +15,14 @@ namespace tutti {
 
 using File = Owned<int, ::close, -1>;
 
+// What a fork's child sees of a segment: the user's memory is kept; lanes are dropped, so that a child faults instead
+// of corrupting them.
+enum class Forked : std::uint8_t { dropped, kept };
+
 class Segment {
  public:
   // A new segment of zeros, sealed against shrinking: a peer cannot make us fault. Untouched pages cost nothing.
-  static Result<Segment> create(const char* name, std::size_t bytes);
+  static Result<Segment> create(const char* name, std::size_t bytes, Forked forked = Forked::dropped);
   // A peer's. Takes the descriptor over; fails if the file is shorter than `bytes` or may shrink.
   static Result<Segment> adopt(File file, std::size_t bytes);
 
@@ -31,10 +35,14 @@ class Segment {
   std::size_t size() const { return bytes_; }
   Result<File> duplicate() const;  // Another descriptor of it.
   int descriptor() const { return file_.get(); }  // Stays ours.
+  // Maps it at `address` instead, over what is there. Owned by the caller again after make_private(), which leaves a
+  // private copy at the same address.
+  Status move_to(std::byte* address);
+  Status make_private();
   void close_descriptor() { file_.reset(); }      // Keeps the mapping.
 
  private:
-  static Result<Segment> map(File file, std::size_t bytes);
+  static Result<Segment> map(File file, std::size_t bytes, Forked forked);
 
   File file_;
   std::byte* data_ = nullptr;

@@ -1,0 +1,94 @@
+// Calls whose buffers every rank can see: plans that read and write the peers' memory in place.
+//
+// A rank that could go mapped says where its buffers are and waits for what the others say; a rank that could not
+// says so and does not wait. All see the same records, so all that look decide alike.
+#include <string>
+
+#include "src/communicator/host_communicator.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kUnused = ~std::uint64_t{0};       // The rank has no such buffer in this collective.
+constexpr std::uint64_t kSameProcess = kUnused - 1;        // The offset is the address itself.
+
+}  // namespace
+
+// Null region: private. Passes a region on before its first use.
+BufferReference HostCommunicator::refer(const std::byte* memory, std::uint64_t bytes) {
+  if (bytes == 0) return {kUnused, 0};
+  if (one_process_) return {kSameProcess, reinterpret_cast<std::uint64_t>(memory)};
+  const auto found = Regions::of_process().find(memory, bytes);
+  if (!found) return {};
+  if (passed_regions_.contains(found->region)) return *found;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (peer == rank_) continue;
+    auto passed = Regions::of_process().pass(found->region, mesh_, peer);
+    if (!passed.ok() || !passed.value()) return {};  // The peer's socket is full: this call goes through lanes.
+  }
+  passed_regions_.insert(found->region);
+  return *found;
+}
+
+void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const Problem& problem = prepared.plan->key.problem;
+  prepared.record.input = refer(call.input, input_blocks(problem, rank_) * block_bytes);
+  prepared.record.output = refer(call.output, output_blocks(problem, rank_) * block_bytes);
+}
+
+// Whether all ranks show their buffers; peer_memory_ then says where they are here.
+Result<bool> HostCommunicator::see_buffers(const Prepared& prepared) {
+  const auto hidden = [](const CallRecord& record) { return record.input.region == 0 || record.output.region == 0; };
+  if (hidden(prepared.record)) return false;
+  peer_memory_.resize(ranks_);
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    Patience patience;
+    std::optional<CallRecord> record;
+    while (!(record = board_.call(peer, sequence_))) {
+      // Gone past this call: it did not wait for us, so its buffers were private.
+      if (board_.last(peer) > sequence_) return false;
+      TUTTI_CHECK_OK(wait_for(peer, patience));
+    }
+    if (record->signature != prepared.record.signature) return mismatch(peer, *record);
+    if (hidden(*record)) return false;
+    peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input));
+    peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output));
+  }
+  return true;
+}
+
+Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference) {
+  if (reference.region == kUnused) return static_cast<std::byte*>(nullptr);
+  if (one_process_) return reinterpret_cast<std::byte*>(reference.offset);
+  if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
+  std::byte* memory = regions_.locate(peer, reference);
+  if (memory == nullptr) {
+    TUTTI_CHECK_OK(links_.collect(peer));  // It was sent before the call was announced.
+    memory = regions_.locate(peer, reference);
+  }
+  if (memory == nullptr) return internal_error("rank " + std::to_string(peer) + " named a region that it has not passed");
+  return memory;
+}
+
+// The same call, planned for mapped memory.
+Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
+  if (prepared.mapped == nullptr) {
+    Query query{prepared.plan->key.problem, call.count * size_of(call.type), true, "", ""};
+    const Choice choice = TUTTI_TRY(choose(query));
+    auto variant = std::make_unique<Prepared>();
+    PlanKey key = prepared.plan->key;
+    key.algorithm = prepared.mapped_algorithm;
+    key.problem.in_place = prepared.in_place;
+    key.lines = key.pipelined = false;
+    variant->record = prepared.record;
+    variant->plan = TUTTI_TRY(wired_plan(key));
+    lay_out(call, choice, *variant);
+    variant->launch.peers = peer_memory_.data();
+    bind(call, *variant);
+    prepared.mapped = std::move(variant);
+  }
+  return prepared.mapped.get();
+}
+
+}  // namespace tutti

@@ -1,0 +1,123 @@
+#include "src/communicator/regions.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <mutex>
+#include <string>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// What a region frame carries.
+struct RegionOffer {
+  std::uint64_t id;
+  std::uint64_t bytes;
+};
+
+std::string at(const std::byte* memory) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", static_cast<const void*>(memory));
+  return text;
+}
+
+}  // namespace
+
+Regions& Regions::of_process() {
+  static Regions regions;
+  return regions;
+}
+
+Result<std::byte*> Regions::allocate(std::size_t bytes) {
+  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  if (bytes == 0 || whole < bytes) return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
+  Segment memory = TUTTI_TRY(Segment::create("tutti-memory", whole, Forked::kept));
+  std::byte* data = memory.data();
+  TUTTI_CHECK_OK(insert(std::move(memory), bytes, false));
+  return data;
+}
+
+Status Regions::insert(Segment memory, std::size_t bytes, bool enrolled) {
+  const std::unique_lock lock(mutex_);
+  const std::byte* data = memory.data();
+  regions_[data] = Region{next_id_++, std::move(memory), bytes, enrolled};
+  return {};
+}
+
+Status Regions::free(std::byte* memory) {
+  const std::unique_lock lock(mutex_);
+  const auto found = regions_.find(memory);
+  if (found == regions_.end() || found->second.enrolled) {
+    return invalid_argument("memory " + at(memory) + " was not made by tutti_mem_alloc, or is freed already");
+  }
+  regions_.erase(found);
+  return {};
+}
+
+// A shared file is mapped over the private pages, which keep their address.
+Status Regions::enroll(std::byte* memory, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(memory) % kPage != 0 || bytes == 0 || bytes % kPage != 0) {
+    return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of 4096 bytes");
+  }
+  if (find(memory, 1)) return invalid_usage("memory " + at(memory) + " is registered already");
+  Segment shared = TUTTI_TRY(Segment::create("tutti-memory", bytes, Forked::kept));
+  std::memcpy(shared.data(), memory, bytes);
+  TUTTI_CHECK_OK(shared.move_to(memory));
+  return insert(std::move(shared), bytes, true);
+}
+
+Status Regions::withdraw(std::byte* memory) {
+  const std::unique_lock lock(mutex_);
+  const auto found = regions_.find(memory);
+  if (found == regions_.end() || !found->second.enrolled) {
+    return invalid_argument("memory " + at(memory) + " was not registered by tutti_mem_register");
+  }
+  TUTTI_CHECK_OK(found->second.memory.make_private());
+  regions_.erase(found);
+  return {};
+}
+
+std::optional<BufferReference> Regions::find(const std::byte* memory, std::size_t bytes) const {
+  const std::shared_lock lock(mutex_);
+  auto after = regions_.upper_bound(memory);
+  if (after == regions_.begin()) return std::nullopt;
+  const auto& [start, region] = *--after;
+  const auto offset = static_cast<std::size_t>(memory - start);
+  if (offset >= region.bytes || bytes > region.bytes - offset) return std::nullopt;
+  return BufferReference{region.id, offset};
+}
+
+Result<bool> Regions::pass(std::uint64_t region, Mesh& mesh, Rank peer) const {
+  const std::shared_lock lock(mutex_);
+  for (const auto& [start, known] : regions_) {
+    if (known.id != region) continue;
+    Frame frame;
+    frame.kind = FrameKind::region;
+    const RegionOffer offer = {known.id, known.memory.size()};
+    frame.bytes = sizeof offer;
+    std::memcpy(frame.payload.data(), &offer, sizeof offer);
+    TUTTI_CHECK_OK(mesh.send(peer, frame, known.memory.descriptor()));
+    return true;
+  }
+  return false;
+}
+
+Status PeerRegions::adopt(Rank peer, ReceivedFrame received) {
+  RegionOffer offer;
+  if (received.frame.bytes != sizeof offer || !received.file) return invalid_usage("rank " + std::to_string(peer) + " sent a broken region");
+  std::memcpy(&offer, received.frame.payload.data(), sizeof offer);
+  Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), offer.bytes));
+  memory.close_descriptor();
+  regions_.insert_or_assign({peer, offer.id}, std::move(memory));
+  return {};
+}
+
+std::byte* PeerRegions::locate(Rank peer, const BufferReference& reference) const {
+  const auto found = regions_.find({peer, reference.region});
+  if (found == regions_.end() || reference.offset >= found->second.size()) return nullptr;
+  return found->second.data() + reference.offset;
+}
+
+}  // namespace tutti
