@@ -110,8 +110,8 @@ std::string describe(const Operand& operand, Rank self) {
 }
 
 std::string describe(const Step& step, Rank self) {
-  const bool folds = step.fold == Fold::complete;
-  return join(step.sources, " + ", self) + " -> " + join(step.targets, ", ", self) + (folds ? " (complete)" : "");
+  const bool complete = step.fold == Fold::complete;
+  return join(step.sources, " + ", self) + " -> " + join(step.targets, ", ", self) + (complete ? " (complete)" : "");
 }
 
 std::string print(const Plan& plan) {

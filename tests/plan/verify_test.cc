@@ -107,13 +107,13 @@ TEST(Verify, WantsUnitsInsideOfMemoryAndNoWritesToInput) {
 }
 
 TEST(Verify, WantsAStepToReadAUnitWhereItWritesIt) {
-  Steps root(0);
-  root.copy(output(0, 2), strided(output(0, 2), 2, 2));
-  root.fold({input(0, 2)}, {strided(scratch(0, 2), 1, 1)});
-  Steps shifted(0);
-  shifted.copy(scratch(0, 2), scratch(1, 2));
   const Shape shape{.units = 1, .scratch = 3, .rounds = 1, .stages = {0}};
-  EXPECT_NE(broadcast_failure(shifted, Steps(1), shape).find("at another position"), std::string::npos);
+  Steps steps(0);
+  steps.copy(scratch(0, 2), scratch(1, 2));
+  EXPECT_NE(broadcast_failure(steps, Steps(1), shape).find("at another position"), std::string::npos);
+  steps.clear();
+  steps.fold({input(0)}, {scratch(1), scratch(1)});
+  EXPECT_NE(broadcast_failure(steps, Steps(1), shape).find("writes a unit twice"), std::string::npos);
 }
 
 // Both ranks fold; rank 1 with its own operand first, too.
@@ -295,11 +295,15 @@ TEST(Verify, WantsPlansOfAllRanksThatAgree) {
 
 TEST(Verify, ProvesARingOf64WithinMilliseconds) {
   const std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 64));
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(failure(plans), "");
-  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
-  RecordProperty("milliseconds", std::to_string(time.count()));
-  std::printf("%.2f ms\n", time.count());
+  double best_ms = 1e9;
+  for (int i = 0; i < 10; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(failure(plans), "");
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    best_ms = std::min(best_ms, time.count());
+  }
+  std::printf("%.2f ms\n", best_ms);  // 2.5 where it was written; the bound allows for sanitizers on a busy machine.
+  EXPECT_LT(best_ms, 150);
 }
 
 }  // namespace
