@@ -9,6 +9,7 @@
 #include <string>
 
 #include "include/tutti/tutti.h"
+#include "src/base/config.h"
 #include "src/base/owned.h"
 #include "tools/tutti/commands.h"
 
@@ -73,12 +74,22 @@ void print_transports() {
   print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
 }
 
+void print_settings() {
+  std::printf("settings\n");
+  for (const Setting& setting : settings()) {
+    const std::string value = setting.value.empty() ? "(none)" : setting.value;
+    std::printf("  %-24s %-12s %-20s %s\n", setting.variable->name, value.c_str(), ("from " + setting.source).c_str(),
+                setting.variable->description);
+  }
+}
+
 }  // namespace
 
 Status doctor_command() {
   std::printf("tutti %d.%d.%d\n", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR, TUTTI_VERSION_PATCH);
   print_machine();
   print_transports();
+  print_settings();
   return {};
 }
 
