@@ -75,18 +75,19 @@ typedef struct {
 } tutti_unique_id;
 
 typedef struct {
-  size_t size;               /* sizeof(tutti_comm_options) */
-  const char* name;          /* In messages: "gradients". Null: numbered. Only at creation. */
-  int64_t timeout_ms;        /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
-  int64_t init_timeout_ms;   /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. */
-  const char* algorithm;     /* Of all collectives that have one of this name: "ring". Null: the tuner's choice. */
-  const char* protocol;      /* "line" or "slots", for instance. Null: the tuner's choice. */
-  const char* transport;     /* "shm". Null: the cheapest that reaches the peer. */
-  const char* wire;          /* Format on the wire: "raw". Null: raw. */
-  uint32_t channels;         /* Independent copies of the plan that share the work. 0: the tuner's choice. */
+  size_t size;             /* sizeof(tutti_comm_options) */
+  const char* name;        /* In messages: "gradients". Null: numbered. Only at creation. */
+  int64_t timeout_ms;      /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
+  int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. */
+  const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: the tuner's choice. */
+  const char* protocol;    /* "line" or "slots", for instance. Null: the tuner's choice. */
+  const char* transport;   /* "shm". Null: the cheapest that reaches the peer. */
+  const char* wire;        /* Format on the wire: "raw". Null: raw. */
+  uint32_t channels;       /* Independent copies of the plan that share the work. 0: the tuner's choice. */
 } tutti_comm_options;
 
-#define TUTTI_COMM_OPTIONS_DEFAULT {sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0}
+#define TUTTI_COMM_OPTIONS_DEFAULT \
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0 }
 
 /* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. */
 TUTTI_API tutti_status tutti_get_unique_id(tutti_unique_id* id);
@@ -136,14 +137,29 @@ TUTTI_API tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* err
 /* ---- Elements and reductions ------------------------------------------------------------------------------------- */
 
 typedef enum {
-  tutti_int8 = 0, tutti_uint8, tutti_int16, tutti_uint16, tutti_int32, tutti_uint32, tutti_int64, tutti_uint64,
-  tutti_float16, tutti_bfloat16, tutti_float32, tutti_float64, tutti_float8_e4m3, tutti_float8_e5m2
+  tutti_int8 = 0,
+  tutti_uint8,
+  tutti_int16,
+  tutti_uint16,
+  tutti_int32,
+  tutti_uint32,
+  tutti_int64,
+  tutti_uint64,
+  tutti_float16,
+  tutti_bfloat16,
+  tutti_float32,
+  tutti_float64,
+  tutti_float8_e4m3,
+  tutti_float8_e5m2
 } tutti_type;
 
 /* Floats of 16 and 8 bits are accumulated in float32 and rounded once. All ranks of an all-reduce end with the same
  * bits, and so does every run of the same call with the same options. */
 enum {
-  tutti_sum = 0, tutti_prod, tutti_min, tutti_max,
+  tutti_sum = 0,
+  tutti_prod,
+  tutti_min,
+  tutti_max,
   tutti_avg /* Sum, then divided by the ranks; integers truncate towards zero. */
 };
 typedef int32_t tutti_reduction; /* One of the above, or made by the next function. */

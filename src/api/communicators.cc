@@ -1,0 +1,202 @@
+// Making, asking and ending communicators.
+#include <bit>
+#include <cstring>
+
+#include "src/api/call_entry.h"
+#include "src/api/environment.h"
+
+namespace tutti {
+namespace {
+
+Result<tutti_comm> insert(std::shared_ptr<Membership> membership) {
+  auto door = std::make_unique<Door>();
+  Communicator* communicator = membership->communicator.get();
+  door->rank = communicator->rank();
+  door->ranks = communicator->ranks();
+  door->runner = communicator;
+  door->membership = std::move(membership);
+  return static_cast<tutti_comm>(TUTTI_TRY(Doors::instance().insert(std::move(door))));
+}
+
+Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string launcher = "") {
+  auto membership = std::make_shared<Membership>();
+  membership->communicator = std::move(communicator);
+  membership->launcher = std::move(launcher);
+  return insert(std::move(membership));
+}
+
+Status check_outside_group(const char* action) {
+  if (group_depth == 0) return {};
+  return invalid_usage(std::string("communicators are not ") + action + " within a group: call tutti_group_end first");
+}
+
+Status check_ranks(int rank, int ranks) {
+  if (ranks < 1) return invalid_argument("ranks is " + std::to_string(ranks) + ": pass 1 or more");
+  if (rank >= 0 && rank < ranks) return {};
+  return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
+}
+
+}  // namespace
+
+const CommunicatorOptions& options_of(const Door& door) {
+  return door.options != nullptr ? *door.options : door.membership->communicator->options();
+}
+
+Status no_communicator(tutti_comm comm) {
+  if (comm == nullptr) return invalid_argument("comm is null: pass a communicator");
+  return invalid_argument(
+      "comm is no communicator of this process: it was destroyed, or belongs to the parent of a fork");
+}
+
+Status no_runner(const Door&) {
+  return invalid_usage("the communicator is finalized: only queries and destroy may follow");
+}
+
+Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* given) {
+  CommunicatorOptions merged = inherited;
+  if (given == nullptr) return merged;
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  if (given->size < sizeof options) {
+    return invalid_argument("options.size is " + std::to_string(given->size) +
+                            ": begin with TUTTI_COMM_OPTIONS_DEFAULT");
+  }
+  std::memcpy(&options, given, sizeof options);  // A later version's fields stay unread.
+  const auto take = [](const char* text, std::string& field) {
+    if (text != nullptr) field = text;
+  };
+  take(options.name, merged.name);
+  take(options.algorithm, merged.algorithm);
+  take(options.protocol, merged.protocol);
+  if (options.timeout_ms != 0) merged.timeout_ms = options.timeout_ms;
+  if (options.init_timeout_ms != 0) merged.init_timeout_ms = options.init_timeout_ms;
+  if (options.transport != nullptr && std::strcmp(options.transport, "shm") != 0) {
+    return unsupported(std::string("transport ") + options.transport + " is not built: there is shm");
+  }
+  if (options.wire != nullptr && std::strcmp(options.wire, "raw") != 0) {
+    return unsupported(std::string("wire format ") + options.wire + " is not built: there is raw");
+  }
+  if (options.channels > 1)
+    return unsupported(std::to_string(options.channels) + " channels: there is 1 on host memory");
+  merged.force();
+  return merged;
+}
+
+}  // namespace tutti
+
+using tutti::CommunicatorOptions;
+using tutti::door_of;
+using tutti::guarded;
+using tutti::invalid_argument;
+using tutti::invalid_usage;
+using tutti::Rank;
+using tutti::Status;
+
+extern "C" {
+
+tutti_status tutti_get_unique_id(tutti_unique_id* id) {
+  return guarded("tutti_get_unique_id", [&]() -> Status {
+    if (id == nullptr) return invalid_argument("id is null: pass where to put it");
+    *id = std::bit_cast<tutti_unique_id>(TUTTI_TRY(tutti::make_unique_id(tutti::environment_rendezvous())));
+    return {};
+  });
+}
+
+tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, const tutti_comm_options* options,
+                               tutti_comm* comm) {
+  return guarded("tutti_comm_create", [&]() -> Status {
+    if (id == nullptr || comm == nullptr)
+      return invalid_argument(std::string(id == nullptr ? "id" : "comm") + " is null");
+    TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
+    TUTTI_CHECK_OK(tutti::check_outside_group("created"));
+    CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
+    auto made = TUTTI_TRY(tutti::Communicator::create(std::bit_cast<tutti::UniqueId>(*id), static_cast<Rank>(rank),
+                                                      static_cast<Rank>(ranks), std::move(merged)));
+    *comm = TUTTI_TRY(tutti::admit(std::move(made)));
+    return {};
+  });
+}
+
+tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms) {
+  return guarded("tutti_comm_create_all", [&]() -> Status {
+    if (comms == nullptr) return invalid_argument("comms is null: pass an array of ranks entries");
+    TUTTI_CHECK_OK(tutti::check_ranks(0, ranks));
+    TUTTI_CHECK_OK(tutti::check_outside_group("created"));
+    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
+    auto made = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
+    for (std::size_t rank = 0; rank < made.size(); ++rank) comms[rank] = TUTTI_TRY(tutti::admit(std::move(made[rank])));
+    return {};
+  });
+}
+
+tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm) {
+  return guarded("tutti_comm_create_from_environment", [&]() -> Status {
+    if (comm == nullptr) return invalid_argument("comm is null: pass where to put the handle");
+    TUTTI_CHECK_OK(tutti::check_outside_group("created"));
+    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
+    auto launched = TUTTI_TRY(tutti::create_launched(merged));
+    *comm = TUTTI_TRY(tutti::admit(std::move(launched.communicator), std::move(launched.launcher)));
+    return {};
+  });
+}
+
+tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher) {
+  return guarded("tutti_comm_launcher", [&]() -> Status {
+    if (launcher == nullptr) return invalid_argument("launcher is null: pass where to put the text");
+    *launcher = TUTTI_TRY(door_of(comm))->membership->launcher.c_str();
+    return {};
+  });
+}
+
+tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_comm_options* options,
+                              tutti_comm* part) {
+  return guarded("tutti_comm_split", [&]() -> Status {
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    if (part == nullptr) return invalid_argument("part is null: pass where to put the handle");
+    if (color < TUTTI_COLOR_NONE) {
+      return invalid_argument("color is " + std::to_string(color) + ": pass 0 or more, or TUTTI_COLOR_NONE");
+    }
+    TUTTI_CHECK_OK(tutti::check_outside_group("split"));
+    tutti::Communicator* runner = door->runner;
+    if (runner == nullptr) return tutti::no_runner(*door);
+    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
+    auto made = TUTTI_TRY(runner->split(color, key, merged));
+    *part = made == nullptr ? nullptr : TUTTI_TRY(tutti::admit(std::move(made)));
+    return {};
+  });
+}
+
+tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* options, tutti_comm* view) {
+  return guarded("tutti_comm_with_options", [&]() -> Status {
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    if (view == nullptr) return invalid_argument("view is null: pass where to put the handle");
+    auto made = std::make_unique<tutti::Door>();
+    made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
+    made->options = &made->own_options;
+    made->is_view = true;
+    made->rank = door->rank;
+    made->ranks = door->ranks;
+    made->runner = door->runner.load();
+    made->membership = door->membership;
+    *view = static_cast<tutti_comm>(TUTTI_TRY(tutti::Doors::instance().insert(std::move(made))));
+    door->membership->views.push_back(*view);
+    return {};
+  });
+}
+
+tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
+  return guarded("tutti_comm_rank", [&]() -> Status {
+    if (rank == nullptr) return invalid_argument("rank is null: pass where to put it");
+    *rank = static_cast<int>(TUTTI_TRY(door_of(comm))->rank);
+    return {};
+  });
+}
+
+tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
+  return guarded("tutti_comm_ranks", [&]() -> Status {
+    if (ranks == nullptr) return invalid_argument("ranks is null: pass where to put it");
+    *ranks = static_cast<int>(TUTTI_TRY(door_of(comm))->ranks);
+    return {};
+  });
+}
+
+}  // extern "C"

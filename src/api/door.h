@@ -1,0 +1,65 @@
+// What a communicator's handle opens: a membership, and the options of the calls that come through this handle.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/api/handles.h"
+#include "src/communicator/communicator.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+
+// A pre-multiplied sum, by its number.
+struct PreMulSum {
+  tutti_reduction number = 0;
+  DataType type = DataType::float32;
+  double scalar = 1;
+  std::int64_t integer_scalar = 1;
+};
+inline constexpr tutti_reduction kFirstPreMulSum = 256;
+
+// Shared by the handles to one communicator and by the work that waits for it in streams.
+struct Membership {
+  std::unique_ptr<Communicator> communicator;
+  std::atomic<std::uint64_t> queued = 0;  // Batches in streams that are not done: others then have to line up.
+  std::vector<PreMulSum> reductions;
+  tutti_reduction next_reduction = kFirstPreMulSum;
+  std::vector<tutti_comm> views;
+  std::string launcher;
+  std::string failure;  // Of tutti_last_error: once said, it stays.
+};
+
+struct Door {
+  std::shared_ptr<Membership> membership;
+  std::atomic<Communicator*> runner = nullptr;   // Null while it is being created, and once it is finalized.
+  const CommunicatorOptions* options = nullptr;  // Null: the communicator's own.
+  CommunicatorOptions own_options;               // Of a view.
+  bool is_view = false;
+  Rank rank = 0;
+  Rank ranks = 0;
+};
+
+using Doors = HandleTable<Door, HandleKind::communicator>;
+
+// Why `comm` cannot be used, if `door` is null; or why it cannot run calls.
+[[gnu::cold]] Status no_communicator(tutti_comm comm);
+[[gnu::cold]] Status no_runner(const Door& door);
+
+// The door of a handle that is one.
+inline Result<Door*> door_of(tutti_comm comm) {
+  Door* door = Doors::instance().find(comm);
+  if (door == nullptr) return no_communicator(comm);
+  return door;
+}
+
+const CommunicatorOptions& options_of(const Door& door);
+
+// The options of C over those that unset ones are inherited from.
+Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* options);
+
+}  // namespace tutti

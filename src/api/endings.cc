@@ -1,0 +1,92 @@
+// How communicators end, and how their failures are told.
+#include "src/api/call_entry.h"
+
+namespace tutti {
+namespace {
+
+// No calls any more, by any handle.
+void close(Door& door) {
+  door.runner = nullptr;
+  for (const tutti_comm view : door.membership->views) {
+    if (Door* other = Doors::instance().find(view)) other->runner = nullptr;
+  }
+}
+
+Status finalize(Door& door) {
+  if (door.is_view)
+    return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
+  Communicator* runner = door.runner;
+  if (runner == nullptr) return no_runner(door);
+  Status status = runner->finalize();
+  close(door);
+  return status;
+}
+
+Status destroy(tutti_comm comm) {
+  Door* door = TUTTI_TRY(door_of(comm));
+  if (group_depth > 0)
+    return invalid_usage("communicators are not destroyed within a group: call tutti_group_end first");
+  if (door->is_view) {
+    std::erase(door->membership->views, comm);
+    Doors::instance().remove(comm);
+    return {};
+  }
+  Status status;
+  const bool has_failed = !door->membership->communicator->failure().ok();  // The caller was told when it happened.
+  if (door->runner != nullptr && !has_failed) status = finalize(*door);
+  for (const tutti_comm view : door->membership->views) Doors::instance().remove(view);
+  Doors::instance().remove(comm);
+  return status;
+}
+
+}  // namespace
+}  // namespace tutti
+
+using tutti::door_of;
+using tutti::Doors;
+using tutti::guarded;
+using tutti::Status;
+
+extern "C" {
+
+tutti_status tutti_comm_finalize(tutti_comm comm) {
+  return guarded("tutti_comm_finalize", [&]() -> Status { return tutti::finalize(*TUTTI_TRY(door_of(comm))); });
+}
+
+tutti_status tutti_comm_destroy(tutti_comm comm) {
+  if (comm == nullptr) return tutti_ok;
+  return guarded("tutti_comm_destroy", [&] { return tutti::destroy(comm); });
+}
+
+tutti_status tutti_comm_abort(tutti_comm comm) {
+  return guarded("tutti_comm_abort", [&]() -> Status {
+    return Doors::instance().visit(comm, [](tutti::Door& door) { door.membership->communicator->abort(); })
+               ? Status()
+               : tutti::no_communicator(comm);
+  });
+}
+
+tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
+  return guarded("tutti_comm_async_error", [&]() -> Status {
+    if (error == nullptr) return tutti::invalid_argument("error is null: pass where to put it");
+    const auto ask = [&](tutti::Door& door) {
+      *error = static_cast<tutti_status>(door.membership->communicator->failure().code());
+    };
+    return Doors::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
+  });
+}
+
+const char* tutti_last_error(tutti_comm comm) {
+  const char* text = "";
+  if (comm == nullptr) return tutti::last_error_of_thread();
+  const auto ask = [&](tutti::Door& door) {
+    std::string& kept = door.membership->failure;
+    if (kept.empty()) kept = door.membership->communicator->failure().message();
+    text = kept.c_str();
+  };
+  guarded("tutti_last_error",
+          [&]() -> Status { return Doors::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm); });
+  return text;
+}
+
+}  // extern "C"

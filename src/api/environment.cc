@@ -1,0 +1,37 @@
+#include "src/api/environment.h"
+
+#include "src/base/config.h"
+#include "src/communicator/launcher.h"
+
+namespace tutti {
+
+CommunicatorOptions environment_options() {
+  const Config& from = config();
+  CommunicatorOptions options;
+  options.timeout_ms = from.timeout_ms;
+  options.init_timeout_ms = from.init_timeout_ms;
+  options.algorithm = from.algorithm;
+  options.protocol = from.protocol;
+  return options;
+}
+
+RendezvousOptions environment_rendezvous() {
+  RendezvousOptions options;
+  options.socket_ifname = config().socket_ifname;
+  options.secret_file = config().secret_file;
+  return options;
+}
+
+Result<LaunchedCommunicator> create_launched(const CommunicatorOptions& options) {
+  const LaunchedRank launched = TUTTI_TRY(find_launched_rank(environment()));
+  if (launched.launcher.empty()) {
+    auto alone = TUTTI_TRY(Communicator::create_all(1, options));
+    return LaunchedCommunicator{std::move(alone.front()), ""};
+  }
+  const Watch watch = {.deadline = Deadline::after_ms(options.init_timeout_ms)};
+  const UniqueId id = TUTTI_TRY(share_unique_id(launched, environment_rendezvous(), watch));
+  return LaunchedCommunicator{TUTTI_TRY(Communicator::create(id, launched.rank, launched.ranks, options)),
+                              launched.launcher};
+}
+
+}  // namespace tutti

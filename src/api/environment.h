@@ -1,0 +1,21 @@
+// What the environment says of communicators: defaults, and the launcher's ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/api/door.h"
+#include "src/communicator/bootstrap.h"
+
+namespace tutti {
+
+CommunicatorOptions environment_options();
+RendezvousOptions environment_rendezvous();
+
+struct LaunchedCommunicator {
+  std::unique_ptr<Communicator> communicator;
+  std::string launcher;  // Empty: none, one rank.
+};
+Result<LaunchedCommunicator> create_launched(const CommunicatorOptions& options);
+
+}  // namespace tutti

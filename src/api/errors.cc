@@ -1,0 +1,52 @@
+#include "src/api/errors.h"
+
+#include <pthread.h>
+
+#include "src/api/call_entry.h"
+
+namespace tutti {
+namespace {
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+constexpr bool same(tutti_status status, Code code) { return static_cast<int>(status) == static_cast<int>(code); }
+static_assert(same(tutti_ok, Code::ok) && same(tutti_invalid_argument, Code::invalid_argument) &&
+              same(tutti_invalid_usage, Code::invalid_usage) && same(tutti_system_error, Code::system) &&
+              same(tutti_remote_error, Code::remote) && same(tutti_timeout, Code::timeout) &&
+              same(tutti_aborted, Code::aborted) && same(tutti_unsupported, Code::unsupported) &&
+              same(tutti_internal_error, Code::internal));
+
+}  // namespace
+
+tutti_status report(const char* function, Status status) {
+  const auto code = static_cast<tutti_status>(status.code());
+  try {
+    last_error().assign(function).append(": ").append(status.message());
+    if (group_depth > 0) fail_group(code, last_error());
+  } catch (const std::bad_alloc&) {
+    last_error().clear();  // The code still says what happened.
+  }
+  return code;
+}
+
+const char* last_error_of_thread() { return last_error().c_str(); }
+
+void call_around_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  ::pthread_atfork(prepare, parent, child);
+}
+
+}  // namespace tutti
+
+extern "C" {
+
+const char* tutti_status_name(tutti_status status) {
+  if (status == tutti_in_progress) return "in progress";
+  return tutti::name(static_cast<tutti::Code>(status));
+}
+
+int tutti_version(void) { return TUTTI_VERSION; }
+
+}  // extern "C"

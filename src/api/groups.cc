@@ -1,0 +1,182 @@
+// Calls that are not simply run: with a made reduction, in a group, in a stream, or behind work that is in streams.
+#include <algorithm>
+#include <utility>
+
+#include "src/api/call_entry.h"
+#include "src/api/streams.h"
+#include "src/communicator/group.h"
+
+namespace tutti {
+
+thread_local constinit int group_depth = 0;
+
+namespace {
+
+// A call to be made later.
+struct Pending {
+  std::shared_ptr<Membership> membership;
+  GroupedCall grouped;
+  std::shared_ptr<const Unequal> unequal;  // Shared because std::function copies what it holds.
+  tutti_stream stream = nullptr;
+};
+
+// Calls that run together, behind all that their communicators were given before.
+struct Batch {
+  std::vector<Pending> calls;
+  std::vector<std::pair<std::shared_ptr<Membership>, std::uint64_t>> tickets;
+};
+
+struct Group {
+  std::vector<Pending> calls;
+  Status failure;
+};
+
+Group& group_of_thread() {
+  thread_local Group group;
+  return group;
+}
+
+Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
+  Pending pending;
+  pending.membership = door.membership;
+  pending.grouped.communicator = door.membership->communicator.get();
+  pending.grouped.call = call;
+  pending.grouped.options = options_of(door);
+  if (call.unequal != nullptr) pending.unequal = std::make_shared<const Unequal>(*call.unequal);
+  pending.grouped.call.unequal = pending.unequal.get();
+  pending.stream = entry.stream;
+  return pending;
+}
+
+// Lines the calls up, in the order in which this function is called.
+std::shared_ptr<Batch> line_up(std::vector<Pending> calls) {
+  auto batch = std::make_shared<Batch>();
+  for (const Pending& pending : calls) {
+    const auto is_same = [&](const auto& ticket) { return ticket.first == pending.membership; };
+    if (std::any_of(batch->tickets.begin(), batch->tickets.end(), is_same)) continue;
+    pending.membership->queued.fetch_add(1, std::memory_order_acq_rel);
+    batch->tickets.emplace_back(pending.membership, pending.membership->communicator->take_ticket());
+  }
+  batch->calls = std::move(calls);
+  return batch;
+}
+
+Status run_in_turn(const Batch& batch) {
+  Status status;
+  for (const auto& [membership, ticket] : batch.tickets) {
+    if (status.ok()) status = membership->communicator->await_ticket(ticket);
+  }
+  if (status.ok()) {
+    std::vector<GroupedCall> calls;
+    for (const Pending& pending : batch.calls) calls.push_back(pending.grouped);
+    status = run_group(calls);
+  }
+  for (const auto& [membership, ticket] : batch.tickets) {
+    membership->communicator->finish_ticket();
+    membership->queued.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  return status;
+}
+
+struct Outcome {
+  Event done;
+  Status status;
+};
+
+// Runs the batch in one stream, between what is before and after it in all of them.
+Status run_in_streams(std::vector<Pending> calls, const std::vector<Stream*>& streams) {
+  const bool blocks =
+      std::any_of(calls.begin(), calls.end(), [](const Pending& call) { return call.stream == nullptr; });
+  Stream& first = *streams.front();
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    Event before;
+    before.record(*streams[i]);
+    before.hold(first);
+  }
+  const auto outcome = std::make_shared<Outcome>();
+  first.enqueue([batch = line_up(std::move(calls)), outcome]() -> Status {
+    Status status = caught([&] { return run_in_turn(*batch); });
+    outcome->status = Status(status.code(), status.message());
+    return status;
+  });
+  outcome->done.record(first);
+  for (std::size_t i = 1; i < streams.size(); ++i) outcome->done.hold(*streams[i]);
+  if (!blocks) return {};
+  outcome->done.synchronize();
+  return std::move(outcome->status);
+}
+
+Status run_pending(std::vector<Pending> calls) {
+  std::vector<Stream*> streams;
+  for (const Pending& pending : calls) {
+    if (pending.stream == nullptr) continue;
+    Stream* stream = TUTTI_TRY(stream_of(pending.stream));
+    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  }
+  if (calls.empty()) return {};
+  if (streams.empty()) return run_in_turn(*line_up(std::move(calls)));
+  return run_in_streams(std::move(calls), streams);
+}
+
+Status resolve(const CallEntry& entry, const Door& door, Call& call) {
+  if (static_cast<std::uint32_t>(entry.reduction) <= tutti_avg) return {};
+  for (const PreMulSum& made : door.membership->reductions) {
+    if (made.number != entry.reduction) continue;
+    if (made.type != call.type) {
+      return invalid_argument(std::string("reduction was made for ") + name(made.type) + ", the call is of " +
+                              name(call.type));
+    }
+    call.reduction = Reduction::pre_mul_sum;
+    call.scalar = made.scalar;
+    call.integer_scalar = made.integer_scalar;
+    return {};
+  }
+  return invalid_argument(
+      "reduction " + std::to_string(entry.reduction) +
+      " is none: pass tutti_sum ... tutti_avg, or one made for this communicator and not destroyed");
+}
+
+}  // namespace
+
+Status enter_slowly(const CallEntry& entry, const Door& door, Call call) {
+  TUTTI_CHECK_OK(resolve(entry, door, call));
+  if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
+  if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
+    return door.membership->communicator->run(call, door.options);
+  }
+  Pending pending = pending_of(entry, door, call);
+  if (group_depth > 0) {
+    group_of_thread().calls.push_back(std::move(pending));
+    return {};
+  }
+  std::vector<Pending> calls;
+  calls.push_back(std::move(pending));
+  return run_pending(std::move(calls));
+}
+
+void fail_group(tutti_status status, const std::string& message) {
+  Group& group = group_of_thread();
+  if (group.failure.ok()) group.failure = Status(static_cast<Code>(status), message);
+}
+
+}  // namespace tutti
+
+extern "C" {
+
+tutti_status tutti_group_start(void) {
+  ++tutti::group_depth;
+  return tutti_ok;
+}
+
+tutti_status tutti_group_end(void) {
+  using tutti::Status;
+  return tutti::guarded("tutti_group_end", []() -> Status {
+    if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
+    if (--tutti::group_depth > 0) return {};
+    tutti::Group group = std::exchange(tutti::group_of_thread(), {});
+    if (!group.failure.ok()) return std::move(group.failure);
+    return tutti::run_pending(std::move(group.calls));
+  });
+}
+
+}  // extern "C"

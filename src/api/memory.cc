@@ -1,0 +1,38 @@
+// Memory that local ranks can map.
+#include "src/api/errors.h"
+#include "src/communicator/regions.h"
+
+using tutti::guarded;
+using tutti::invalid_argument;
+using tutti::Regions;
+using tutti::Status;
+
+extern "C" {
+
+tutti_status tutti_mem_alloc(void** memory, size_t size) {
+  return guarded("tutti_mem_alloc", [&]() -> Status {
+    if (memory == nullptr) return invalid_argument("memory is null: pass where to put the address");
+    if (size == 0) return invalid_argument("size is 0: pass 1 byte or more");
+    *memory = TUTTI_TRY(Regions::of_process().allocate(size));
+    return {};
+  });
+}
+
+tutti_status tutti_mem_free(void* memory) {
+  if (memory == nullptr) return tutti_ok;
+  return guarded("tutti_mem_free", [&] { return Regions::of_process().free(static_cast<std::byte*>(memory)); });
+}
+
+tutti_status tutti_mem_register(void* memory, size_t size) {
+  return guarded("tutti_mem_register", [&]() -> Status {
+    if (memory == nullptr || size == 0) return invalid_argument("memory is null, or size is 0: pass whole pages");
+    return Regions::of_process().enroll(static_cast<std::byte*>(memory), size);
+  });
+}
+
+tutti_status tutti_mem_deregister(void* memory) {
+  return guarded("tutti_mem_deregister",
+                 [&] { return Regions::of_process().withdraw(static_cast<std::byte*>(memory)); });
+}
+
+}  // extern "C"
