@@ -39,6 +39,7 @@ class Fuser {
     }
   }
 
+  // Copies first: what they no longer read may become dead, and then folds may gather it.
   void run() {
     for (std::size_t i = 0; i < drafts_.size(); ++i) join_earlier(i);
     for (std::size_t i = 0; i < drafts_.size(); ++i) gather_earlier(i);
@@ -169,6 +170,8 @@ class Fuser {
     }
   }
 
+  // Whether nothing between the two folds reads the partial sum or disturbs what the earlier one was to take, and
+  // nothing reads it afterwards.
   bool may_gather(std::size_t from, std::size_t to) const {
     const Draft& earlier = drafts_[from];
     const Draft& later = drafts_[to];

@@ -130,17 +130,44 @@ std::int32_t round_trip_tag(const Plan& answerer, const Plan& asker, std::uint16
   return makes_round_trips(answerer, asker, asking, static_cast<std::uint16_t>(answering)) ? answering : kNoTag;
 }
 
-// Whether a rank's uses of the pair's lanes of this tag alternate, sending first, in the order of a loop.
-bool alternates(const Plan& plan, Rank peer, std::uint16_t tag, const Loop& loop) {
-  const std::vector<Event> events = events_of(plan, {peer, tag, Direction::sends}, {peer, tag, Direction::receives});
-  const bool overlaps = loop.skew > 0 || loop.strands;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const bool sends = events[i].direction == Direction::sends;
-    if (sends != (i % 2 == 0)) return false;
-    if (overlaps && events[i].stage != events[0].stage) return false;  // Pieces would come between.
-    if (i > 0 && events[i].step == events[i - 1].step) return false;   // Received before it could be sent.
+// What a loop makes of the events of one piece: all pieces' events in the order of obedience. The order repeats, so
+// that a few more pieces than slots and stages show all there is.
+std::vector<Direction> in_loop_order(const std::vector<Event>& events, std::uint32_t stages, const Loop& loop) {
+  const std::uint32_t pieces = std::min(loop.pieces, 2 * loop.slots + 2 * stages);
+  std::vector<Direction> order;
+  for (std::uint32_t turn = 0; turn < pieces + loop.skew * (stages - 1); ++turn) {
+    for (std::uint32_t position = 0; position < stages; ++position) {
+      const bool reversed = loop.skew > 0 && loop.order == StageOrder::latest_first;
+      const std::uint32_t stage = reversed ? stages - 1 - position : position;
+      if (turn < loop.skew * stage || turn - loop.skew * stage >= pieces) continue;
+      for (const Event& event : events) {
+        if (event.stage == stage) order.push_back(event.direction);
+      }
+    }
   }
-  return events.size() % 2 == 0 && !events.empty();
+  return order;
+}
+
+// Whether a rank, when it sends the k-th message of the pair's lanes of this tag, has received the (k - slots)-th: it
+// then owns the slot where that lay. It receives as many as it sends, so that the next operation begins alike.
+bool sends_into_what_it_read(const Plan& plan, Rank peer, std::uint16_t tag, const Loop& loop) {
+  const std::vector<Event> events = events_of(plan, {peer, tag, Direction::sends}, {peer, tag, Direction::receives});
+  if (events.empty() || loop.strands) return false;
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    if (events[i].step == events[i - 1].step) return false;  // It would write what it is reading.
+  }
+  std::uint32_t ahead = 0;
+  std::uint32_t behind = 0;
+  for (const Direction direction : in_loop_order(events, static_cast<std::uint32_t>(plan.shape.stages.size()), loop)) {
+    if (direction == Direction::receives) {
+      behind += ahead == 0;
+      ahead -= ahead > 0;
+      continue;
+    }
+    behind -= behind > 0;
+    if (behind == 0 && ++ahead > loop.slots) return false;
+  }
+  return ahead == 0 && behind == 0;
 }
 
 void choose_form(LaneUse& use, const Plan& mine, const Plan& theirs, const Loop& loop) {
@@ -158,7 +185,8 @@ void choose_form(LaneUse& use, const Plan& mine, const Plan& theirs, const Loop&
     if (other.peer != writer.steps.self() || other.direction != Direction::sends) continue;
     if (round_trip_tag(writer, reader, other.tag) == use.tag) return pair(LaneForm::round_trip, other.tag, true);
   }
-  if (alternates(mine, use.peer, use.tag, loop) && alternates(theirs, mine.steps.self(), use.tag, loop)) {
+  if (sends_into_what_it_read(mine, use.peer, use.tag, loop) &&
+      sends_into_what_it_read(theirs, mine.steps.self(), use.tag, loop)) {
     pair(LaneForm::swap, use.tag, false);
   }
 }

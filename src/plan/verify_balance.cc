@@ -52,6 +52,7 @@ class Balance {
     unsettled_ += open != 0 ? 1 : 0;
   }
 
+  // Slices of a round's steps take turns: slice s of one step may meet only slice s of another in a cell.
   void use_cells(const Access& access, bool writes) {
     const std::uint32_t* cells = program_.cells.data() + access.index;
     for (std::uint32_t k = 0; k < access.count; ++k) {

@@ -118,6 +118,7 @@ class Compiler {
     }
   }
 
+  // Numbers the cells: a hierarchy has thousands of units in a block, but operands that begin and end at a few of them.
   void cut_blocks() {
     const Shape& shape = program_.plans[0].shape;
     std::vector<char> is_cut(shape.units, 0);
@@ -241,6 +242,7 @@ class Compiler {
     return found;
   }
 
+  // A step that takes two messages of a lane needs both there, and slots for both.
   void name_occurrences(std::uint32_t begin) {
     ++side_;
     for (std::size_t i = begin; i < program_.accesses.size(); ++i) {
@@ -269,6 +271,7 @@ class Compiler {
     return memories < 2 ? "" : check_overlap(begin, targets, end);
   }
 
+  // Executors go through a step in parts, so a unit that is read and written must be so at the same moment.
   std::string check_overlap(std::uint32_t begin, std::uint32_t targets, std::uint32_t end) {
     written_.resize(program_.all_cells);
     ++overlap_step_;

@@ -22,6 +22,7 @@ Run::Run(const Program& program, const Loop& loop, const Span& span)
   queues_.resize(program.fifos.size() + std::size_t{ranks} * (span.strands - 1));
 }
 
+// A process that blocks is woken by the queue it waits for, so each step is looked at about once.
 Status Run::execute() {
   TUTTI_CHECK_OK(assign_queues());
   for (Rank rank = 0; rank < program_.plans.size(); ++rank) TUTTI_CHECK_OK(enter(rank));
@@ -35,6 +36,7 @@ Status Run::execute() {
   return blocked();
 }
 
+// Finds the process at each end of each fifo. Strands may not share an end: their messages would mix by chance.
 Status Run::assign_queues() {
   for (const Plan& plan : program_.plans) {
     for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
@@ -74,6 +76,7 @@ Status Run::assign(std::uint32_t& end, const Plan& plan, std::uint32_t round, co
   return {};
 }
 
+// The rank's caller acts through its first strand; what it did is known to all strands when they begin.
 Status Run::enter(Rank rank) {
   Process* strands = processes_.data() + std::size_t{rank} * span_.strands;
   Races* races = store_.races();
@@ -96,6 +99,7 @@ Status Run::finish(Process& process) {
     if (!strands[i].finished) return {};
   }
   for (std::uint32_t i = 0; i < span_.strands; ++i) {
+    // The return comes after everything that any strand did.
     if (races && i > 0) races->acquire(strands->now.process, races->release(strands[i].now.process, 1));
     strands[i].now.piece = 0;
   }
@@ -224,6 +228,7 @@ Status Run::gather(const Moment& now, const Step& step, const Access* access) {
   return {};
 }
 
+// Unit by unit, not only in sum: units of a block differ by an element where the count does not divide.
 Status Run::check_lengths(const Moment& now, const Message& message) {
   if (!has_classes_) {  // Passed on without a look: as long as it came.
     has_classes_ = true;
@@ -301,6 +306,8 @@ void Run::push(std::uint32_t index, Message message) {
   }
 }
 
+// Nothing goes on with this many slots. With one more, what waits for room goes on from here: more slots only ever add
+// to what has happened, so there is no need to begin again, and the last number is the least that suffices.
 bool Run::add_slot() {
   for (Process& process : processes_) {
     if (process.lacks_slot) ready_.push_back(process.now.process);
@@ -310,6 +317,7 @@ bool Run::add_slot() {
   return true;
 }
 
+// Nothing goes on, and nobody lacks a slot: all are at their end, or some wait in a circle for messages.
 Status Run::blocked() const {
   for (const Process& process : processes_) {
     if (process.lacks_message == kNone) continue;

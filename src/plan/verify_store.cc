@@ -82,6 +82,7 @@ Status Store::leave(const Moment& now) {
   return caller_writes(now);
 }
 
+// The caller may read and write its buffers whenever no operation of its own is under way.
 Status Store::caller_writes(const Moment& now) {
   const Memory& memory = program_.memories[now.rank];
   const std::uint32_t ranges[2][2] = {{memory.output, memory.output_cells}, {memory.input, memory.input_cells}};

@@ -67,6 +67,8 @@ std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32
   if (whole.cell != cell) return "holds another unit's reduction";
   if (whole.run != run) return "holds a value of another piece or operation";
   if (!whole.checked) {
+    // Sums are shared between ranks, so each is walked once; the first doubled input ends the walk, which keeps it
+    // short.
     counts_.assign(ranks, 0);
     stack_.assign(1, value);
     while (!stack_.empty()) {
