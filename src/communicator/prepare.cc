@@ -191,7 +191,7 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
 
 Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
   const PlanKey& key = wired.key;
-  const Loop loop{.pieces = key.pipelined ? 8U : 1U, .skew = key.pipelined ? 1U : 0U, .order = StageOrder::earliest_first, .slots = kBulkSlots};
+  const Loop loop{.pieces = key.pipelined ? 8U : 1U, .skew = key.pipelined ? 1U : 0U, .order = StageOrder::earliest_first, .slots = key.lines ? 1U : kBulkSlots};
   const Protocol protocol = key.lines ? Protocol::lines : Protocol::bulk;
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
   std::vector<LaneSpec> specs;

@@ -28,7 +28,8 @@ struct LaneUse {
 // both plans and nothing else. Forms are proved safe for:
 //   round_trip  (A -> B tag t, B -> A tag t'): each message that B receives on t it folds in the slot and returns on t'
 //               in the same step, with as many units; A receives on t' what it sent on t, one for one. Any loop.
-//   swap        (both ways, one tag): both ranks send, receive, send, receive, ... as the loop orders their steps.
+//   swap        (both ways, one tag): a rank sends its k-th message only after it has received the (k - loop.slots)-th,
+//               as the loop orders its steps; it sends and receives equally many.
 // The best form wins: round_trip, then swap.
 std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop = {});
 

@@ -63,9 +63,13 @@ TEST(Lanes, OfAOneShotSwap) {
   }
 }
 
-TEST(Lanes, ThatOverlapPiecesDoNotSwap) {
-  for (const LaneUse& use : lanes_of(fused(kTwoShotOfOneTag, 2), 0, {.pieces = 4, .skew = 2})) {
-    EXPECT_EQ(use.form, LaneForm::one_way);
+TEST(Lanes, ThatOverlapPiecesSwapOnlyWithASlotForEach) {
+  const std::vector<Plan> plans = emit_plans(OneShot(), problem(Collective::all_reduce, 2));
+  for (const std::uint32_t skew : {1U, 3U}) {
+    Loop loop{.pieces = 8, .skew = skew, .order = StageOrder::earliest_first, .slots = skew};
+    for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way) << skew;
+    loop.slots = skew + 1;
+    for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::swap) << skew;
   }
 }
 
