@@ -64,7 +64,7 @@ TEST(Lanes, OfAOneShotSwap) {
 }
 
 TEST(Lanes, ThatOverlapPiecesSwapOnlyWithASlotForEach) {
-  const std::vector<Plan> plans = emit_plans(OneShot(), problem(Collective::all_reduce, 2));
+  const std::vector<Plan> plans = emit_plans(DirectAllGather(), problem(Collective::all_gather, 2));
   for (const std::uint32_t skew : {1U, 3U}) {
     Loop loop{.pieces = 8, .skew = skew, .order = StageOrder::earliest_first, .slots = skew};
     for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way) << skew;
