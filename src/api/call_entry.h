@@ -1,5 +1,4 @@
-// The way of a call from its C function to the communicator: checks that cost a few nanoseconds, then straight on. The
-// words for what is wrong, groups and streams are out of line.
+// The way of a call from its C function to the communicator: checks that cost a few nanoseconds, then straight on.
 #pragma once
 
 #include "src/api/door.h"
@@ -27,10 +26,10 @@ extern thread_local constinit int group_depth __attribute__((tls_model("initial-
 // The thread's group then runs nothing, and its end says this.
 void fail_group(tutti_status status, const std::string& message);
 
+// All that is not simply run: what is wrong, a made reduction, a group, a stream, or work in streams before it.
+[[gnu::noinline]] tutti_status enter_slowly(const CallEntry& entry, const Call& call);
 // What is wrong with a call that plausible() rejects.
 [[gnu::cold]] Status explain(const CallEntry& entry, const Door& door, const Call& call);
-// A call with a made reduction, in a group, in a stream, or behind work that is in streams.
-[[gnu::noinline]] Status enter_slowly(const CallEntry& entry, const Door& door, Call call);
 
 inline bool sends(const Call& call, Rank rank) {
   if (call.kind != Kind::collective) return call.kind == Kind::send;
@@ -51,24 +50,17 @@ inline bool plausible(const CallEntry& entry, const Door& door, const Call& call
          (has_buffers || call.count == 0);
 }
 
-// `call` lacks what `entry` holds in C's form.
-[[gnu::always_inline]] inline tutti_status enter(const CallEntry& entry, Call call) {
-  Door* door = Doors::instance().find(entry.comm);
-  if (__builtin_expect(door == nullptr, 0)) return report(entry.function, no_communicator(entry.comm));
-  call.type = static_cast<DataType>(entry.type);
-  call.reduction = static_cast<Reduction>(entry.reduction);
-  call.root = static_cast<Rank>(entry.root);
-  call.unequal = entry.unequal;
-  return guarded(entry.function, [&]() -> Status {
+[[gnu::always_inline]] inline tutti_status enter(const CallEntry& entry, const Call& call) {
+  const Door* door = Doors::instance().find(entry.comm);
+  if (door != nullptr && plausible(entry, *door, call)) [[likely]] {
     Communicator* runner = door->runner.load(std::memory_order_acquire);
-    if (__builtin_expect(runner == nullptr, 0)) return no_runner(*door);
-    if (__builtin_expect(!plausible(entry, *door, call), 0)) return explain(entry, *door, call);
     const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
-                          entry.stream == nullptr && entry.unequal == nullptr &&
+                          entry.stream == nullptr && call.unequal == nullptr && runner != nullptr &&
                           door->membership->queued.load(std::memory_order_acquire) == 0;
-    if (__builtin_expect(!is_plain, 0)) return enter_slowly(entry, *door, call);
-    return runner->run(call, door->options);
-  });
+    if (is_plain) [[likely]]
+      return leave(entry.function, caught([&] { return runner->run(call, door->options); }));
+  }
+  return enter_slowly(entry, call);
 }
 
 }  // namespace tutti

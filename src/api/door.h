@@ -34,14 +34,14 @@ struct Membership {
   std::string failure;  // Of tutti_last_error: once said, it stays.
 };
 
-struct Door {
-  std::shared_ptr<Membership> membership;
+struct Door {                                    // What every call reads comes first.
   std::atomic<Communicator*> runner = nullptr;   // Null while it is being created, and once it is finalized.
   const CommunicatorOptions* options = nullptr;  // Null: the communicator's own.
-  CommunicatorOptions own_options;               // Of a view.
-  bool is_view = false;
   Rank rank = 0;
   Rank ranks = 0;
+  std::shared_ptr<Membership> membership;
+  CommunicatorOptions own_options;  // Of a view.
+  bool is_view = false;
 };
 
 using Doors = HandleTable<Door, HandleKind::communicator>;

@@ -21,7 +21,7 @@ inline tutti_status leave(const char* function, Status status) {
 
 // Nothing is thrown into C, nor out of a stream's work.
 template <typename Body>
-Status caught(Body&& body) {
+[[gnu::always_inline]] inline Status caught(Body&& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {

@@ -136,22 +136,26 @@ Status resolve(const CallEntry& entry, const Door& door, Call& call) {
       " is none: pass tutti_sum ... tutti_avg, or one made for this communicator and not destroyed");
 }
 
-}  // namespace
-
-Status enter_slowly(const CallEntry& entry, const Door& door, Call call) {
+Status enter_checked(const CallEntry& entry, Call call) {
+  const Door& door = *TUTTI_TRY(door_of(entry.comm));
+  if (door.runner == nullptr) return no_runner(door);
+  if (!plausible(entry, door, call)) return explain(entry, door, call);
   TUTTI_CHECK_OK(resolve(entry, door, call));
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
   if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
     return door.membership->communicator->run(call, door.options);
   }
-  Pending pending = pending_of(entry, door, call);
-  if (group_depth > 0) {
-    group_of_thread().calls.push_back(std::move(pending));
-    return {};
-  }
   std::vector<Pending> calls;
-  calls.push_back(std::move(pending));
-  return run_pending(std::move(calls));
+  calls.push_back(pending_of(entry, door, call));
+  if (group_depth == 0) return run_pending(std::move(calls));
+  group_of_thread().calls.push_back(std::move(calls.front()));
+  return {};
+}
+
+}  // namespace
+
+tutti_status enter_slowly(const CallEntry& entry, const Call& call) {
+  return guarded(entry.function, [&] { return enter_checked(entry, call); });
 }
 
 void fail_group(tutti_status status, const std::string& message) {

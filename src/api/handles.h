@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "src/base/status.h"
 
@@ -22,10 +24,7 @@ void call_around_fork(void (*prepare)(), void (*parent)(), void (*child)());
 template <typename T, HandleKind kind>
 class HandleTable {
  public:
-  static HandleTable& instance() {
-    static HandleTable& table = *new HandleTable;  // Lives as long as the process: handles may be used in destructors.
-    return table;
-  }
+  static HandleTable& instance() { return table; }
 
   // Null unless the handle is one that insert() gave and remove() has not taken.
   T* find(const void* handle) const {
@@ -45,6 +44,9 @@ class HandleTable {
 
   Result<void*> insert(std::unique_ptr<T> object) {
     const std::lock_guard lock(mutex_);
+    if (!std::exchange(survives_fork_, true)) {
+      call_around_fork([] { table.mutex_.lock(); }, [] { table.mutex_.unlock(); }, [] { table.forget(); });
+    }
     for (std::uint32_t tries = 0; tries < kEntries; ++tries) {
       const std::uint64_t index = next_++ % kEntries;
       Entry& entry = entries_[index];
@@ -72,18 +74,21 @@ class HandleTable {
     T* object = nullptr;
   };
 
-  HandleTable() {
-    call_around_fork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().forget(); });
-  }
   // The objects stay where they are: their destructors would wait for threads that the child does not have.
   void forget() {
     for (Entry& entry : entries_) entry.word.store(0, std::memory_order_relaxed);
     mutex_.unlock();
   }
 
+  static HandleTable table;  // Initialised by the compiler, and never destroyed: found without a guard, at any time.
+
   std::mutex mutex_;
+  bool survives_fork_ = false;
   std::uint64_t next_ = 1;  // Also the generation.
-  std::array<Entry, kEntries> entries_;
+  std::array<Entry, kEntries> entries_ = {};
 };
+
+template <typename T, HandleKind kind>
+constinit HandleTable<T, kind> HandleTable<T, kind>::table;
 
 }  // namespace tutti

@@ -38,7 +38,7 @@ Status check(const Side& side, Rank ranks) {
 
 }  // namespace
 
-tutti_status enter_unequal(CallEntry entry, Call call, const UnequalArrays& arrays) {
+tutti_status enter_unequal(const CallEntry& entry, Call call, const UnequalArrays& arrays) {
   Unequal unequal;
   const tutti_status status = guarded(entry.function, [&]() -> Status {
     const Rank ranks = TUTTI_TRY(door_of(entry.comm))->ranks;
@@ -55,7 +55,7 @@ tutti_status enter_unequal(CallEntry entry, Call call, const UnequalArrays& arra
     return {};
   });
   if (status != tutti_ok) return status;
-  entry.unequal = &unequal;  // Whoever keeps the call for later copies it.
+  call.unequal = &unequal;  // Whoever keeps the call for later copies it.
   call.kind = Kind::all_to_all_v;
   return enter(entry, call);
 }
