@@ -2,7 +2,6 @@
 // small exchanges, and a socket to each rank of the same host, from which a Mesh is made.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,24 +10,13 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "src/communicator/peer_record.h"
 #include "src/communicator/socket.h"
 #include "src/communicator/unique_id.h"
 #include "src/communicator/watch.h"
 #include "src/plan/problem.h"
 
 namespace tutti {
-
-// What ranks know of each other. Fixed-width plain data.
-struct PeerRecord {
-  std::array<std::uint8_t, 16> host{};     // Equal where unix sockets connect: one kernel, one network namespace.
-  std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never used again.
-  std::uint32_t pid = 0;
-  std::uint32_t uid = 0;
-  char hostname[64] = {};
-};
-static_assert(sizeof(PeerRecord) == 104);
-
-std::string describe(const PeerRecord& record);  // "host-a pid 4242"
 
 enum class Reach : std::uint8_t {
   network,  // Listens on the interface of the default route, or that of TUTTI_SOCKET_IFNAME.

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "src/base/status.h"
 #include "src/communicator/unique_id.h"
@@ -18,6 +19,7 @@ using Digest = std::array<std::uint8_t, 32>;
 using Bytes = std::span<const std::byte>;
 
 template <typename T>
+  requires(std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::string_view>)
 Bytes bytes_of(const T& object) {
   return std::as_bytes(std::span(&object, 1));
 }

@@ -1,0 +1,55 @@
+// All handshakes of a thread at once: it accepts and calls, and none of them can hold up another. A stranger that is
+// silent, slow or talks nonsense costs one entry for two seconds.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/communicator/address.h"
+#include "src/communicator/handshake.h"
+
+namespace tutti {
+
+class Greeter {
+ public:
+  explicit Greeter(Rank self) : self_(self) {}
+
+  void listen(Socket listener, Role role, const Credentials& credentials);
+  // The caller's handshake; what goes wrong with it is serve()'s error.
+  void call(Handshake handshake);
+
+  // Appends what to poll for; then serve() what poll found, given the same vector.
+  void watch(std::vector<pollfd>& polled);
+  Status serve(const std::vector<pollfd>& polled);
+  // When it needs serve() even if nothing happens.
+  Deadline deadline() const;
+  // Connections whose handshake is complete.
+  std::vector<Greeted> take() { return std::exchange(greeted_, {}); }
+
+ private:
+  struct Listener {
+    Socket socket;
+    Role role;
+    Credentials credentials;
+  };
+  struct Pending {
+    Handshake handshake;
+    Deadline deadline;
+  };
+  Status accept(const Listener& listener);
+  // Whether it goes on.
+  Result<bool> advance(Pending& pending);
+  bool drop_oldest();
+
+  Rank self_;
+  std::vector<Listener> listeners_;
+  std::deque<Pending> pending_;
+  std::vector<Greeted> greeted_;
+  std::size_t first_ = 0;    // Of our entries in the vector that is polled,
+  std::size_t watched_ = 0;  // and how many of them are pending handshakes.
+};
+
+}  // namespace tutti

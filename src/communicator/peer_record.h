@@ -1,0 +1,25 @@
+// What ranks know of each other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+// Fixed-width plain data: it travels.
+struct PeerRecord {
+  std::array<std::uint8_t, 16> host{};     // Equal where unix sockets connect: one kernel, one network namespace.
+  std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never used again.
+  std::uint32_t pid = 0;
+  std::uint32_t uid = 0;
+  char hostname[64] = {};
+};
+static_assert(sizeof(PeerRecord) == 104);
+
+std::string describe(const PeerRecord& record);  // "host-a pid 4242"
+Result<PeerRecord> own_record();
+
+}  // namespace tutti
