@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/plan/fuse.h"
 #include "tests/plan/samples.h"
 
 namespace tutti {
@@ -95,6 +96,14 @@ TEST(Referee, SeesMessagesThatNeedMoreSlots) {
   const std::vector<Plan> plans = emit_plans(kTwoShot, problem(Collective::all_reduce, 3));
   EXPECT_EQ(first_complaint(plans, {.slots = 2, .longest = 2}), "");
   EXPECT_NE(first_complaint(plans, {.slots = 1, .longest = 2}), "");
+}
+
+// Fused, a ring sends two messages in its first round, and the loop takes slices of each in turn.
+TEST(Referee, SeesThatSlicesMixTheMessagesOfAFusedRing) {
+  std::vector<Plan> plans = emit_plans(kRing, problem(Collective::all_reduce, 3));
+  for (Plan& plan : plans) fuse(plan);
+  EXPECT_EQ(first_complaint(plans, {.slots = 2}), "");
+  EXPECT_NE(first_complaint(plans, {.slots = 9, .longest = 3}), "");
 }
 
 }  // namespace
