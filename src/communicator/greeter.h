@@ -18,6 +18,7 @@ class Greeter {
   explicit Greeter(Rank self) : self_(self) {}
 
   void listen(Socket listener, Role role, const Credentials& credentials);
+  void stop_listening() { listeners_.clear(); }  // Not between watch() and serve().
   // The caller's handshake; what goes wrong with it is serve()'s error.
   void call(Handshake handshake);
 

@@ -48,13 +48,13 @@ Deadline Rendezvous::next_event() const {
 }
 
 void Rendezvous::serve(const std::vector<pollfd>& polled) {
+  if (Status status = greeter_.serve(polled); !status.ok()) fail(status);
+  for (Greeted& greeted : greeter_.take()) admit(std::move(greeted));
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     if (polled[i + 1].revents == 0) continue;
     const auto member = members_.find(watched_[i]);
     if (member != members_.end()) hear(member->first, member->second);
   }
-  if (Status status = greeter_.serve(polled); !status.ok()) fail(status);
-  for (Greeted& greeted : greeter_.take()) admit(std::move(greeted));
 }
 
 void Rendezvous::admit(Greeted greeted) {
@@ -121,7 +121,11 @@ void Rendezvous::hear(Rank rank, Member& member) {
   if (received.value()->kind != Message::reached || !started_ || member.reached) return fail(failure_in(*received.value()));
   member.reached = true;
   if (++reached_ < members_.size()) return;
-  for (auto& [other, complete] : members_) (void)complete.channel.send(Message::complete).ok();
+  greeter_.stop_listening();  // Before the ranks can go on and make another communicator at the same meeting point.
+  // Rank 0 last: it is likely to be a thread of this process, and may end it as soon as it knows.
+  for (auto told = members_.rbegin(); told != members_.rend(); ++told) {
+    (void)told->second.channel.send(Message::complete).ok();
+  }
   finished_ = true;
 }
 
