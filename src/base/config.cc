@@ -99,8 +99,9 @@ constexpr std::array kEntries = {
           "host:port", [](Config& config, const std::string& text) { config.root = text; return true; }},
 };
 
-// Edits that turn one word into the other.
+// Edits that turn a into b; a cut name needs the fewest.
 std::size_t distance(std::string_view a, std::string_view b) {
+  if (b.starts_with(a)) return 0;
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {

@@ -1,0 +1,71 @@
+// What the environment may say, and what is answered to nonsense.
+#include "src/base/config.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+ReadConfig read(std::map<std::string, std::string> variables) { return read_config(Environment(std::move(variables))); }
+
+TEST(Config, TakesTheDefaultsOfTheTable) {
+  const ReadConfig nothing = read({});
+  std::map<std::string, std::string> defaults;
+  for (const Variable& variable : variables()) defaults[variable.name] = variable.fallback;
+  const ReadConfig all = read(defaults);
+  EXPECT_TRUE(all.warnings.empty());
+  EXPECT_EQ(all.config.timeout_ms, nothing.config.timeout_ms);
+  EXPECT_EQ(all.config.init_timeout_ms, nothing.config.init_timeout_ms);
+  EXPECT_EQ(all.config.timeout_scale, nothing.config.timeout_scale);
+  EXPECT_EQ(all.config.log, nothing.config.log);
+  EXPECT_EQ(all.config.channels, nothing.config.channels);
+  EXPECT_EQ(all.config.verify, nothing.config.verify);
+}
+
+TEST(Config, ListsEveryVariableWithItsSource) {
+  const ReadConfig config = read({{"TUTTI_TIMEOUT_MS", "5000"}, {"NCCL_DEBUG", "INFO"}});
+  ASSERT_EQ(config.settings.size(), variables().size());
+  const auto source_of = [&](std::string_view name) {
+    return std::find_if(config.settings.begin(), config.settings.end(), [&](const Setting& s) { return s.variable->name == name; })->source;
+  };
+  EXPECT_EQ(source_of("TUTTI_TIMEOUT_MS"), "TUTTI_TIMEOUT_MS");
+  EXPECT_EQ(source_of("TUTTI_LOG"), "NCCL_DEBUG");
+  EXPECT_EQ(source_of("TUTTI_VERIFY"), "default");
+  EXPECT_EQ(config.config.timeout_ms, 5000);
+  EXPECT_EQ(config.config.log, LogLevel::info);
+}
+
+TEST(Config, PrefersOurNameToNccls) {
+  EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
+}
+
+TEST(Config, ScalesTimeouts) {
+  const ReadConfig scaled = read({{"TUTTI_TIMEOUT_SCALE", "2.5"}, {"TUTTI_TIMEOUT_MS", "1000"}});
+  EXPECT_EQ(scaled.config.timeout_ms, 2500);
+  EXPECT_EQ(scaled.config.init_timeout_ms, 300'000);
+}
+
+TEST(Config, AnswersAMisspeltNameWithTheNearest) {
+  const ReadConfig config = read({{"TUTTI_TIMEOUTS_MS", "1"}, {"TUTTI_ALGO", "ring"}, {"PATH", "/bin"}});
+  EXPECT_EQ(config.warnings, (std::vector<std::string>{
+                                 "there is no variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
+                                 "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
+}
+
+TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"TUTTI_TIMEOUT_MS", "ten"}, {"TUTTI_TIMEOUT_MS", "-1"}, {"TUTTI_TIMEOUT_SCALE", "nan"}, {"TUTTI_TIMEOUT_SCALE", "0"},
+           {"TUTTI_LOG", "loud"}, {"TUTTI_CHANNELS", "4 "}, {"TUTTI_VERIFY", "yes"}, {"TUTTI_RANK", "0x1"}}) {
+    const ReadConfig config = read({{name, value}});
+    ASSERT_EQ(config.warnings.size(), 1U) << name;
+    EXPECT_EQ(config.warnings[0].find(name + " is \"" + value + "\", but must be "), 0U) << config.warnings[0];
+    EXPECT_EQ(config.config.timeout_ms, 600'000);
+  }
+  EXPECT_EQ(read({{"TUTTI_TIMEOUT_MS", "ten"}}).warnings[0],
+            "TUTTI_TIMEOUT_MS is \"ten\", but must be a whole number of milliseconds, 0 or more: taking 600000");
+}
+
+}  // namespace
+}  // namespace tutti
