@@ -1,0 +1,150 @@
+// Ranks as launchers describe them, and how they find each other.
+#include "src/communicator/launcher.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/communicator/address.h"
+#include "tests/communicator/processes.h"
+
+namespace tutti {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::string failure(const Variables& variables) { return find_launched_rank(Environment(variables)).status().message(); }
+
+LaunchedRank found(const Variables& variables) {
+  Result<LaunchedRank> result = find_launched_rank(Environment(variables));
+  EXPECT_TRUE(result.ok()) << failure(variables);
+  return result.ok() ? result.value() : LaunchedRank{};
+}
+
+TEST(Launcher, IsNoneWhereNoVariableSpeaksOfRanks) {
+  const LaunchedRank launched = found({{"HOME", "/root"}});
+  EXPECT_EQ(launched.ranks, 1U);
+  EXPECT_EQ(launched.launcher, "");
+}
+
+TEST(Launcher, IsTorchrun) {
+  const LaunchedRank launched = found({{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"},
+                                       {"MASTER_ADDR", "host-a"}, {"MASTER_PORT", "29400"}});
+  EXPECT_EQ(launched.rank, 3U);
+  EXPECT_EQ(launched.ranks, 8U);
+  EXPECT_EQ(launched.meeting.host, "host-a");
+  EXPECT_EQ(launched.meeting.port, 29401);  // torchrun's own store has the port itself.
+  EXPECT_EQ(launched.launcher, "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)");
+}
+
+TEST(Launcher, MeetsOnASocketOfTheHostIfAllRanksAreThere) {
+  Variables variables = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"},
+                         {"MASTER_PORT", "29400"}};
+  const LaunchedRank first = found(variables);
+  EXPECT_EQ(first.meeting.host, "");
+  EXPECT_EQ(first.launcher, "torchrun (RANK, WORLD_SIZE)");
+  variables["MASTER_PORT"] = "29500";
+  EXPECT_NE(found(variables).meeting.job, first.meeting.job);
+}
+
+TEST(Launcher, IsOpenMpi) {
+  const LaunchedRank launched = found({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"},
+                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "1281622017"}});
+  EXPECT_EQ(launched.ranks, 4U);
+  EXPECT_NE(launched.meeting.job.find("1281622017"), std::string::npos);
+  EXPECT_EQ(launched.launcher, "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)");
+}
+
+TEST(Launcher, IsMpich) {
+  const LaunchedRank launched = found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_EQ(launched.rank, 1U);
+  EXPECT_NE(launched.meeting.job.find(std::to_string(::getppid())), std::string::npos);
+}
+
+TEST(Launcher, IsSlurm) {
+  Variables variables = {{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SLURM_NNODES", "1"}, {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  EXPECT_EQ(found(variables).rank, 5U);
+  variables["SLURM_NNODES"] = "2";
+  EXPECT_NE(failure(variables).find("set TUTTI_ROOT to host:port"), std::string::npos);
+  variables["TUTTI_ROOT"] = "[fd00::2]:4711";
+  EXPECT_EQ(found(variables).meeting.host, "fd00::2");
+  EXPECT_EQ(found(variables).meeting.port, 4711);
+}
+
+TEST(Launcher, PrefersOurOwnVariables) {
+  const LaunchedRank launched = found({{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"},
+                                       {"WORLD_SIZE", "8"}});
+  EXPECT_EQ(launched.rank, 1U);
+  EXPECT_EQ(launched.meeting.host, "host-b");
+  EXPECT_EQ(launched.launcher, "tutti (TUTTI_RANK, TUTTI_RANKS, TUTTI_ROOT)");
+}
+
+TEST(Launcher, NamesTheVariableAndItsValue) {
+  EXPECT_EQ(failure({{"RANK", "two"}, {"WORLD_SIZE", "8"}}), "RANK is \"two\", but must be a whole number, 0 or more");
+  EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
+  EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}}), "TUTTI_RANKS is not set");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
+            "TUTTI_ROOT is \"host\", but must be host:port");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host:99999"}}),
+            "the port of TUTTI_ROOT is \"99999\", but must be a whole number, 1 or more");
+}
+
+std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
+  const Watch watch = {Deadline::after_ms(20'000)};
+  JoinOptions join;
+  join.timeout_ms = 20'000;
+  for (int round = 0; round < rounds; ++round) {
+    Result<UniqueId> id = share_unique_id({rank, ranks, "test", meeting}, RendezvousOptions{}, watch);
+    if (!id.ok()) return std::move(id).status().message();
+    Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), rank, ranks, join);
+    if (!joined.ok()) return std::move(joined).status().message();
+  }
+  return "ok";
+}
+
+MeetingPoint on_this_host() {
+  MeetingPoint meeting;
+  meeting.job = "test." + std::to_string(::getpid());
+  return meeting;
+}
+
+TEST(Meeting, BringsRanksOfAHostTogetherAgainAndAgain) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 4, 5); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+TEST(Meeting, BringsRanksTogetherAtAPort) {
+  Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  MeetingPoint meeting;
+  meeting.host = "localhost";
+  meeting.port = local_address(free_port).value().port;
+  free_port.reset();
+  Processes processes;
+  for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+TEST(Meeting, KeepsLongJobNamesApart) {
+  MeetingPoint first = on_this_host();
+  first.job += std::string(200, 'x');
+  MeetingPoint second = first;
+  second.job += "y";
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    processes.start([=] { return join_at(first, rank, 2, 1); });
+    processes.start([=] { return join_at(second, rank, 2, 1); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+TEST(Meeting, SaysThatRankZeroDoesNotCome) {
+  const Watch watch = {Deadline::after_ms(100)};
+  const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
+  EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace tutti
