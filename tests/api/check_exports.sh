@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The library exports the functions of tutti.h and nothing else, and needs no library that may be absent.
+#   check_exports.sh LIBRARY HEADER
+set -euo pipefail
+exported=$(nm -D --defined-only "$1" | awk '{print $3}' | sort)
+declared=$(grep -oE '\btutti_[a-z_0-9]+\(' "$2" | tr -d '(' | sort -u)
+status=0
+if ! difference=$(diff <(echo "$declared") <(echo "$exported")); then
+  echo "declared (<) and exported (>) differ:" && echo "$difference"
+  status=1
+fi
+if needed=$(readelf -d "$1" | grep NEEDED | grep -vE '\[(lib(c|m|stdc\+\+|gcc_s|pthread|dl|rt)|ld-linux[^]]*)\.so'); then
+  echo "needs more than the C and C++ runtimes:" && echo "$needed"
+  status=1
+fi
+exit $status

@@ -1,0 +1,315 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "tests/api/fake_communicator.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+namespace {
+
+class Doors : public ::testing::Test {
+ protected:
+  Doors() : comm_(insert_fake(fake_)) {}
+  ~Doors() override { tutti_comm_destroy(comm_); }
+
+  tutti_status all_reduce(std::size_t count, tutti_stream stream = nullptr) {
+    return tutti_all_reduce(memory_, memory_, count, tutti_float32, tutti_sum, comm_, stream);
+  }
+  static std::string last_error() { return tutti_last_error(nullptr); }
+
+  FakeCommunicator* fake_ = nullptr;
+  tutti_comm comm_;
+  float memory_[64] = {};
+};
+
+TEST_F(Doors, ForwardTheCallAsItWasMade) {
+  ASSERT_EQ(tutti_reduce(memory_, nullptr, 5, tutti_bfloat16, tutti_max, 3, comm_, nullptr), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 1U);
+  const Call& call = fake_->calls[0];
+  EXPECT_EQ(call.kind, Kind::collective);
+  EXPECT_EQ(call.collective, Collective::reduce);
+  EXPECT_EQ(call.type, DataType::bfloat16);
+  EXPECT_EQ(call.reduction, Reduction::max);
+  EXPECT_EQ(call.root, 3U);
+  EXPECT_EQ(call.count, 5U);
+  EXPECT_EQ(static_cast<const void*>(call.input), memory_);
+}
+
+struct BadCall {
+  const char* expected;  // Part of the sentence.
+  std::function<tutti_status(tutti_comm, float*)> make;
+};
+
+TEST_F(Doors, NameWhatIsWrongWithACall) {
+  const BadCall bad_calls[] = {
+      {"tutti_all_reduce: send is null but count is 8",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(nullptr, m, 8, tutti_float32, tutti_sum, c, nullptr); }},
+      {"recv is null",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(m, nullptr, 8, tutti_float32, tutti_sum, c, nullptr); }},
+      {"a buffer of 4 * count",
+       [](tutti_comm c, float* m) { return tutti_all_gather(m, nullptr, 8, tutti_float32, c, nullptr); }},
+      {"type 14 is none",
+       [](tutti_comm c, float* m) { return tutti_all_gather(m, m, 8, static_cast<tutti_type>(14), c, nullptr); }},
+      {"reduction 5 is none",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(m, m, 8, tutti_float32, 5, c, nullptr); }},
+      {"reduction -1 is none",
+       [](tutti_comm c, float* m) { return tutti_all_reduce(m, m, 8, tutti_float32, -1, c, nullptr); }},
+      {"root 4 is no rank",
+       [](tutti_comm c, float* m) { return tutti_broadcast(m, m, 8, tutti_float32, 4, c, nullptr); }},
+      {"root -1 is no rank",
+       [](tutti_comm c, float* m) { return tutti_gather(m, m, 8, tutti_float32, -1, c, nullptr); }},
+      {"peer 9 is no rank", [](tutti_comm c, float* m) { return tutti_send(m, 8, tutti_float32, 9, c, nullptr); }},
+      {"is more elements than",
+       [](tutti_comm c, float* m) {
+         return tutti_broadcast(m, m, static_cast<std::size_t>(-2), tutti_float32, 0, c, nullptr);
+       }},
+      {"send_counts is null",
+       [](tutti_comm c, float* m) {
+         const std::size_t four[4] = {};
+         return tutti_all_to_all_v(m, nullptr, four, m, four, four, tutti_float32, c, nullptr);
+       }},
+  };
+  for (const BadCall& bad : bad_calls) {
+    EXPECT_EQ(bad.make(comm_, memory_), tutti_invalid_argument) << bad.expected;
+    EXPECT_NE(last_error().find(bad.expected), std::string::npos)
+        << last_error() << "\nshould contain " << bad.expected;
+  }
+  EXPECT_TRUE(fake_->calls.empty());
+}
+
+TEST_F(Doors, AskForNoBufferThatARankDoesNotUse) {  // The fake is rank 1 of 4.
+  EXPECT_EQ(tutti_broadcast(nullptr, memory_, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_reduce(memory_, nullptr, 8, tutti_float32, tutti_sum, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_scatter(nullptr, memory_, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_gather(memory_, nullptr, 8, tutti_float32, 0, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(nullptr, nullptr, 0, tutti_float32, tutti_sum, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_broadcast(nullptr, memory_, 8, tutti_float32, 1, comm_, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_gather(memory_, nullptr, 8, tutti_float32, 1, comm_, nullptr), tutti_invalid_argument);
+}
+
+TEST_F(Doors, RefuseHandlesThatAreNone) {
+  FakeCommunicator* fake = nullptr;
+  const tutti_comm gone = insert_fake(fake);
+  ASSERT_EQ(tutti_comm_destroy(gone), tutti_ok);
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  int rank = 0;
+  for (const tutti_comm comm : {tutti_comm(nullptr), gone, reinterpret_cast<tutti_comm>(stream),
+                                reinterpret_cast<tutti_comm>(memory_), reinterpret_cast<tutti_comm>(~0UL)}) {
+    EXPECT_EQ(tutti_comm_rank(comm, &rank), tutti_invalid_argument);
+    EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, comm, nullptr), tutti_invalid_argument);
+    EXPECT_EQ(tutti_comm_abort(comm), tutti_invalid_argument);
+    EXPECT_STREQ(tutti_last_error(comm), comm == nullptr ? last_error().c_str() : "");
+  }
+  EXPECT_EQ(tutti_comm_destroy(gone), tutti_invalid_argument);
+  EXPECT_EQ(all_reduce(1, reinterpret_cast<tutti_stream>(comm_)), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(all_reduce(1, stream), tutti_invalid_argument);
+}
+
+TEST_F(Doors, DoNotOpenInTheChildOfAFork) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = all_reduce(1) == tutti_invalid_argument && last_error().find("fork") != std::string::npos;
+    ::_exit(refused && fake_->calls.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+}
+
+TEST_F(Doors, TellTheCommunicatorsFailure) {
+  tutti_status error = tutti_internal_error;
+  EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+  EXPECT_EQ(error, tutti_ok);
+  EXPECT_STREQ(tutti_last_error(comm_), "");
+  EXPECT_EQ(tutti_comm_abort(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+  EXPECT_EQ(error, tutti_aborted);
+  EXPECT_STREQ(tutti_last_error(comm_), "aborted by the test");
+  fake_->answer = Code::timeout;
+  EXPECT_EQ(all_reduce(1), tutti_timeout);
+  EXPECT_EQ(last_error(), "tutti_all_reduce: as the test wants it");
+}
+
+TEST_F(Doors, RunNothingAfterFinalize) {
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(all_reduce(1), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_invalid_usage);
+  int ranks = 0;
+  EXPECT_EQ(tutti_comm_ranks(comm_, &ranks), tutti_ok);
+  EXPECT_EQ(ranks, 4);
+}
+
+TEST_F(Doors, PassTheOptionsOfTheHandleThatWasUsed) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.algorithm = "ring";
+  tutti_comm view = nullptr;
+  ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "ring");
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "");
+  EXPECT_EQ(tutti_comm_finalize(view), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+
+  ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // It died with the communicator.
+  options.size = 4;
+  comm_ = insert_fake(fake_);
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  options.size = sizeof options;
+  options.transport = "carrier pigeon";
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
+}
+
+TEST_F(Doors, KeepTheScalarOfACallThatWasMade) {
+  const float scalar = 2.5F;
+  tutti_reduction reduction = 0;
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&scalar, tutti_float32, comm_, &reduction), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float64, reduction, comm_, nullptr), tutti_invalid_argument);
+  tutti_group_start();
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, reduction, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_reduction_destroy(reduction, comm_), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 1U);
+  EXPECT_EQ(fake_->calls[0].reduction, Reduction::pre_mul_sum);
+  EXPECT_EQ(fake_->calls[0].scalar, 2.5);
+  EXPECT_EQ(tutti_reduction_destroy(reduction, comm_), tutti_invalid_argument);
+  EXPECT_EQ(tutti_reduction_destroy(tutti_sum, comm_), tutti_invalid_argument);
+}
+
+TEST_F(Doors, DecodeTheScalarsOfSmallFloats) {
+  const struct {
+    tutti_type type;
+    std::uint16_t bits;
+    double value;
+  } scalars[] = {{tutti_float16, 0xc100, -2.5}, {tutti_float16, 0x0001, 5.9604644775390625e-08},
+                 {tutti_bfloat16, 0x4020, 2.5}, {tutti_float8_e4m3, 0x7e, 448},
+                 {tutti_float8_e4m3, 0xc4, -3}, {tutti_float8_e5m2, 0x41, 2.5}};
+  for (const auto& scalar : scalars) {
+    tutti_reduction reduction = 0;
+    ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&scalar.bits, scalar.type, comm_, &reduction), tutti_ok);
+    ASSERT_EQ(tutti_all_reduce(memory_, memory_, 1, scalar.type, reduction, comm_, nullptr), tutti_ok);
+    EXPECT_EQ(fake_->calls.back().scalar, scalar.value);
+  }
+}
+
+TEST_F(Doors, HoldCallsBackUntilTheOutermostGroupEnds) {
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(2), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_TRUE(fake_->calls.empty());
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_usage);
+  tutti_group_end();  // Tells of the destroy.
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(all_reduce(2), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(fake_->calls[1].count, 2U);
+}
+
+TEST_F(Doors, RunNothingOfAGroupWithABadCall) {
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 9, comm_, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("peer 9"), std::string::npos) << last_error();
+  EXPECT_TRUE(fake_->calls.empty());
+  tutti_group_start();
+  EXPECT_EQ(tutti_group_end(), tutti_ok);  // Nothing is left of it.
+}
+
+TEST_F(Doors, KeepTheOrderOfCallsInStreamsAndBlockingOnes) {
+  tutti_stream first = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
+  std::vector<std::uint64_t> counts;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const tutti_stream streams[] = {first, second, nullptr};
+    ASSERT_EQ(all_reduce(i, streams[i * i % 3]), tutti_ok);
+  }
+  EXPECT_EQ(tutti_stream_synchronize(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(second), tutti_ok);
+  EXPECT_EQ(tutti_stream_query(first), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 300U);
+  for (std::size_t i = 0; i < 300; ++i) EXPECT_EQ(fake_->calls[i].count, i);
+  EXPECT_EQ(tutti_stream_destroy(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
+}
+
+TEST_F(Doors, JoinTheStreamsOfAGroup) {
+  tutti_stream first = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
+  const std::size_t ones[4] = {1, 1, 1, 1}, places[4] = {0, 1, 2, 3};
+  fake_->held = true;
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1, first), tutti_ok);
+  {
+    const std::size_t copied[4] = {1, 1, 1, 1};
+    EXPECT_EQ(tutti_all_to_all_v(memory_, copied, places, memory_ + 8, ones, places, tutti_float32, comm_, second),
+              tutti_ok);
+  }
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(tutti_stream_query(first), tutti_in_progress);  // Either stands for both.
+  EXPECT_EQ(tutti_stream_query(second), tutti_in_progress);
+  fake_->release();
+  EXPECT_EQ(tutti_stream_synchronize(second), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(fake_->calls[1].kind, Kind::all_to_all_v);
+
+  fake_->answer = Code::remote;
+  EXPECT_EQ(all_reduce(1, first), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(first), tutti_remote_error);
+  EXPECT_EQ(tutti_stream_synchronize(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
+}
+
+TEST_F(Doors, ReachEventsInTheOrderOfTheStream) {
+  tutti_stream stream = nullptr, other = nullptr;
+  tutti_event event = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&other), tutti_ok);
+  ASSERT_EQ(tutti_event_create(&event), tutti_ok);
+  EXPECT_EQ(tutti_event_query(event), tutti_ok);  // Never recorded.
+  fake_->held = true;
+  EXPECT_EQ(all_reduce(1, stream), tutti_ok);
+  EXPECT_EQ(tutti_event_record(event, stream), tutti_ok);
+  EXPECT_EQ(tutti_event_query(event), tutti_in_progress);
+  EXPECT_EQ(tutti_stream_wait(other, event), tutti_ok);
+  EXPECT_EQ(tutti_stream_query(other), tutti_in_progress);
+  fake_->release();
+  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);  // The wait keeps its mark.
+  EXPECT_EQ(tutti_stream_synchronize(other), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 1U);
+  EXPECT_EQ(tutti_event_query(event), tutti_invalid_argument);
+  EXPECT_EQ(tutti_event_record(event, stream), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(other), tutti_ok);
+}
+
+TEST_F(Doors, GiveNoCommunicatorToARankWithoutColour) {
+  tutti_comm part = comm_;
+  EXPECT_EQ(tutti_comm_split(comm_, TUTTI_COLOR_NONE, 0, nullptr, &part), tutti_ok);
+  EXPECT_EQ(part, nullptr);
+  EXPECT_EQ(tutti_comm_split(comm_, -2, 0, nullptr, &part), tutti_invalid_argument);
+  ASSERT_EQ(tutti_comm_split(comm_, 1, 0, nullptr, &part), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,80 @@
+// A communicator that only remembers what it was asked: to test what the doors make of a call.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/api/door.h"
+
+namespace tutti {
+
+class FakeCommunicator final : public Communicator {
+ public:
+  Rank rank() const override { return 1; }
+  Rank ranks() const override { return 4; }
+  const CommunicatorOptions& options() const override { return options_; }
+
+  Status run(const Call& call, const CommunicatorOptions* options) override {
+    held.wait(true);
+    calls.push_back(call);
+    last_algorithm = options == nullptr ? options_.algorithm : options->algorithm;
+    return Status(answer, answer == Code::ok ? "" : "as the test wants it");
+  }
+  Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override {
+    TUTTI_CHECK_OK(run(call, options));
+    return std::unique_ptr<Operation>(std::make_unique<Done>());
+  }
+  std::uint64_t take_ticket() override { return tickets_++; }
+  Status await_ticket(std::uint64_t ticket) override {
+    for (std::uint64_t served = served_; served != ticket; served = served_) served_.wait(served);
+    return {};
+  }
+  void finish_ticket() override {
+    ++served_;
+    served_.notify_all();
+  }
+  Result<std::unique_ptr<Communicator>> split(int color, int, const CommunicatorOptions&) override {
+    if (color < 0) return std::unique_ptr<Communicator>();
+    return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
+  }
+  Status finalize() override { return {}; }
+  void abort() override { aborted = true; }
+  Status failure() override { return aborted ? aborted_error("aborted by the test") : Status(); }
+
+  std::vector<Call> calls;
+  std::string last_algorithm;
+  Code answer = Code::ok;
+  std::atomic<bool> aborted = false;
+  std::atomic<bool> held = false;  // Calls wait until release().
+
+  void release() {
+    held = false;
+    held.notify_all();
+  }
+
+ private:
+  struct Done final : Operation {
+    Result<bool> advance() override { return true; }
+    Status wait() override { return {}; }
+  };
+  CommunicatorOptions options_;
+  std::atomic<std::uint64_t> tickets_ = 0, served_ = 0;
+};
+
+// A handle to a fake; `fake` says which.
+inline tutti_comm insert_fake(FakeCommunicator*& fake) {
+  auto communicator = std::make_unique<FakeCommunicator>();
+  fake = communicator.get();
+  auto door = std::make_unique<Door>();
+  door->runner = communicator.get();
+  door->rank = communicator->rank();
+  door->ranks = communicator->ranks();
+  door->membership = std::make_shared<Membership>();
+  door->membership->communicator = std::move(communicator);
+  Result<void*> handle = Doors::instance().insert(std::move(door));
+  return static_cast<tutti_comm>(handle.value());
+}
+
+}  // namespace tutti

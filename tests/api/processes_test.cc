@@ -1,0 +1,132 @@
+// Ranks that are processes: made by id, from a launcher's variables, and killed.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/api/ranks.h"
+
+namespace tutti {
+namespace {
+
+// Forks a process per rank; each ends with body's result. Returns their wait statuses.
+std::vector<int> run_processes(int ranks, const std::function<int(int)>& body) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(body(rank));
+    children.push_back(child);
+  }
+  std::vector<int> statuses;
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    statuses.push_back(status);
+  }
+  return statuses;
+}
+
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  int ends[2] = {-1, -1};
+};
+
+// Rank 0 makes the id and sends it to the others.
+tutti_comm create(int rank, int ranks, const Pipe& pipe) {
+  tutti_unique_id id = {};
+  if (rank == 0 && tutti_get_unique_id(&id) != tutti_ok) return nullptr;
+  for (int other = 1; rank == 0 && other < ranks; ++other) {
+    if (::write(pipe.ends[1], &id, sizeof id) != sizeof id) return nullptr;
+  }
+  if (rank != 0 && ::read(pipe.ends[0], &id, sizeof id) != sizeof id) return nullptr;
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.timeout_ms = options.init_timeout_ms = 30'000;
+  tutti_comm comm = nullptr;
+  if (tutti_comm_create(&id, rank, ranks, &options, &comm) != tutti_ok) ::fprintf(stderr, "%s\n", last_error().c_str());
+  return comm;
+}
+
+bool sums_to(tutti_comm comm, std::int32_t mine, std::int32_t expected) {
+  std::vector<std::int32_t> values(10'000, mine);
+  const bool ok =
+      tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr) == tutti_ok;
+  if (!ok) ::fprintf(stderr, "%s\n", last_error().c_str());
+  return ok && values == std::vector<std::int32_t>(values.size(), expected);
+}
+
+TEST(Processes, ReduceAfterMeetingById) {
+  const Pipe pipe;
+  const auto statuses = run_processes(4, [&](int rank) {
+    const tutti_comm comm = create(rank, 4, pipe);
+    return comm != nullptr && sums_to(comm, rank, 6) && tutti_comm_destroy(comm) == tutti_ok ? 0 : 1;
+  });
+  EXPECT_EQ(statuses, std::vector<int>(4, 0));
+}
+
+TEST(Processes, TakeTheirRanksFromALauncher) {
+  const std::string job = "tutti-test-" + std::to_string(::getpid());
+  const auto statuses = run_processes(3, [&](int rank) {
+    ::setenv("PMIX_NAMESPACE", job.c_str(), 1);
+    ::setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
+    ::setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+    ::setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank).c_str(), 1);
+    ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "3", 1);
+    tutti_comm comm = nullptr;
+    const char* launcher = "";
+    if (tutti_comm_create_from_environment(nullptr, &comm) != tutti_ok) ::fprintf(stderr, "%s\n", last_error().c_str());
+    if (tutti_comm_launcher(comm, &launcher) != tutti_ok) return 1;
+    const bool named = std::string(launcher).find("Open MPI") != std::string::npos;
+    return named && sums_to(comm, rank, 3) && tutti_comm_destroy(comm) == tutti_ok ? 0 : 1;
+  });
+  EXPECT_EQ(statuses, std::vector<int>(3, 0));
+}
+
+TEST(Processes, NameTheRankThatWasKilled) {
+  const Pipe pipe;
+  const auto statuses = run_processes(3, [&](int rank) {
+    const tutti_comm comm = create(rank, 3, pipe);
+    if (comm == nullptr || !sums_to(comm, 1, 3)) return 1;
+    if (rank == 1) ::kill(::getpid(), SIGKILL);
+    std::int32_t value = 1;
+    const tutti_status status = tutti_all_reduce(&value, &value, 1, tutti_int32, tutti_sum, comm, nullptr);
+    const bool named = last_error().find("rank 1") != std::string::npos;
+    if (!named) ::fprintf(stderr, "%s\n", last_error().c_str());
+    return status == tutti_remote_error && named && tutti_comm_destroy(comm) == tutti_ok ? 0 : 1;
+  });
+  EXPECT_TRUE(WIFSIGNALED(statuses[1]));
+  EXPECT_EQ(statuses[0], 0);
+  EXPECT_EQ(statuses[2], 0);
+}
+
+TEST(Processes, ReadEachOthersMemoryInPlace) {
+  const Pipe pipe;
+  const auto statuses = run_processes(2, [&](int rank) {
+    const tutti_comm comm = create(rank, 2, pipe);
+    constexpr std::size_t count = 1 << 20;
+    void* memory = nullptr;
+    if (comm == nullptr || tutti_mem_alloc(&memory, count * sizeof(float)) != tutti_ok) return 1;
+    auto* values = static_cast<float*>(memory);
+    for (int round = 0; round < 3; ++round) {
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = static_cast<float>(i % 1000 * static_cast<std::size_t>(rank + 1 + round));
+      if (tutti_all_reduce(values, values, count, tutti_float32, tutti_sum, comm, nullptr) != tutti_ok) return 2;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (values[i] != static_cast<float>(i % 1000 * static_cast<std::size_t>(3 + 2 * round))) return 3;
+      }
+    }
+    return tutti_comm_destroy(comm) == tutti_ok && tutti_mem_free(memory) == tutti_ok ? 0 : 4;
+  });
+  EXPECT_EQ(statuses, std::vector<int>(2, 0));
+}
+
+}  // namespace
+}  // namespace tutti
