@@ -11,7 +11,7 @@ namespace {
 // As little of the loop as decides. Pieces have units of their own, so where ranks share nothing but lanes and all of
 // them are empty at the end of each stage, pieces and skew change nothing that matters. Otherwise run until all stages
 // are at work and every bank has been used again; and over two operations or more where peers may be ahead by one.
-Span span_of(const Program& program, const Loop& loop) {
+Span span_of(const CellProgram& program, const Loop& loop) {
   const std::uint32_t later_stages = program.stages() - 1;
   const bool strands = loop.strands && later_stages > 0;
   const bool scratch = program.plans[0].shape.scratch > 0;
@@ -33,7 +33,7 @@ Span span_of(const Program& program, const Loop& loop) {
 
 Result<Proof> verify(std::span<const Plan> plans, const Loop& loop) {
   if (loop.banks == 0) return internal_error("a loop needs at least one bank of scratch");
-  const Program program = TUTTI_TRY(compile(plans));
+  const CellProgram program = TUTTI_TRY(compile(plans));
   Run run(program, loop, span_of(program, loop));
   TUTTI_CHECK_OK(run.execute());
   return Proof{.slots = run.slots(),

@@ -5,7 +5,7 @@ namespace {
 
 class Balance {
  public:
-  explicit Balance(Program& program) : program_(program), open_(program.fifos.size()), uses_(program.all_cells) {}
+  explicit Balance(CellProgram& program) : program_(program), open_(program.fifos.size()), uses_(program.all_cells) {}
 
   Status check() {
     for (std::uint32_t stage = 0; stage < program_.stages(); ++stage) {
@@ -94,7 +94,7 @@ class Balance {
                           std::to_string(fifo.writer) + tag + " that is never sent");
   }
 
-  Program& program_;
+  CellProgram& program_;
   std::vector<int> open_;  // Sent less received so far, of each fifo.
   std::uint32_t unsettled_ = 0;
   std::uint32_t round_ = 0;
@@ -103,6 +103,6 @@ class Balance {
 
 }  // namespace
 
-Status check_balance(Program& program) { return Balance(program).check(); }
+Status check_balance(CellProgram& program) { return Balance(program).check(); }
 
 }  // namespace tutti

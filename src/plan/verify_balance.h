@@ -6,6 +6,6 @@
 namespace tutti {
 
 // Sets program.drained and program.balanced; fails where a message or a signal has no other end.
-Status check_balance(Program& program);
+Status check_balance(CellProgram& program);
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ class Compiler {
  public:
   explicit Compiler(std::span<const Plan> plans) { program_.plans = plans; }
 
-  Result<Program> compile() && {
+  Result<CellProgram> compile() && {
     TUTTI_CHECK_OK(check_shapes());
     for (const Plan& plan : program_.plans) TUTTI_CHECK_OK(check_operands(plan));
     cut_blocks();
@@ -163,7 +163,7 @@ class Compiler {
     const std::uint32_t width = program_.width;
     program_.memories.resize(problem.ranks);
     for (Rank rank = 0; rank < problem.ranks; ++rank) {
-      Memory& memory = program_.memories[rank];
+      MemoryCells& memory = program_.memories[rank];
       memory.input_cells = input_blocks(problem, rank) * width;
       memory.output_cells = output_blocks(problem, rank) * width;
       // In place, input block i is output block i + shift; the one that begins later is moved.
@@ -174,7 +174,7 @@ class Compiler {
     }
     program_.all_cells = program_.user_cells;
     const std::uint32_t scratch = first_cell_[program_.plans[0].shape.scratch];
-    for (Memory& memory : program_.memories) {
+    for (MemoryCells& memory : program_.memories) {
       memory.scratch = program_.all_cells;
       memory.scratch_cells = scratch;
       program_.all_cells += (scratch + width - 1) / width * width;
@@ -212,7 +212,7 @@ class Compiler {
     if (!operand.is_memory()) {
       access.index = find_fifo({operand.place, operand.tag, writer, reader});
     } else {
-      const Memory& memory = program_.memories[operand.peer];
+      const MemoryCells& memory = program_.memories[operand.peer];
       const std::uint32_t base = operand.place == Place::input    ? memory.input
                                  : operand.place == Place::output ? memory.output
                                                                   : memory.scratch;
@@ -302,7 +302,7 @@ class Compiler {
     std::uint32_t step = 0, position = 0;
   };
 
-  Program program_;
+  CellProgram program_;
   std::size_t operands_ = 0;
   std::vector<std::uint32_t> first_cell_;  // Of each unit of the largest memory, and its end.
   std::vector<std::uint32_t> first_fifo_, next_fifo_;
@@ -314,14 +314,14 @@ class Compiler {
 
 }  // namespace
 
-bool Program::alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const {
+bool CellProgram::alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const {
   const auto same_class = [&](std::uint32_t x, std::uint32_t y) { return cell_class[x] == cell_class[y]; };
   return std::equal(cells.data() + a, cells.data() + a + count, cells.data() + b, same_class);
 }
 
-std::string Program::describe_cell(std::uint32_t cell) const {
+std::string CellProgram::describe_cell(std::uint32_t cell) const {
   for (Rank rank = 0; rank < memories.size(); ++rank) {
-    const Memory& memory = memories[rank];
+    const MemoryCells& memory = memories[rank];
     const auto text = [&](const char* name, std::uint32_t local) {
       const std::uint32_t unit = local / width * plans[0].shape.units + class_unit[local % width];
       return name + ("[" + std::to_string(unit) + "] of rank " + std::to_string(rank));
@@ -340,7 +340,7 @@ std::string describe_place(const Plan& plan, std::uint32_t step) {
          std::to_string(step - plan.rounds[round]);
 }
 
-Result<Program> compile(std::span<const Plan> plans) {
+Result<CellProgram> compile(std::span<const Plan> plans) {
   if (plans.empty()) return internal_error("there is no plan to verify");
   return Compiler(plans).compile();
 }

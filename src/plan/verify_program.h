@@ -14,7 +14,7 @@ namespace tutti {
 
 // Cells are the units, joined where no operand of any rank tells them apart: memory is cut at the same places of every
 // block. Cells of one class are equally long.
-struct Memory {
+struct MemoryCells {
   std::uint32_t input = 0, output = 0, scratch = 0;  // First cell; in place, input and output overlap.
   std::uint32_t input_cells = 0, output_cells = 0, scratch_cells = 0;
 };
@@ -29,17 +29,17 @@ struct Fifo {
 // One operand of a step.
 struct Access {
   Place place = Place::input;
-  std::uint32_t index = 0;       // Memory: where its cells begin in Program::cells. Lane, flag: which fifo.
+  std::uint32_t index = 0;       // Memory: where its cells begin in CellProgram::cells. Lane, flag: which fifo.
   std::uint32_t count = 0;       // Cells.
   std::uint32_t occurrence = 0;  // Lane, flag: how often the same side of the step has named it before.
 };
 
-struct Program {
+struct CellProgram {
   std::span<const Plan> plans;
   std::uint32_t width = 1;       // Cells per block.
   std::uint32_t user_cells = 0;  // Cells below are input or output, the rest up to `all_cells` scratch.
   std::uint32_t all_cells = 0;
-  std::vector<Memory> memories;  // Of each rank.
+  std::vector<MemoryCells> memories;  // Of each rank.
   std::vector<Fifo> fifos;
   std::vector<std::uint32_t> cells;                      // Of all memory operands.
   std::vector<std::uint32_t> cell_class;                 // Where in its block each cell lies, below `width`.
@@ -57,12 +57,12 @@ struct Program {
   std::uint32_t stage_end(std::uint32_t stage) const {
     return stage + 1 < stages() ? plans[0].shape.stages[stage + 1] : plans[0].shape.rounds;
   }
-  // Whether `count` of Program::cells from a and from b are equally long one by one.
+  // Whether `count` of CellProgram::cells from a and from b are equally long one by one.
   bool alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const;
   std::string describe_cell(std::uint32_t cell) const;  // "output[3] of rank 1"; in place, the output's name.
 };
 
-Result<Program> compile(std::span<const Plan> plans);
+Result<CellProgram> compile(std::span<const Plan> plans);
 
 // "rank 2, round 5, step 1"
 std::string describe_place(const Plan& plan, std::uint32_t step);

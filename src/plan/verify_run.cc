@@ -11,7 +11,7 @@ constexpr std::uint32_t kNone = ~0u;
 
 }  // namespace
 
-Run::Run(const Program& program, const Loop& loop, const Span& span)
+Run::Run(const CellProgram& program, const Loop& loop, const Span& span)
     : program_(program), loop_(loop), span_(span), store_(program, span) {
   const auto ranks = static_cast<Rank>(program.plans.size());
   processes_.resize(std::size_t{ranks} * span.strands);

@@ -12,7 +12,7 @@ namespace tutti {
 
 class Run {
  public:
-  Run(const Program& program, const Loop& loop, const Span& span);
+  Run(const CellProgram& program, const Loop& loop, const Span& span);
 
   Status execute();
   std::uint32_t slots() const { return slots_; }  // The fewest with which it went to its end.
@@ -32,7 +32,7 @@ class Run {
   };
   struct Message {
     std::uint32_t first = 0, count = 0;  // In pool_.
-    std::uint32_t classes = 0;           // Cells of the same lengths, in Program::cells.
+    std::uint32_t classes = 0;           // Cells of the same lengths, in CellProgram::cells.
     std::uint32_t snapshot = 0;
     std::uint32_t next = 0;
   };
@@ -65,7 +65,7 @@ class Run {
   bool add_slot();
   Status blocked() const;
 
-  const Program& program_;
+  const CellProgram& program_;
   const Loop loop_;
   const Span span_;
   Store store_;

@@ -9,7 +9,7 @@ const char* name(Races::Kind kind) { return kind == Races::Kind::read ? "read" :
 
 }  // namespace
 
-Store::Store(const Program& program, const Span& span)
+Store::Store(const CellProgram& program, const Span& span)
     : program_(program),
       span_(span),
       reduces_(reduces(program.plans[0].problem.collective)),
@@ -58,7 +58,7 @@ Status Store::write(const Moment& now, const Access& access, const std::vector<V
 }
 
 Status Store::enter(const Moment& now) {
-  const Memory& memory = program_.memories[now.rank];
+  const MemoryCells& memory = program_.memories[now.rank];
   TUTTI_CHECK_OK(caller_writes(now));
   for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
     for (std::uint32_t k = 0; k < memory.input_cells; ++k) {
@@ -69,7 +69,7 @@ Status Store::enter(const Moment& now) {
 }
 
 Status Store::leave(const Moment& now) {
-  const Memory& memory = program_.memories[now.rank];
+  const MemoryCells& memory = program_.memories[now.rank];
   for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
     for (std::uint32_t k = 0; k < memory.output_cells; ++k) {
       const std::uint32_t cell = memory.output + k;
@@ -84,7 +84,7 @@ Status Store::leave(const Moment& now) {
 
 // The caller may read and write its buffers whenever no operation of its own is under way.
 Status Store::caller_writes(const Moment& now) {
-  const Memory& memory = program_.memories[now.rank];
+  const MemoryCells& memory = program_.memories[now.rank];
   const std::uint32_t ranges[2][2] = {{memory.output, memory.output_cells}, {memory.input, memory.input_cells}};
   for (Moment piece = now; piece.piece < span_.pieces; ++piece.piece) {
     piece.step = kCaller;

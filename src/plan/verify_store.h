@@ -31,7 +31,7 @@ struct Moment {
 
 class Store {
  public:
-  Store(const Program& program, const Span& span);
+  Store(const CellProgram& program, const Span& span);
 
   // All cells of a memory operand.
   Status read(const Moment& now, const Access& access, std::vector<Value>& values);
@@ -61,7 +61,7 @@ class Store {
   Status caller_writes(const Moment& now);
   std::string describe(const Moment& now) const;
 
-  const Program& program_;
+  const CellProgram& program_;
   const Span span_;
   const bool reduces_;
   const std::size_t first_scratch_;

@@ -54,7 +54,7 @@ const Values::Node& Values::leftmost(Value value) const {
   return nodes_[value];
 }
 
-std::string Values::describe(Value value, const Program& program) const {
+std::string Values::describe(Value value, const CellProgram& program) const {
   const Node& leaf = leftmost(value);
   const std::uint32_t unit =
       leaf.cell / program.width * program.plans[0].shape.units + program.class_unit[leaf.cell % program.width];

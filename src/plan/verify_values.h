@@ -26,7 +26,7 @@ class Values {
   bool complete(Value value, Rank ranks);
 
   std::uint64_t hash(Value value) const { return nodes_[value].hash; }
-  std::string describe(Value value, const Program& program) const;
+  std::string describe(Value value, const CellProgram& program) const;
 
   // Empty if `value` is the reduction of this input cell over all ranks, each once, and marked complete.
   std::string check_reduction(Value value, std::uint32_t cell, std::uint32_t run, Rank ranks);
@@ -54,7 +54,7 @@ class Values {
 // What each rank's output must hold at its return.
 class Postcondition {
  public:
-  Postcondition(const Program& program, Values& values)
+  Postcondition(const CellProgram& program, Values& values)
       : program_(program), values_(values), first_(program.width * std::size_t{program.plans[0].problem.ranks}) {}
 
   // `cell` counts from the first of the rank's output. Empty if right.
@@ -65,7 +65,7 @@ class Postcondition {
     Value value = 0;
     Rank rank = 0;
   };
-  const Program& program_;
+  const CellProgram& program_;
   Values& values_;
   std::vector<First> first_;  // Of an all_reduce: which rank returned this cell first, and with what.
 };
