@@ -1,0 +1,160 @@
+// How elements are reduced. Lanes says how many at a time: Scalar below, for devices, or a SIMD register of a CPU.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "src/executor/numeric.h"
+
+namespace tutti {
+
+template <std::size_t kBytes>
+using UnsignedOf = std::conditional_t<
+    kBytes == 1, std::uint8_t,
+    std::conditional_t<kBytes == 2, std::uint16_t, std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>>;
+
+// What an element is loaded as.
+template <typename T>
+using Bits = UnsignedOf<sizeof(T)>;
+
+template <typename T>
+using Signed = std::make_signed_t<Bits<T>>;
+
+// What sums and products are made in. Integers wrap, so their sign does not matter.
+template <typename T>
+using Accumulator = std::conditional_t<is_narrow<T>, float, std::conditional_t<Format<T>::is_float, T, Bits<T>>>;
+
+// One element at a time.
+struct Scalar {
+  template <typename U>
+  using Of = U;
+
+  template <typename To, typename From>
+  TUTTI_NUMERIC static To convert(From x) {
+    return static_cast<To>(x);
+  }
+  template <typename T>
+  TUTTI_NUMERIC static float widened(Bits<T> bits) {
+    return widen<T, float>(std::uint32_t{bits});
+  }
+  template <typename T>
+  TUTTI_NUMERIC static Bits<T> narrowed(float value) {
+    return static_cast<Bits<T>>(narrow<T, std::uint32_t>(value));
+  }
+};
+
+// Sum, product, average and scaled sum: elements become accumulators as they are read and elements again at the end.
+template <typename T, Reduction kReduction, typename Lanes>
+struct Sums {
+  using Loaded = typename Lanes::template Of<Bits<T>>;
+  using Value = typename Lanes::template Of<Accumulator<T>>;
+
+  TUTTI_NUMERIC static Value read(Loaded bits) {
+    if constexpr (is_narrow<T>) {
+      return Lanes::template widened<T>(bits);
+    } else {
+      return __builtin_bit_cast(Value, bits);
+    }
+  }
+
+  TUTTI_NUMERIC static Loaded write(Value value) {
+    if constexpr (is_narrow<T>) {
+      return Lanes::template narrowed<T>(value);
+    } else if constexpr (Format<T>::is_float) {
+      const Loaded bits = __builtin_bit_cast(Loaded, value);
+      return value == value ? bits : Loaded{} + static_cast<Bits<T>>(Format<T>::nan);
+    } else {
+      return value;
+    }
+  }
+
+  TUTTI_NUMERIC static Value combine(Value a, Value b) {
+    return kReduction == Reduction::prod ? multiply(a, b) : static_cast<Value>(a + b);
+  }
+
+  TUTTI_NUMERIC static Value multiply(Value a, Value b) {
+    if constexpr (std::is_same_v<Value, std::uint16_t>) {
+      return static_cast<Value>(std::uint32_t{a} * b);  // As ints, which they would become, they could overflow.
+    } else {
+      return static_cast<Value>(a * b);
+    }
+  }
+
+  TUTTI_NUMERIC static Value divide(Value sum, std::uint32_t divisor) {
+    if constexpr (Format<T>::is_float) {
+      return sum / static_cast<Accumulator<T>>(divisor);
+    } else if constexpr (sizeof(T) == 8) {
+      using Quotient = typename Lanes::template Of<T>;
+      return __builtin_bit_cast(Value, __builtin_bit_cast(Quotient, sum) / static_cast<T>(divisor));
+    } else {
+      return divide_by_inverse(sum, divisor);
+    }
+  }
+
+ private:
+  // Registers divide no integers. A quotient moved away from zero by half a `divisor`th is at least that far from every
+  // integer on the side of its own, which is more than the rounding error, so cutting off its fraction is exact.
+  TUTTI_NUMERIC static Value divide_by_inverse(Value sum, std::uint32_t divisor) {
+    using Real = std::conditional_t<sizeof(T) < 4, float, double>;
+    using Reals = typename Lanes::template Of<Real>;
+    using Integers = typename Lanes::template Of<T>;
+    const auto x = Lanes::template convert<Real, T>(__builtin_bit_cast(Integers, sum));
+    const Reals away = x < Reals{} ? Reals{} - Real(0.5) : Reals{} + Real(0.5);
+    const Reals quotient = (x + away) * (Real(1) / static_cast<Real>(divisor));
+    return __builtin_bit_cast(Value, Lanes::template convert<T, Real>(quotient));
+  }
+};
+
+// Minimum and maximum choose, so elements are not converted but mapped to integers of the same order, in which -0 is
+// below +0 and NaN wins. The result does not depend on the order of operands.
+template <typename T, Reduction kReduction, typename Lanes>
+struct Orders {
+  using Integer = std::conditional_t<Format<T>::is_float, Signed<T>, T>;
+  using Loaded = typename Lanes::template Of<Bits<T>>;
+  using Value = typename Lanes::template Of<Integer>;
+
+  TUTTI_NUMERIC static Value read(Loaded bits) {
+    const Value value = __builtin_bit_cast(Value, bits);
+    if constexpr (Format<T>::is_float) {
+      constexpr Integer winner = kReduction == Reduction::min ? Integer(~kMagnitude) : Integer(kMagnitude);
+      return is_nan(bits) ? Value{} + winner : flipped(value);
+    } else {
+      return value;
+    }
+  }
+
+  TUTTI_NUMERIC static Loaded write(Value value) {
+    if constexpr (Format<T>::is_float) {
+      const Loaded bits = __builtin_bit_cast(Loaded, flipped(value));
+      return is_nan(bits) ? Loaded{} + static_cast<Bits<T>>(Format<T>::nan) : bits;
+    } else {
+      return __builtin_bit_cast(Loaded, value);
+    }
+  }
+
+  TUTTI_NUMERIC static Value combine(Value a, Value b) {
+    if constexpr (kReduction == Reduction::min) {
+      return b < a ? b : a;
+    } else {
+      return a < b ? b : a;
+    }
+  }
+
+ private:
+  static constexpr Bits<T> kMagnitude = static_cast<Bits<T>>(~Bits<T>{0}) >> 1;
+
+  // From sign and magnitude to two's complement, and back.
+  TUTTI_NUMERIC static Value flipped(Value value) {
+    return value < Value{} ? static_cast<Value>(value ^ static_cast<Integer>(kMagnitude)) : value;
+  }
+  TUTTI_NUMERIC static auto is_nan(Loaded bits) {
+    const auto magnitude = __builtin_bit_cast(Value, static_cast<Loaded>(bits & kMagnitude));
+    return magnitude > Value{} + static_cast<Integer>(Format<T>::highest);
+  }
+};
+
+template <typename T, Reduction kReduction, typename Lanes>
+using Arithmetic = std::conditional_t<kReduction == Reduction::min || kReduction == Reduction::max,
+                                      Orders<T, kReduction, Lanes>, Sums<T, kReduction, Lanes>>;
+
+}  // namespace tutti
