@@ -1,12 +1,15 @@
 # One target per room. A room includes only rooms on lower levels, so it links only those: tutti_room(plan LINKS tutti_base).
-# Every .cc file of the folder belongs to the room; *_avx2.cc and *_avx512.cc get flags of their own, and only on x86.
+# Every .cc file of the folder belongs to the room; *_avx2.cc and *_avx512.cc get flags of their own, and, like
+# *_x86.cc, are for x86 only; *_portable.cc is for all others.
 function(tutti_room name)
   cmake_parse_arguments(ROOM "" "FOLDER" "LINKS" ${ARGN})
   if(NOT ROOM_FOLDER)
     set(ROOM_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${ROOM_FOLDER}/*.cc)
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER sources EXCLUDE REGEX "_portable\\.cc$")
+  else()
     list(FILTER sources EXCLUDE REGEX "_(avx2|avx512|x86)\\.cc$")
   endif()
   foreach(source ${sources})
