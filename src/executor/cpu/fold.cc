@@ -1,0 +1,17 @@
+#include "src/executor/cpu/fold.h"
+
+namespace tutti {
+namespace {
+
+const FoldKernels& widest() {
+  const FoldKernelList list = fold_kernels();
+  return list.first[list.count - 1];
+}
+
+}  // namespace
+
+FoldFunction find_fold(DataType type, Reduction reduction) { return widest().find_fold(type, reduction); }
+
+FoldFunction find_copy() { return widest().copy; }
+
+}  // namespace tutti

@@ -1,0 +1,243 @@
+// The fold, written for GNU vectors and compiled once for each instruction set. An Isa is a type without linkage
+// outside of its source file, which keeps every instance of these templates inside it, too. It says
+//   kBytes                                          how wide its registers are,
+//   widened<T, kLanes>(bits), narrowed<T, kLanes>   how it converts narrow floats,
+//   stream(register, to), fence()                   how it stores past the caches, and
+//   fetch(line), fetch_to_write(line)               how it brings a line into the first-level cache.
+#pragma once
+
+#include "src/executor/cpu/fold.h"
+#include "src/executor/cpu/fold_vector.h"
+
+namespace tutti {
+
+inline constexpr std::uint64_t kLineBytes = 64;
+inline constexpr std::uint64_t kSharedAhead = 24 * kLineBytes;  // Anything from 4 to 48 lines was found to be equal.
+inline constexpr unsigned kUnroll = 4;                          // Registers per operand in flight.
+
+// The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
+// FoldArguments they would be read again after every store, which might have changed them.
+template <class Isa, unsigned kSources, unsigned kTargets>
+struct Operands {
+  explicit Operands(const FoldArguments& a) {
+    for (unsigned i = 0; i < kSources; ++i) sources[i] = a.sources[i];
+    for (unsigned i = 0; i < kTargets; ++i) targets[i] = a.targets[i];
+  }
+  static constexpr unsigned source_count = kSources;
+  static constexpr unsigned target_count = kTargets;
+  static constexpr std::uint64_t streamed = 0;
+  const std::byte* sources[kSources];
+  std::byte* targets[kTargets];
+};
+template <class Isa>
+struct Operands<Isa, 0, 0> {
+  explicit Operands(const FoldArguments& a)
+      : source_count(a.source_count), target_count(a.target_count), sources(a.sources), targets(a.targets) {}
+  std::uint32_t source_count, target_count;
+  const std::byte* const* sources;
+  std::byte* const* targets;
+  std::uint64_t streamed = 0;
+};
+
+template <class Isa, typename T, Reduction kReduction>
+class Kernel {
+ public:
+  template <unsigned kSources, unsigned kTargets>
+  static void run(const FoldArguments& arguments, std::uint64_t count) {
+    std::uint64_t i = 0;
+    if (count >= kBlock) i = run_blocks<kSources, kTargets>(arguments, count);
+    Kernel(arguments).template finish<kLanes>(Operands<Isa, kSources, kTargets>(arguments), i, count);
+  }
+
+ private:
+  // A register is full of the widest thing that an element becomes on its way.
+  static constexpr bool kOrders = kReduction == Reduction::min || kReduction == Reduction::max;
+  static constexpr bool kDivides = kReduction == Reduction::avg;
+  static constexpr bool kAddsInFloat = is_narrow<T> && !kOrders;
+  static constexpr bool kDividesIntegers = kDivides && !Format<T>::is_float;
+  static constexpr unsigned kLaneBytes = kAddsInFloat       ? sizeof(float)
+                                         : kDividesIntegers ? (sizeof(T) < 4 ? sizeof(float) : sizeof(double))
+                                                            : sizeof(T);
+  static constexpr unsigned kLanes = Isa::kBytes / kLaneBytes;
+  static constexpr std::uint64_t kBlock = std::uint64_t{kLanes} * kUnroll;
+
+  explicit Kernel(const FoldArguments& arguments) : arguments_(arguments) {
+    if constexpr (Format<T>::is_float) {
+      factor_ = static_cast<Accumulator<T>>(arguments.scale);
+    } else {
+      factor_ = static_cast<Accumulator<T>>(arguments.integer_scale);
+    }
+  }
+
+  // Returns the elements done. Apart from the rest, so that a fold of few bytes does not pay for its registers.
+  template <unsigned kSources, unsigned kTargets>
+  [[gnu::noinline]] static std::uint64_t run_blocks(const FoldArguments& arguments, std::uint64_t count) {
+    const Kernel kernel(arguments);
+    Operands<Isa, kSources, kTargets> operands(arguments);
+    std::uint64_t i = 0;
+    if constexpr (kTargets == 0) {
+      if (arguments.streamed_targets != 0) i = kernel.start_streaming(operands, count);
+    }
+    const bool fetching = (arguments.shared_sources | arguments.prefetch_bytes) != 0;
+    for (; count - i >= kBlock; i += kBlock) {
+      if (fetching) kernel.fetch_ahead(i * sizeof(T), count * sizeof(T));
+      kernel.template fold<kLanes, kUnroll>(operands, i);
+    }
+    if (operands.streamed != 0) Isa::fence();
+    return i;
+  }
+
+  // Elements [i, i + kCount * kWidth). All is read before anything is written, which may be in place.
+  template <unsigned kWidth, unsigned kCount, class Operands>
+  TUTTI_KERNEL void fold(const Operands& operands, std::uint64_t i) const {
+    using Arithmetic = tutti::Arithmetic<T, kReduction, VectorLanes<Isa, kWidth>>;
+    typename Arithmetic::Value values[kCount];
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < kCount; ++k) values[k] = read<Arithmetic, kWidth>(operands, 0, i + k * kWidth);
+    for (unsigned s = 1; s < operands.source_count; ++s) {
+#pragma GCC unroll 4
+      for (unsigned k = 0; k < kCount; ++k) {
+        values[k] = Arithmetic::combine(values[k], read<Arithmetic, kWidth>(operands, s, i + k * kWidth));
+      }
+    }
+    typename Arithmetic::Loaded results[kCount];
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < kCount; ++k) {
+      if constexpr (kDivides) values[k] = Arithmetic::divide(values[k], arguments_.ranks);
+      results[k] = Arithmetic::write(values[k]);
+    }
+    for (unsigned t = 0; t < operands.target_count; ++t) {
+      std::byte* target = operands.targets[t] + i * sizeof(T);
+      if (kCount > 1 && t < 64 && (operands.streamed >> t & 1) != 0) {
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < kCount; ++k) Isa::stream(results[k], target + k * sizeof results[k]);
+      } else {
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < kCount; ++k)
+          std::memcpy(target + k * sizeof results[k], &results[k], sizeof results[k]);
+      }
+    }
+  }
+
+  template <class Arithmetic, unsigned kWidth, class Operands>
+  TUTTI_KERNEL auto read(const Operands& operands, unsigned s, std::uint64_t i) const {
+    const auto value = Arithmetic::read(load<Bits<T>, kWidth>(operands.sources[s] + i * sizeof(T)));
+    if constexpr (kReduction == Reduction::pre_mul_sum) {
+      using Value = typename Arithmetic::Value;
+      return s == arguments_.own ? Arithmetic::multiply(value, Value{} + factor_) : value;
+    } else {
+      return value;
+    }
+  }
+
+  // What no block covers: register by register, then halves of them.
+  template <unsigned kWidth, class Operands>
+  TUTTI_KERNEL void finish(const Operands& operands, std::uint64_t i, std::uint64_t count) const {
+    for (; count - i >= kWidth; i += kWidth) {
+      fold<kWidth, 1>(operands, i);
+      if (kWidth < kLanes) {
+        i += kWidth;
+        break;
+      }
+    }
+    if constexpr (kWidth > 1) finish<kWidth / 2>(operands, i, count);
+  }
+
+  // Brings the streamed targets to the start of a line, if one step does so for all of them; streams none otherwise.
+  // Returns the elements done.
+  std::uint64_t start_streaming(Operands<Isa, 0, 0>& operands, std::uint64_t count) const {
+    std::uint64_t behind = 0;
+    for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
+      if ((arguments_.streamed_targets >> t & 1) == 0) continue;
+      const std::uint64_t missing = -reinterpret_cast<std::uintptr_t>(operands.targets[t]) % kLineBytes;
+      if (missing % sizeof(T) != 0 || (operands.streamed != 0 && missing != behind)) {
+        operands.streamed = 0;
+        return 0;
+      }
+      behind = missing;
+      operands.streamed |= std::uint64_t{1} << t;
+    }
+    const std::uint64_t head = behind / sizeof(T) < count ? behind / sizeof(T) : count;
+    finish<kLanes>(operands, 0, head);
+    return head;
+  }
+
+  // For the block that begins at byte `begin`, the lines that a later one needs.
+  TUTTI_KERNEL void fetch_ahead(std::uint64_t begin, std::uint64_t end) const {
+    for (std::uint32_t s = 0; s < arguments_.source_count; ++s) {
+      const bool shared = s < 64 && (arguments_.shared_sources >> s & 1) != 0;
+      const std::byte* source = arguments_.sources[s];
+      for (std::uint64_t at = begin; at < begin + kBlock * sizeof(T); at += kLineBytes) {
+        if (!shared && arguments_.prefetch_bytes != 0) Isa::fetch(source + at + arguments_.prefetch_bytes);
+        if (shared && at + kSharedAhead < end) Isa::fetch_to_write(source + at + kSharedAhead);
+      }
+    }
+  }
+
+  const FoldArguments& arguments_;
+  Accumulator<T> factor_{};
+};
+
+template <class Isa>
+void copy_bytes(const FoldArguments& arguments, std::uint64_t bytes) {
+  using Bytes = Kernel<Isa, std::uint8_t, Reduction::sum>;
+  if (arguments.streamed_targets == 0 && arguments.target_count == 1)
+    return Bytes::template run<1, 1>(arguments, bytes);
+  if (arguments.streamed_targets == 0 && arguments.target_count == 2)
+    return Bytes::template run<1, 2>(arguments, bytes);
+  Bytes::template run<0, 0>(arguments, bytes);
+}
+
+// A type whose folds are those of T: for integers, signs matter to order and quotient only.
+template <typename T, Reduction kReduction>
+using Representative = std::conditional_t<Format<T>::is_float || kReduction == Reduction::min ||
+                                              kReduction == Reduction::max || kReduction == Reduction::avg,
+                                          T, Bits<T>>;
+
+// Sums of floats, and of the integers that counters are made of, are worth kernels for two sources.
+template <typename T, Reduction kReduction>
+inline constexpr bool is_frequent = kReduction == Reduction::sum &&
+                                    (std::is_same_v<T, std::uint32_t> || (Format<T>::is_float && sizeof(T) > 1));
+
+template <class Isa, typename T, Reduction kReduction>
+void fold(const FoldArguments& a) {
+  // Partial averages and sums of nothing that is scaled are plain sums, and plain sums of one source are copies.
+  if constexpr (kReduction == Reduction::avg) {
+    if (!a.complete || a.ranks == 1) return fold<Isa, Representative<T, Reduction::sum>, Reduction::sum>(a);
+  } else if constexpr (kReduction == Reduction::pre_mul_sum) {
+    if (a.own == FoldArguments::kNone) return fold<Isa, T, Reduction::sum>(a);
+  } else {
+    if (a.source_count == 1) return copy_bytes<Isa>(a, a.count * sizeof(T));
+  }
+  using Fold = Kernel<Isa, T, kReduction>;
+  if constexpr (is_frequent<T, kReduction>) {
+    if (a.source_count == 2 && a.streamed_targets == 0) {
+      if (a.target_count == 1) return Fold::template run<2, 1>(a, a.count);
+      if (a.target_count == 2) return Fold::template run<2, 2>(a, a.count);
+      if (a.target_count == 3) return Fold::template run<2, 3>(a, a.count);
+    }
+  }
+  Fold::template run<0, 0>(a, a.count);
+}
+
+template <class Isa>
+FoldFunction find_fold_in(DataType type, Reduction reduction) {
+  return visit(type, []<typename T>(Type<T>) {
+    static constexpr FoldFunction functions[kReductions] = {
+        fold<Isa, Representative<T, Reduction::sum>, Reduction::sum>,
+        fold<Isa, Representative<T, Reduction::prod>, Reduction::prod>,
+        fold<Isa, T, Reduction::min>,
+        fold<Isa, T, Reduction::max>,
+        fold<Isa, T, Reduction::avg>,
+        fold<Isa, Representative<T, Reduction::pre_mul_sum>, Reduction::pre_mul_sum>,
+    };
+    return +functions;
+  })[static_cast<std::uint32_t>(reduction)];
+}
+
+template <class Isa>
+void copy(const FoldArguments& arguments) {
+  copy_bytes<Isa>(arguments, arguments.count);
+}
+
+}  // namespace tutti

@@ -1,0 +1,8 @@
+// Which kernels a CPU other than x86 runs.
+#include "src/executor/cpu/fold_kernels.h"
+
+namespace tutti {
+
+FoldKernelList fold_kernels() { return {&kFoldBaseline, 1}; }
+
+}  // namespace tutti

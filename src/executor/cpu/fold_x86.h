@@ -1,0 +1,97 @@
+// What the kernels for AVX2 and AVX-512 share. Included by those two only, which have the flags for it.
+#pragma once
+
+#include <immintrin.h>
+
+#include "src/executor/cpu/fold_kernel.h"
+
+namespace tutti {
+
+// Self is the Isa derived from this. It adds kBytes and, for registers of its own width, conversions between words and
+// narrower integers, words() and packed<T>(), and between floats and halves, from_halves() and to_halves().
+template <class Self>
+struct X86 {
+  template <typename T, unsigned kLanes>
+  TUTTI_KERNEL static Vector<float, kLanes> widened(Vector<Bits<T>, kLanes> bits) {
+    if constexpr (std::is_same_v<T, Float16>) {
+      return from_halves<kLanes>(bits);
+    } else if constexpr (std::is_same_v<T, Float8E5M2>) {
+      return from_halves<kLanes>(converted<std::uint16_t, std::uint8_t, kLanes>(bits) << 8);  // A half cut short.
+    } else {
+      return widen<T, Vector<float, kLanes>>(words<T, kLanes>(bits));
+    }
+  }
+
+  template <typename T, unsigned kLanes>
+  TUTTI_KERNEL static Vector<Bits<T>, kLanes> narrowed(Vector<float, kLanes> value) {
+    if constexpr (std::is_same_v<T, Float16>) {
+      const Vector<std::uint32_t, kLanes> bits = Sums<float, Reduction::sum, VectorLanes<Self, kLanes>>::write(value);
+      return to_halves<kLanes>(__builtin_bit_cast(decltype(value), bits));  // NaN is the one NaN by now.
+    } else if constexpr (kLanes * sizeof(float) == Self::kBytes) {
+      return Self::template packed<T>(narrow<T, Vector<std::uint32_t, kLanes>>(value));
+    } else {
+      return narrowed_portably<T, kLanes>(value);
+    }
+  }
+
+  static void fence() { _mm_sfence(); }
+  static void fetch(const std::byte* line) { _mm_prefetch(line, _MM_HINT_T0); }
+  // PREFETCHW in assembly: compilers ask for a flag that no CPU with AVX2 needs.
+  static void fetch_to_write(const std::byte* line) { asm volatile("prefetchw %0" : : "m"(*line)); }
+
+  template <typename Register>
+  TUTTI_KERNEL static void stream(const Register& value, std::byte* to) {
+    if constexpr (sizeof value == 64) {
+      Self::stream_line(value, to);
+    } else if constexpr (sizeof value == 32) {
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, value));
+    } else if constexpr (sizeof value == 16) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), __builtin_bit_cast(__m128i, value));
+    } else if constexpr (sizeof value == 8) {
+      _mm_stream_si64(reinterpret_cast<long long*>(to), __builtin_bit_cast(long long, value));
+    } else {
+      std::memcpy(to, &value, sizeof value);  // Only averages of bytes are so narrow.
+    }
+  }
+
+ private:
+  template <typename T, unsigned kLanes>
+  TUTTI_KERNEL static Vector<std::uint32_t, kLanes> words(Vector<Bits<T>, kLanes> bits) {
+    if constexpr (kLanes * sizeof(float) == Self::kBytes) {
+      return Self::words(bits);
+    } else {
+      return converted<std::uint32_t, Bits<T>, kLanes>(bits);
+    }
+  }
+
+  template <unsigned kLanes>
+  TUTTI_KERNEL static Vector<float, kLanes> from_halves(Vector<std::uint16_t, kLanes> bits) {
+    if constexpr (kLanes * sizeof(float) == Self::kBytes) {
+      return Self::from_halves(bits);
+    } else if constexpr (kLanes == 8) {
+      return __builtin_bit_cast(Vector<float, 8>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, bits)));
+    } else {
+      __m128i halves = _mm_setzero_si128();
+      std::memcpy(&halves, &bits, sizeof bits);
+      const __m128 floats = _mm_cvtph_ps(halves);
+      return load<float, kLanes>(reinterpret_cast<const std::byte*>(&floats));
+    }
+  }
+
+  template <unsigned kLanes>
+  TUTTI_KERNEL static Vector<std::uint16_t, kLanes> to_halves(Vector<float, kLanes> value) {
+    if constexpr (kLanes * sizeof(float) == Self::kBytes) {
+      return Self::to_halves(value);
+    } else if constexpr (kLanes == 8) {
+      return __builtin_bit_cast(Vector<std::uint16_t, 8>,
+                                _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), _MM_FROUND_TO_NEAREST_INT));
+    } else {
+      __m128 floats = _mm_setzero_ps();
+      std::memcpy(&floats, &value, sizeof value);
+      const __m128i halves = _mm_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT);
+      return load<std::uint16_t, kLanes>(reinterpret_cast<const std::byte*>(&halves));
+    }
+  }
+};
+
+}  // namespace tutti
