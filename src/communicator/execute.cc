@@ -52,6 +52,9 @@ Result<HostCommunicator::Prepared*> HostCommunicator::begin(Prepared& prepared, 
   board_.announce(rank_, record);
   if (prepared.plan == nullptr) return &prepared;
   const bool mapped = prepared.mapped_algorithm != nullptr && TUTTI_TRY(see_buffers(prepared));
+  if (prepared.mapped_only && !mapped) {
+    return fail(invalid_usage(std::string(prepared.mapped_algorithm->name()) + " works in memory that all ranks can map: pass buffers from tutti_mem_alloc, or leave the choice open"));
+  }
   Prepared& chosen = mapped ? *TUTTI_TRY(mapped_variant(prepared, call)) : prepared;
   Launch& launch = chosen.launch;
   // A message left over from another call must not pass for one of this.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <thread>
+
+#include "src/communicator/stream.h"
 
 namespace tutti {
 Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
@@ -48,20 +51,37 @@ Status drive(std::vector<std::unique_ptr<Operation>>& operations) {
   return {};
 }
 
+namespace {
+
+Status obey(Lineup& lineup) {
+  while (!lineup.waiting.empty() || !lineup.running.empty()) {
+    TUTTI_CHECK_OK(lineup.start());
+    const bool any = TUTTI_TRY(advance_all(lineup.running));
+    if (!any && !lineup.running.empty()) TUTTI_CHECK_OK(lineup.running.front()->wait());
+  }
+  return {};
+}
+
+}  // namespace
+
 Status run_group(const std::vector<GroupedCall>& calls) {
   std::map<Communicator*, Lineup> lineups;
   for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
-  while (!lineups.empty()) {
-    bool any = false;
-    for (auto& [communicator, lineup] : lineups) {
-      TUTTI_CHECK_OK(lineup.start());
-      any = TUTTI_TRY(advance_all(lineup.running)) || any;
-    }
-    any = std::erase_if(lineups, [](const auto& entry) { return entry.second.running.empty() && entry.second.waiting.empty(); }) > 0 || any;
-    for (auto& [communicator, lineup] : lineups) {
-      if (!any && !lineup.running.empty()) TUTTI_CHECK_OK(lineup.running.front()->wait());
+  std::vector<Status> outcomes(lineups.size());
+  std::vector<std::thread> threads;
+  std::size_t index = 0;
+  // To start a call may be to wait for peers, which may be other ranks of this group: each has a thread, all but the
+  // last, which has ours.
+  for (auto& [communicator, lineup] : lineups) {
+    Status& outcome = outcomes[index++];
+    if (index < lineups.size()) {
+      threads.push_back(quiet_thread([&outcome, &lineup = lineup] { outcome = obey(lineup); }));
+    } else {
+      outcome = obey(lineup);
     }
   }
+  for (std::thread& thread : threads) thread.join();
+  for (Status& outcome : outcomes) TUTTI_CHECK_OK(std::move(outcome));
   return {};
 }
 

@@ -61,13 +61,14 @@ class HostCommunicator final : public Communicator {
     Problem problem;
     const Algorithm* algorithm;
     bool lines;
-    bool pipelined;  // More than one piece: the order of steps, and so the form of lanes, depends on it.
+    bool pipelined;  // Pieces may overlap: the order of steps, and so the form of lanes, depends on it.
     bool operator==(const PlanKey&) const = default;
   };
   struct WiredPlan {
     PlanKey key;
     std::unique_ptr<CompiledPlan> compiled;
     MachineMemory memory;
+    bool overlaps = false;             // Pieces do overlap.
     std::uint32_t longest_units = 1;   // Of the longest message of any rank.
     std::uint32_t slot_bytes = 0;      // Data that a slot holds; 0: no lanes.
   };
@@ -82,6 +83,7 @@ class HostCommunicator final : public Communicator {
     CallRecord record;
     bool in_place = false;
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
+    bool mapped_only = false;          // It was forced.
     std::unique_ptr<Prepared> mapped;
     bool copy_input = false;           // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
@@ -149,7 +151,7 @@ class HostCommunicator final : public Communicator {
   Links links_;
   bool one_process_;                       // All ranks are threads of this process.
   std::set<std::uint64_t> passed_regions_;  // Of ours, that all peers have.
-  std::vector<Memory> peer_memory_;        // Of the mapped call that runs.
+  std::vector<RankBuffers> peer_memory_;        // Of the mapped call that runs.
   bool crowded_;                           // More ranks on this host than CPUs.
   std::uint64_t sequence_ = 0;             // Collectives so far.
   const CallRecord* record_ = nullptr;     // Of the collective that runs.

@@ -74,8 +74,7 @@ Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& re
 // The same call, planned for mapped memory.
 Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
   if (prepared.mapped == nullptr) {
-    Query query{prepared.plan->key.problem, call.count * size_of(call.type), true, "", ""};
-    const Choice choice = TUTTI_TRY(choose(query));
+    const Choice choice = TUTTI_TRY(choose({prepared.plan->key.problem, call.count * size_of(call.type), true, "", ""}));
     auto variant = std::make_unique<Prepared>();
     PlanKey key = prepared.plan->key;
     key.algorithm = prepared.mapped_algorithm;

@@ -55,6 +55,19 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
 
+std::string names_for(const Problem& problem) {
+  std::string names;
+  for (const Algorithm* algorithm : catalogue(problem.collective)) {
+    if (algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(algorithm->name());
+  }
+  return names;
+}
+
+// Of plans whose number of pieces is not known yet: enough of them to show what happens with more.
+Loop loop_of(bool overlaps) {
+  return {.pieces = overlaps ? 2 * kBulkSlots : 1, .skew = overlaps ? 1U : 0U, .order = StageOrder::earliest_first, .slots = kBulkSlots};
+}
+
 // The flags of a plan, as both ends name them.
 std::vector<LaneSpec> flags_of(const Plan& plan) {
   std::set<LaneSpec> flags;
@@ -116,23 +129,27 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
 
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, options.algorithm, options.protocol}));
+  Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, options.algorithm, options.protocol}));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (algorithm == nullptr || !algorithm->supports(problem)) {
-    return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
-                            "; see tutti plan --help for those that do");
+    return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + "; it takes one of " +
+                            names_for(problem));
   }
-  PlanKey key{problem, algorithm, choice.lines, block_bytes > choice.piece_bytes};
-  key.problem.in_place = is_in_place(call, rank_);
-  prepared->in_place = key.problem.in_place;
-  if (options.algorithm.empty() && call.reduction != Reduction::pre_mul_sum) {
-    prepared->mapped_algorithm = mapped_algorithm(key.problem, block_bytes);
+  prepared->in_place = is_in_place(call, rank_);
+  Problem mine = problem;
+  mine.in_place = prepared->in_place;
+  if (choice.mapped) {
+    prepared->mapped_algorithm = algorithm;
+    prepared->mapped_only = true;
+    choice = TUTTI_TRY(choose({problem, block_bytes, false, "", options.protocol}));
+    algorithm = find(call.collective, choice.algorithm);
+  } else if (options.algorithm.empty()) {
+    prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
   }
-  if (key.problem.in_place && !algorithm->supports(key.problem)) {
-    prepared->copy_input = true;
-    key.problem.in_place = false;
-  }
-  prepared->plan = TUTTI_TRY(wired_plan(key));
+  if (call.reduction == Reduction::pre_mul_sum) prepared->mapped_algorithm = nullptr;  // Peers' scalars are not known here.
+  prepared->copy_input = mine.in_place && !algorithm->supports(mine);
+  if (prepared->copy_input) mine.in_place = false;
+  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.lines, block_bytes > choice.piece_bytes}));
   lay_out(call, choice, *prepared);
   bind(call, *prepared);
   return prepared;
@@ -148,7 +165,7 @@ void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared&
   launch.loop = choice.loop;
   const std::uint64_t piece = plan.slot_bytes == 0 ? ~std::uint64_t{0} >> 1 : std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
   launch.loop.pieces = plan.slot_bytes == 0 ? 1 : pieces_for(call.count * element, units, plan.longest_units, piece);
-  launch.loop.skew = launch.loop.pieces == 1 ? 0 : choice.loop.skew;
+  launch.loop.skew = plan.overlaps ? choice.loop.skew : 0;
   launch.cut = {.units = units, .parts = launch.loop.pieces, .granule = std::max(kCacheLine / element, 1U)};
   launch.slice_elements = plan.slot_bytes == 0 ? call.count * units * ranks_ : plan.slot_bytes / element;
   const std::uint64_t block_bytes = call.count * element;
@@ -178,12 +195,19 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
   std::vector<Plan> plans = emit_plans(*key.algorithm, key.problem);
   for (Plan& plan : plans) fuse(plan);
   fuse_stages(plans);
+  // Pieces overlap where lanes have the slots for it, and where there is no scratch that they would share.
+  bool overlaps = key.pipelined && plans.front().shape.scratch == 0;
   if (ranks_ <= kAlwaysVerified || config().verify) {
-    auto proof = verify(plans, {.pieces = key.pipelined ? 3U : 1U, .skew = key.pipelined ? 1U : 0U, .order = StageOrder::earliest_first});
+    auto proof = verify(plans, loop_of(overlaps));
+    if (proof.ok() && overlaps && !suffices(proof.value(), loop_of(overlaps))) {
+      overlaps = false;
+      proof = verify(plans, loop_of(overlaps));
+    }
     if (!proof.ok()) return std::move(proof).status().during("proving " + std::string(key.algorithm->name()) + " for " + describe(key.problem));
   }
   auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
+  wired->overlaps = overlaps;
   TUTTI_CHECK_OK(wire(plans, *wired));
   plans_.push_back(std::move(wired));
   return plans_.back().get();
@@ -191,7 +215,8 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
 
 Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
   const PlanKey& key = wired.key;
-  const Loop loop{.pieces = key.pipelined ? 8U : 1U, .skew = key.pipelined ? 1U : 0U, .order = StageOrder::earliest_first, .slots = key.lines ? 1U : kBulkSlots};
+  Loop loop = loop_of(wired.overlaps);
+  if (key.lines) loop.slots = 1;
   const Protocol protocol = key.lines ? Protocol::lines : Protocol::bulk;
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
   std::vector<LaneSpec> specs;

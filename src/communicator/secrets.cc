@@ -45,7 +45,8 @@ Status fill_randomly(std::span<std::byte> bytes) {
 }
 
 Digest digest(const Secret& key, std::initializer_list<Bytes> parts) {
-  TUTTI_ASSERT(::sodium_init() >= 0);
+  static const bool ready = ::sodium_init() >= 0;  // Once: it takes a lock, which a fork might find taken.
+  TUTTI_ASSERT(ready);
   crypto_generichash_state state;
   ::crypto_generichash_init(&state, key.data(), key.size(), sizeof(Digest));
   const auto add = [&state](Bytes part) {

@@ -4,9 +4,7 @@
 #include <utility>
 
 namespace tutti {
-namespace {
 
-// Signals belong to the application's threads.
 std::thread quiet_thread(std::function<void()> body) {
   sigset_t all, before;
   ::sigfillset(&all);
@@ -15,8 +13,6 @@ std::thread quiet_thread(std::function<void()> body) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
 }
-
-}  // namespace
 
 Stream::Stream() : worker_(quiet_thread([this] { serve(); })) {}
 

@@ -13,6 +13,9 @@
 
 namespace tutti {
 
+// A thread that takes no signals: they belong to the application's.
+std::thread quiet_thread(std::function<void()> body);
+
 // Any thread may use it. An idle stream sleeps.
 class Stream {
  public:

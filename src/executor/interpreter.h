@@ -60,7 +60,7 @@ class Interpreter {
   // After `waiting`: whether it is worth to advance again. A load and a comparison, to be polled.
   bool unblocked() const {
     const LaneState& lane = lane_of(*blocked_);
-    if (blocked_line_ != nullptr) return load_acquire(blocked_line_) == line_flag(lane.next, launch_.signature);
+    if (blocked_line_ != nullptr) return load_acquire(blocked_line_) == line_flag(lane, launch_.signature);
     if (!blocked_sends_) return load_acquire(&lane.view.words->posted) > lane.next;
     return lane.next - load_acquire(&lane.view.credits->taken) < std::uint64_t{1} << lane.view.slot_shift;
   }
@@ -128,7 +128,7 @@ class Interpreter {
 
   std::byte* base(const Operand& operand) const {
     if (operand.place == Place::scratch) return launch_.scratch;
-    const Memory& memory = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
+    const RankBuffers& memory = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
     return operand.place == Place::input ? memory.input : memory.output;
   }
 
@@ -149,8 +149,7 @@ class Interpreter {
   // The elements of a message, of which this slice is [begin, begin + count).
   struct Window {
     std::uint64_t begin = 0;
-    std::uint64_t count = 0;
-    bool skip = false;       // No such slice, or nothing in it.
+    std::uint64_t count = 0;  // 0: no such slice, or nothing in it.
     bool in_one = false;     // All data operands are one extent each.
   };
 
@@ -170,26 +169,28 @@ class Interpreter {
       for (std::uint32_t i = 0; i < shape->count; ++i) total += extent(*shape, i, false).count;
     }
     const std::uint64_t begin = cursor_.slice * launch_.slice_elements;
-    if (begin >= total && !(launch_.even_if_empty && total == 0 && cursor_.slice == 0)) return {.skip = true};
+    if (begin >= total) return {};
     const std::uint64_t left = total - begin;
-    if (left <= launch_.slice_elements) return {begin, left, false, in_one};
+    if (left <= launch_.slice_elements) return {begin, left, in_one};
     more_ = true;
-    return {begin, launch_.slice_elements, false, in_one};
+    return {begin, launch_.slice_elements, in_one};
   }
 
   Progress run_step(const Instruction& step) {
     if (launch_.counts != nullptr) return run_resolved(step, launch_.counts[cursor_.step]);
-    const Window slice = step.flags_only ? Window{.skip = cursor_.slice > 0} : window(step);
-    if (slice.skip) return Progress::done;
+    const Window slice = step.flags_only ? Window{} : window(step);
+    silent_ = slice.count == 0 && !(launch_.even_if_empty && cursor_.slice == 0);
+    if (silent_ && (step.flags == 0 || cursor_.slice > 0)) return Progress::done;
     const Progress progress = acquire(step, slice.count * launch_.element_bytes);
     if (progress != Progress::done) return progress;
-    if (!step.flags_only) fold(step, slice);
+    if (slice.count > 0) fold(step, slice);
     release(step, slice.count * launch_.element_bytes);
     return Progress::done;
   }
 
   Progress run_resolved(const Instruction& step, std::uint64_t count) {
-    if (count == 0 && !step.flags_only && !launch_.even_if_empty) return Progress::done;
+    silent_ = count == 0 && !launch_.even_if_empty;
+    if (silent_ && step.flags == 0) return Progress::done;
     const std::uint64_t bytes = count * launch_.element_bytes;
     const Progress progress = acquire(step, bytes);
     if (progress != Progress::done) return progress;
@@ -215,12 +216,17 @@ class Interpreter {
 
   LaneState& lane_of(const Operand& operand) const { return *program_.lanes[operand.first]; }
 
+  // Empty messages are not sent, which both ends know; flags are signalled all the same.
+  bool takes_part(const Operand& operand) const {
+    return operand.place == Place::flag || (operand.place == Place::lane && !silent_);
+  }
+
   Progress acquire(const Instruction& step, std::uint64_t bytes) {
     const Operand* operands = program_.operands + step.first;
     const std::uint32_t count = std::uint32_t{step.sources} + step.targets;
     for (; cursor_.acquired < count; ++cursor_.acquired) {
       const Operand& operand = operands[cursor_.acquired];
-      if (operand.is_memory()) continue;
+      if (!takes_part(operand)) continue;
       const bool source = cursor_.acquired < step.sources;
       const Progress progress = source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
       if (progress == Progress::done) continue;
@@ -235,7 +241,7 @@ class Interpreter {
     LaneState& lane = lane_of(operand);
     if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
       const std::byte* line = slot_of(lane.view, lane.next);
-      const std::uint64_t flag = line_flag(lane.next, launch_.signature);
+      const std::uint64_t flag = line_flag(lane, launch_.signature);
       sources_[index] = machine_.stage(index);
       blocked_line_ = lines_receive(line, flag, sources_[index], bytes);
       if (blocked_line_ == nullptr) return Progress::done;
@@ -307,17 +313,17 @@ class Interpreter {
   void release(const Instruction& step, std::uint64_t bytes) {
     const Operand* operands = program_.operands + step.first;
     for (std::uint32_t k = step.sources; k < std::uint32_t{step.sources} + step.targets; ++k) {
-      if (!operands[k].is_memory()) deliver(operands[k], targets_[k - step.sources], bytes);
+      if (takes_part(operands[k])) deliver(operands[k], targets_[k - step.sources], bytes);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
-      if (!operands[k].is_memory()) take(lane_of(operands[k]));
+      if (takes_part(operands[k])) take(lane_of(operands[k]));
     }
   }
 
   void deliver(const Operand& operand, const std::byte* staged, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
     if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
-      lines_send(slot_of(lane.view, lane.next), line_flag(lane.next, launch_.signature), staged, bytes);
+      lines_send(slot_of(lane.view, lane.next), line_flag(lane, launch_.signature), staged, bytes);
       ++lane.next;
       return;
     }
@@ -335,6 +341,7 @@ class Interpreter {
   Cursor cursor_;
   std::uint32_t turns_ = 0;
   std::uint32_t piece_ = 0;
+  bool silent_ = false;  // The step has no elements to send.
   bool more_ = false;  // Some step of this round has a further slice.
 };
 

@@ -15,9 +15,11 @@ inline constexpr std::uint32_t kLineTail = 48;  // Where the last 16 bytes of a 
 
 TUTTI_HOST_DEVICE inline std::uint64_t lines_for(std::uint64_t bytes) { return (bytes + kLineData - 1) / kLineData; }
 
-// Message number and signature in one word, so that equality proves both. 40 bits of number: 34 years at 1 GHz.
-TUTTI_HOST_DEVICE inline std::uint64_t line_flag(std::uint64_t sequence, Signature signature) {
-  return (sequence + 1) << 24 | (signature.word & 0xffffff);
+// Message number, direction and signature in one word, so that equality proves all. Lanes that share a slot differ in
+// direction: an answer must not be mistaken for what it answers. The number has 39 bits: at a message each 50 ns it wraps after 7
+// hours, when all flags it could meet are long overwritten.
+TUTTI_HOST_DEVICE inline std::uint64_t line_flag(const LaneState& lane, Signature signature) {
+  return ((lane.next + 1) << 1 | lane.view.side) << 24 | (signature.word & 0xffffff);
 }
 
 TUTTI_HOST_DEVICE inline const std::uint64_t* flag_of(const std::byte* line) {

@@ -16,7 +16,8 @@ struct Instruction {
   std::uint16_t targets = 0;
   Fold fold = Fold::partial;
   std::uint8_t flags_only = 0;  // Neither reads nor writes data.
-  std::uint16_t reserved = 0;
+  std::uint8_t flags = 0;       // 1: awaits or signals some.
+  std::uint8_t reserved = 0;
 };
 static_assert(sizeof(Instruction) == 12);
 
@@ -32,7 +33,7 @@ struct Program {
 };
 
 // One rank's buffers.
-struct Memory {
+struct RankBuffers {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
 };

@@ -13,9 +13,9 @@ struct Launch {
   // step, and the byte offset of each operand. Null: worked out step by step.
   const std::uint64_t* counts = nullptr;
   const std::uint64_t* offsets = nullptr;
-  Memory self;
+  RankBuffers self;
   std::byte* scratch = nullptr;
-  const Memory* peers = nullptr;        // Of every rank, where the plan names mapped memory; self included.
+  const RankBuffers* peers = nullptr;        // Of every rank, where the plan names mapped memory; self included.
   Blocks input, output, scratch_blocks;
   Cut cut;
   std::uint32_t element_bytes = 1;

@@ -41,13 +41,19 @@ std::string_view algorithm_for(const Query& query) {
   return "";
 }
 
+// Where an algorithm sends several blocks at once, at most all of them.
+std::uint64_t longest_message(std::string_view algorithm, const Query& query) {
+  const bool blocks = algorithm.starts_with("bruck") || algorithm.starts_with("binomial") || algorithm == "doubling" || algorithm == "halving";
+  return query.block_bytes * (blocks ? query.problem.ranks : 1);
+}
+
 }  // namespace
 
 Result<Choice> choose(const Query& query) {
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
-  const bool small = query.block_bytes <= kLinesBytes;
+  const bool small = longest_message(choice.algorithm, query) <= kLinesBytes;
   if (!query.protocol.empty() && query.protocol != "lines" && query.protocol != "bulk") {
     return invalid_argument("there is no protocol '" + std::string(query.protocol) + "'; the protocols are lines and bulk");
   }

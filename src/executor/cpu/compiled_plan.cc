@@ -11,6 +11,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const Step step = plan.steps[s];
     bool data = false;
+    bool flags = false;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
         if (operand.is_memory()) {
@@ -19,6 +20,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           mapped_ = mapped_ || operand.reserved != 0;
           data = true;
         } else {
+          flags = flags || operand.place == Place::flag;
           operand.first = lane_index(bind(operand, sends));
         }
         operands_.push_back(operand);
@@ -29,7 +31,8 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
                       .sources = static_cast<std::uint16_t>(step.sources.size()),
                       .targets = static_cast<std::uint16_t>(step.targets.size()),
                       .fold = step.fold,
-                      .flags_only = !data});
+                      .flags_only = !data,
+                      .flags = flags});
     program_.widest = std::max(program_.widest, static_cast<std::uint32_t>(std::max(step.sources.size(), step.targets.size())));
   }
   stages_.push_back(plan.shape.rounds);

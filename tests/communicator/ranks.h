@@ -1,0 +1,33 @@
+// Ranks as threads of the test's process.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "src/communicator/communicator.h"
+
+namespace tutti {
+
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+inline Communicators make_ranks(Rank ranks, CommunicatorOptions options = {}) {
+  options.timeout_ms = 5000;  // A hang becomes a failure that says where.
+  auto made = Communicator::create_all(ranks, options);
+  TUTTI_ASSERT(made.ok());
+  return std::move(made).value();
+}
+
+// Runs `body` as every rank at once; the statuses by rank.
+inline std::vector<Status> on_all(Communicators& ranks, const std::function<Status(Communicator&)>& body) {
+  std::vector<Status> statuses(ranks.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    threads.emplace_back([&, rank] { statuses[rank] = body(*ranks[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+}  // namespace tutti
