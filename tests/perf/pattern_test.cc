@@ -1,0 +1,115 @@
+#include "perf/tool/pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace perf {
+namespace {
+
+const Element& element(const std::string& name) {
+  for (const Element& each : all_elements()) {
+    if (name == each.name) return each;
+  }
+  throw std::invalid_argument(name);
+}
+
+const Operation& sum() { return all_operations().front(); }
+
+// What rank `at.rank` should receive from an all-to-all, by copying.
+std::vector<char> exchanged(const Pattern& pattern, const Element& type, const Position& at, std::size_t count) {
+  const std::size_t block = count * type.size;
+  std::vector<char> recv(block * static_cast<std::size_t>(at.ranks));
+  for (int from = 0; from < at.ranks; ++from) {
+    pattern.fill(recv.data() + static_cast<std::size_t>(from) * block, from, static_cast<std::size_t>(at.rank) * count,
+                 count);
+  }
+  return recv;
+}
+
+TEST(Pattern, AcceptsRightOutputs) {
+  const Position at = {.rank = 1, .ranks = 3, .root = 0};
+  for (const Element& type : all_elements()) {
+    const Pattern pattern(type, sum(), at.ranks, 7);
+    EXPECT_EQ(pattern.wrong(exchanged(pattern, type, at, 100).data(), *find_collective("alltoall"), at, 100), 0U)
+        << type.name;
+  }
+}
+
+TEST(Pattern, RejectsUnwrittenOutputs) {
+  const Position at = {.rank = 1, .ranks = 3, .root = 1};
+  const std::size_t count = 100;
+  const std::vector<char> poison(3 * count * 8, static_cast<char>(kPoison));
+  for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather",
+                           "scatter", "sendrecv"}) {
+    const Collective& collective = *find_collective(name);
+    for (const Element& type : all_elements()) {
+      for (const Operation& operation : all_operations()) {
+        const Pattern pattern(type, operation, at.ranks, 1);
+        EXPECT_EQ(pattern.wrong(poison.data(), collective, at, count), collective.recv_blocks(at) * count)
+            << name << " " << type.name << " " << operation.name;
+      }
+    }
+  }
+}
+
+TEST(Pattern, RejectsBlocksInTheWrongPlace) {
+  const Position at = {.rank = 0, .ranks = 4, .root = 0};
+  for (const Element& type : all_elements()) {
+    const Pattern pattern(type, sum(), at.ranks, 3);
+    std::vector<char> recv = exchanged(pattern, type, at, 64);
+    const std::size_t block = 64 * type.size;
+    std::swap_ranges(recv.begin(), recv.begin() + static_cast<std::ptrdiff_t>(block),
+                     recv.begin() + static_cast<std::ptrdiff_t>(block));
+    EXPECT_GT(pattern.wrong(recv.data(), *find_collective("alltoall"), at, 64), 32U) << type.name;
+  }
+}
+
+TEST(Pattern, RejectsWhatAnEarlierRunLeftBehind) {
+  const Position at = {.rank = 2, .ranks = 4, .root = 0};
+  for (const Element& type : all_elements()) {
+    const Pattern before(type, sum(), at.ranks, 1), now(type, sum(), at.ranks, 2);
+    EXPECT_GT(now.wrong(exchanged(before, type, at, 64).data(), *find_collective("alltoall"), at, 64), 32U)
+        << type.name;
+  }
+}
+
+TEST(Pattern, RejectsOneWrongElement) {
+  const Position at = {.rank = 2, .ranks = 4, .root = 0};
+  const Element& type = element("float");
+  const Pattern pattern(type, sum(), at.ranks, 1);
+  std::vector<char> recv = exchanged(pattern, type, at, 64);
+  recv[4 * 200] = static_cast<char>(recv[4 * 200] ^ 1);
+  EXPECT_EQ(pattern.wrong(recv.data(), *find_collective("alltoall"), at, 64), 1U);
+}
+
+TEST(Elements, LookLikeTheirNumbers) {
+  const float f = 37;
+  const double d = 37;
+  std::uint32_t f_bits = 0;
+  std::uint64_t d_bits = 0;
+  std::memcpy(&f_bits, &f, sizeof f);
+  std::memcpy(&d_bits, &d, sizeof d);
+  EXPECT_EQ(bits_of(element("float"), 37), f_bits);
+  EXPECT_EQ(bits_of(element("double"), 37), d_bits);
+  EXPECT_EQ(bits_of(element("bfloat16"), 37), f_bits >> 16);
+  EXPECT_EQ(bits_of(element("half"), 2047), 0x67ffU);
+  EXPECT_EQ(bits_of(element("f8e4m3"), 13), 0x55U);
+  EXPECT_EQ(bits_of(element("f8e5m2"), 64), 0x54U);
+  EXPECT_EQ(bits_of(element("uint8"), 127), 127U);
+}
+
+TEST(Collective, WantsFromABusWhatNcclTestsSays) {
+  EXPECT_DOUBLE_EQ(find_collective("all_reduce")->bus_factor(4), 1.5);
+  EXPECT_DOUBLE_EQ(find_collective("all_gather")->bus_factor(4), 0.75);
+  EXPECT_DOUBLE_EQ(find_collective("reduce_scatter")->bus_factor(4), 0.75);
+  EXPECT_DOUBLE_EQ(find_collective("scatter")->bus_factor(4), 0.75);
+  EXPECT_DOUBLE_EQ(find_collective("reduce")->bus_factor(4), 1);
+  EXPECT_DOUBLE_EQ(find_collective("broadcast")->bus_factor(4), 1);
+}
+
+}  // namespace
+}  // namespace perf
