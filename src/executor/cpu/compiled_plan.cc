@@ -11,6 +11,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const Step step = plan.steps[s];
     bool data = false;
+    bool lanes = false;
     bool flags = false;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
@@ -20,12 +21,13 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           mapped_ = mapped_ || operand.reserved != 0;
           data = true;
         } else {
-          flags = flags || operand.place == Place::flag;
+          (operand.place == Place::flag ? flags : lanes) = true;
           operand.first = lane_index(bind(operand, sends));
         }
         operands_.push_back(operand);
       }
     }
+    TUTTI_ASSERT(data || !lanes);  // Messages have their lengths from memory.
     const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
     steps_.push_back({.first = first,
                       .sources = static_cast<std::uint16_t>(step.sources.size()),
