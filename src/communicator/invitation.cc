@@ -23,11 +23,20 @@ std::string name_of(const MeetingPoint& meeting) {
   return meeting.host.empty() ? "tutti." + meeting.job : meeting.host + ":" + std::to_string(meeting.port);
 }
 
-Result<Endpoint> endpoint_of(const MeetingPoint& meeting) {
+// Where a host's own name leads to loopback, hosts elsewhere know it by another address, and rank 0 listens there.
+Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifname) {
+  Address address = TUTTI_TRY(resolve(meeting.host, meeting.port));
+  const bool meant = meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
+  if (is_loopback(address) && !meant) address = TUTTI_TRY(own_address(ifname));
+  address.port = meeting.port;
+  return address;
+}
+
+Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifname) {
   Endpoint endpoint;
   endpoint.type = SOCK_STREAM;
   if (!meeting.host.empty()) {
-    endpoint.address = TUTTI_TRY(resolve(meeting.host, meeting.port));
+    endpoint.address = TUTTI_TRY(address_of(meeting, ifname));
     return endpoint;
   }
   constexpr std::size_t longest = 100;  // Of 107 that the system takes; a job's name may be longer.
@@ -48,18 +57,11 @@ Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::strin
   return credentials;
 }
 
-Result<UniqueId> invite(const MeetingPoint& meeting, Endpoint endpoint, const RendezvousOptions& options) {
-  Address address = loopback_address();
-  if (!meeting.host.empty()) {
-    // Where a host's own name leads to loopback, the others know it by another address.
-    const bool meant = meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
-    if (is_loopback(endpoint.address) && !meant) endpoint.address = TUTTI_TRY(own_address(options.socket_ifname));
-    endpoint.address.port = meeting.port;
-    address = endpoint.address;
-    address.port = 0;
-    if (!is_loopback(address) && options.secret_file.empty()) {
-      log(LogLevel::warn, "whoever reaches %s may join: set TUTTI_SECRET_FILE", describe(endpoint).c_str());
-    }
+Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
+  Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
+  address.port = 0;
+  if (!is_loopback(address) && options.secret_file.empty()) {
+    log(LogLevel::warn, "whoever reaches %s may join: set TUTTI_SECRET_FILE", describe(endpoint).c_str());
   }
   Invitation invitation;
   invitation.listener = TUTTI_TRY(listen_at(endpoint));
@@ -109,7 +111,7 @@ Result<UniqueId> ask(const Endpoint& endpoint, const LaunchedRank& launched, con
 }  // namespace
 
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch) {
-  const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.meeting));
+  const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.meeting, options.socket_ifname));
   if (launched.rank == 0) return invite(launched.meeting, endpoint, options);
   const Credentials credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {

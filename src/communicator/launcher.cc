@@ -77,7 +77,7 @@ std::string job_of(const Environment& environment, const Launcher& launcher) {
     found = found || value;
     job += "." + value.value_or("");
   }
-  if (!found) job += std::to_string(::getsid(0)) + "." + std::to_string(ancestor_without(launcher.rank));
+  if (!found) job += "." + std::to_string(ancestor_without(launcher.rank));
   return job;
 }
 
