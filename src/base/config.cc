@@ -21,10 +21,8 @@ bool parse(const std::string& text, Number& number) {
   return true;
 }
 
-bool parse(const std::string& text, std::optional<std::uint32_t>& number) {
-  std::uint32_t parsed = 0;
-  if (!parse(text, parsed)) return false;
-  number = parsed;
+bool parse(const std::string& text, std::string& kept) {
+  kept = text;
   return true;
 }
 
@@ -50,10 +48,13 @@ bool parse_level(const std::string& text, LogLevel& level) {
   return true;
 }
 
+// Of these the launcher makes sense, beside other launchers' variables.
+bool launchers(Config&, const std::string&) { return true; }
+
 struct Entry {
   Variable variable;
   const char* wanted;  // Of a value: "must be ...".
-  bool (*set)(Config&, const std::string&);
+  bool (*set)(Config& config, const std::string& text);
 };
 
 constexpr std::array kEntries = {
@@ -74,29 +75,30 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "",
            "network interface of the rendezvous: beginnings (eth,ib), a name (=eth0), or all but some (^docker)"},
           "a list of interfaces",
-          [](Config& config, const std::string& text) { config.socket_ifname = text; return true; }},
+          [](Config& config, const std::string& text) { return parse(text, config.socket_ifname); }},
     Entry{{"TUTTI_SECRET_FILE", nullptr, "", "file of mode 0600 with a second secret, the same on all ranks"},
-          "a path", [](Config& config, const std::string& text) { config.secret_file = text; return true; }},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.secret_file); }},
     Entry{{"TUTTI_LOG", "NCCL_DEBUG", "warn", "what is logged: none, warn, info or trace"},
           "none, warn, info or trace",
           [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
     Entry{{"TUTTI_ALGORITHM", nullptr, "", "algorithm of all collectives that have one of this name: ring"},
-          "a name", [](Config& config, const std::string& text) { config.algorithm = text; return true; }},
+          "a name",
+          [](Config& config, const std::string& text) { return parse(text, config.algorithm); }},
     Entry{{"TUTTI_PROTOCOL", nullptr, "", "protocol of all lanes: lines or bulk"},
-          "a name", [](Config& config, const std::string& text) { config.protocol = text; return true; }},
+          "a name",
+          [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
     Entry{{"TUTTI_CHANNELS", nullptr, "0", "copies of a plan that share the work; 0: the tuner's choice"},
           "a whole number, 0 or more",
           [](Config& config, const std::string& text) { return parse(text, config.channels); }},
     Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
-          "0 or 1", [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
-    Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"},
-          "a whole number, 0 or more",
-          [](Config& config, const std::string& text) { return text.empty() || parse(text, config.rank); }},
-    Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"},
-          "a whole number, 1 or more",
-          [](Config& config, const std::string& text) { return text.empty() || parse(text, config.ranks); }},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
+    Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", launchers},
+    Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", launchers},
     Entry{{"TUTTI_ROOT", nullptr, "", "host:port at which rank 0 meets the others; unset: all are on one host"},
-          "host:port", [](Config& config, const std::string& text) { config.root = text; return true; }},
+          "host:port",
+          launchers},
 };
 
 // Edits that turn a into b; a cut name needs the fewest.
@@ -121,9 +123,10 @@ std::vector<std::string> misspelt(const Environment& environment) {
     if (!name.starts_with("TUTTI_")) continue;
     const auto known = [&name = name](const Entry& entry) { return name == entry.variable.name; };
     if (std::any_of(kEntries.begin(), kEntries.end(), known)) continue;
-    const auto nearest = std::min_element(kEntries.begin(), kEntries.end(), [&name = name](const Entry& a, const Entry& b) {
-      return distance(name, a.variable.name) < distance(name, b.variable.name);
-    });
+    const auto nearest =
+        std::min_element(kEntries.begin(), kEntries.end(), [&name = name](const Entry& a, const Entry& b) {
+          return distance(name, a.variable.name) < distance(name, b.variable.name);
+        });
     warnings.push_back("there is no variable " + name + ": did you mean " + nearest->variable.name + "?");
   }
   return warnings;

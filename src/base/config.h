@@ -37,15 +37,12 @@ struct Config {
   std::string protocol;
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
-  std::optional<std::uint32_t> rank;
-  std::optional<std::uint32_t> ranks;
-  std::string root;
 };
 
 struct Variable {
-  const char* name;         // "TUTTI_TIMEOUT_MS"
-  const char* alias;        // NCCL's variable that is taken where ours is not set, or null.
-  const char* fallback;     // The default, as text.
+  const char* name;      // "TUTTI_TIMEOUT_MS"
+  const char* alias;     // NCCL's variable that is taken where ours is not set, or null.
+  const char* fallback;  // The default, as text.
   const char* description;
 };
 std::span<const Variable> variables();

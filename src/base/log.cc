@@ -57,9 +57,11 @@ void log(LogLevel level, const char* format, ...) {
   const int text = std::vsnprintf(line + length, room, format, arguments);
   va_end(arguments);
   if (text < 0) return;
-  const std::size_t end = static_cast<std::size_t>(length) + std::min<std::size_t>(static_cast<std::size_t>(text), room - 1);
+  const std::size_t end =
+      static_cast<std::size_t>(length) + std::min<std::size_t>(static_cast<std::size_t>(text), room - 1);
   for (std::size_t i = 0; i < end; ++i) {
-    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f) line[i] = '?';  // Names from outside forge no lines.
+    if (static_cast<unsigned char>(line[i]) < ' ' || line[i] == 0x7f)
+      line[i] = '?';  // Names from outside forge no lines.
   }
   line[end] = '\n';
   const LogSink sink = sink_now.load(std::memory_order_acquire);

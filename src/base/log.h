@@ -13,8 +13,8 @@ enum class LogLevel : std::uint8_t { none, warn, info, trace };
 // Cut at about 1,000 bytes; control characters are replaced.
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...);
 
-void set_log_level(LogLevel level);  // warn until config() was read.
-bool logs(LogLevel level);           // Ask first where the arguments are costly.
+void set_log_level(LogLevel level);                           // warn until config() was read.
+bool logs(LogLevel level);                                    // Ask first where the arguments are costly.
 std::optional<LogLevel> log_level_of(std::string_view name);  // "warn", in any case.
 
 // Lines of this thread carry this rank until the end of the scope.

