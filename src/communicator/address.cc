@@ -66,7 +66,8 @@ socklen_t fill(SocketAddress& to, const Endpoint& from) {
   std::memset(&to, 0, sizeof to);
   to.unix_path.sun_family = AF_UNIX;
   TUTTI_ASSERT(from.unix_name.size() < sizeof to.unix_path.sun_path);
-  std::memcpy(to.unix_path.sun_path + 1, from.unix_name.data(), from.unix_name.size());  // The 0 before makes it abstract.
+  std::memcpy(to.unix_path.sun_path + 1, from.unix_name.data(),
+              from.unix_name.size());  // The 0 before makes it abstract.
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + from.unix_name.size());
 }
 
@@ -77,7 +78,9 @@ int family_of(const Endpoint& endpoint) {
 
 // A host that vanishes without a word is missed after 3 to 6 seconds.
 void watch_connection(const Socket& socket) {
-  const auto set = [&](int level, int option, int value) { ::setsockopt(socket.get(), level, option, &value, sizeof value); };
+  const auto set = [&](int level, int option, int value) {
+    ::setsockopt(socket.get(), level, option, &value, sizeof value);
+  };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 1);

@@ -10,12 +10,12 @@
 namespace tutti {
 
 struct Endpoint {
-  Address address;         // If unix_name is empty.
-  std::string unix_name;   // Abstract, in the network namespace of the process.
-  int type = 0;            // SOCK_STREAM or SOCK_SEQPACKET.
+  Address address;        // If unix_name is empty.
+  std::string unix_name;  // Abstract, in the network namespace of the process.
+  int type = 0;           // SOCK_STREAM or SOCK_SEQPACKET.
 };
 
-std::string describe(const Address& address);    // "192.0.2.2:4711", "[fd00::2]:4711"
+std::string describe(const Address& address);  // "192.0.2.2:4711", "[fd00::2]:4711"
 std::string describe(const Endpoint& endpoint);
 bool is_loopback(const Address& address);
 

@@ -29,9 +29,11 @@ class JoinedBootstrap final : public Bootstrap {
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options) {
+Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank, Rank ranks,
+                                                   const JoinOptions& options) {
   TUTTI_CHECK_OK(check(id));
-  if (rank >= ranks) return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
+  if (rank >= ranks)
+    return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
   const LogRank scope(rank);
   Joining joining(id, rank, ranks, options);
   TUTTI_CHECK_OK(joining.run());

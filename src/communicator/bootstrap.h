@@ -25,9 +25,9 @@ enum class Reach : std::uint8_t {
 
 struct RendezvousOptions {
   Reach reach = Reach::network;
-  std::string socket_ifname;             // "eth", "=eth0", "^docker": prefixes, exact names, all but these.
-  std::string secret_file;               // A second secret, mixed in. The ranks name the same file.
-  std::int64_t report_after_ms = 10'000; // Then missing ranks are logged.
+  std::string socket_ifname;              // "eth", "=eth0", "^docker": prefixes, exact names, all but these.
+  std::string secret_file;                // A second secret, mixed in. The ranks name the same file.
+  std::int64_t report_after_ms = 10'000;  // Then missing ranks are logged.
 };
 
 // Makes an id and meets its ranks in a thread of this process, which ends when all have joined, when their deadline
@@ -35,7 +35,7 @@ struct RendezvousOptions {
 Result<UniqueId> make_unique_id(const RendezvousOptions& options);
 
 struct JoinOptions {
-  std::int64_t timeout_ms = 120'000;     // All ranks fail when the first that came has waited this long.
+  std::int64_t timeout_ms = 120'000;  // All ranks fail when the first that came has waited this long.
   std::string secret_file;
   const std::uint32_t* abort = nullptr;  // Not 0: give up.
 };

@@ -53,7 +53,8 @@ Status failure_in(const ReceivedMessage& message) {
     return internal_error("a peer sent a message out of turn");
   }
   std::memcpy(&record, message.payload.data(), sizeof record);
-  const bool sound = record.code >= 1 && record.code <= static_cast<std::uint32_t>(Code::internal) && record.bytes <= sizeof record.text;
+  const bool sound = record.code >= 1 && record.code <= static_cast<std::uint32_t>(Code::internal) &&
+                     record.bytes <= sizeof record.text;
   if (!sound) return remote_error("a peer failed, and said nothing sensible about it");
   return {static_cast<Code>(record.code), std::string(record.text, record.bytes)};
 }
@@ -90,8 +91,8 @@ Result<std::optional<ReceivedMessage>> Channel::receive(std::size_t longest) {
   if (!TUTTI_TRY(fill(sizeof header))) return std::optional<ReceivedMessage>();
   std::memcpy(&header, incoming_.data(), sizeof header);
   if (header.version != 1 || header.bytes > longest) {
-    return remote_error("a peer sent " + std::to_string(header.bytes) + " bytes where at most " + std::to_string(longest) +
-                        " were awaited");
+    return remote_error("a peer sent " + std::to_string(header.bytes) + " bytes where at most " +
+                        std::to_string(longest) + " were awaited");
   }
   const std::size_t signed_bytes = sizeof header + header.bytes;
   if (!TUTTI_TRY(fill(signed_bytes + sizeof(Digest)))) return std::optional<ReceivedMessage>();
@@ -102,7 +103,8 @@ Result<std::optional<ReceivedMessage>> Channel::receive(std::size_t longest) {
     return remote_error("a message was altered on its way");
   }
   ++taken_;
-  ReceivedMessage message = {header.kind, {incoming_.begin() + sizeof header, incoming_.begin() + static_cast<std::ptrdiff_t>(signed_bytes)}};
+  ReceivedMessage message = {
+      header.kind, {incoming_.begin() + sizeof header, incoming_.begin() + static_cast<std::ptrdiff_t>(signed_bytes)}};
   incoming_.clear();
   return std::optional(std::move(message));
 }

@@ -21,7 +21,8 @@ bool is_own_user(int descriptor) {
   if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) != 0 || family != AF_UNIX) return true;
   ucred credentials = {};
   length = sizeof credentials;
-  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 && credentials.uid == ::geteuid();
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 &&
+         credentials.uid == ::geteuid();
 }
 
 std::string describe(const Claim& claim) {
@@ -41,7 +42,8 @@ void Greeter::watch(std::vector<pollfd>& polled) {
   first_ = polled.size();
   watched_ = pending_.size();
   for (const Listener& listener : listeners_) polled.push_back({listener.socket.get(), POLLIN, 0});
-  for (const Pending& pending : pending_) polled.push_back({pending.handshake.descriptor(), pending.handshake.events(), 0});
+  for (const Pending& pending : pending_)
+    polled.push_back({pending.handshake.descriptor(), pending.handshake.events(), 0});
 }
 
 Status Greeter::serve(const std::vector<pollfd>& polled) {
@@ -70,7 +72,8 @@ Result<bool> Greeter::advance(Pending& pending) {
     return false;
   }
   if (!done.value()) return true;
-  if (!is_own_user(pending.handshake.descriptor())) return invalid_usage("a unix socket of the communicator belongs to another user");
+  if (!is_own_user(pending.handshake.descriptor()))
+    return invalid_usage("a unix socket of the communicator belongs to another user");
   greeted_.push_back(std::move(pending.handshake).finish());
   return false;
 }
@@ -85,7 +88,8 @@ Status Greeter::accept(const Listener& listener) {
     }
     if (!accepted.value()) return {};
     if (!is_own_user(accepted.value()->get())) continue;
-    Handshake handshake = TUTTI_TRY(Handshake::answer(std::move(*accepted.value()), listener.role, self_, listener.credentials));
+    Handshake handshake =
+        TUTTI_TRY(Handshake::answer(std::move(*accepted.value()), listener.role, self_, listener.credentials));
     pending_.push_back({std::move(handshake), Deadline::after_ms(kHandshakeMs)});
   }
   return {};
@@ -93,7 +97,8 @@ Status Greeter::accept(const Listener& listener) {
 
 // Of those that called us. Ranks take microseconds, so the oldest is a stranger.
 bool Greeter::drop_oldest() {
-  const auto oldest = std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
+  const auto oldest =
+      std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
   if (oldest == pending_.end()) return false;
   pending_.erase(oldest);
   return true;

@@ -13,7 +13,8 @@ constexpr std::uint32_t kVersion = 1;
 
 }  // namespace
 
-Result<Handshake> Handshake::call(Socket socket, const Claim& claim, const Credentials& credentials, const JoinRecord& own) {
+Result<Handshake> Handshake::call(Socket socket, const Claim& claim, const Credentials& credentials,
+                                  const JoinRecord& own) {
   Handshake made;
   made.socket_ = std::move(socket);
   made.credentials_ = credentials;
@@ -55,7 +56,8 @@ Status Handshake::advance_call() {
   }
   if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&answer_, 1))))) return {};
   if (!equal(answer_.mac, server_mac())) {
-    return invalid_usage("the other end does not hold the same secret: TUTTI_SECRET_FILE differs, or the unique id is forged");
+    return invalid_usage(
+        "the other end does not hold the same secret: TUTTI_SECRET_FILE differs, or the unique id is forged");
   }
   proof_.mac = client_mac();
   TUTTI_CHECK_OK(send(bytes_of(proof_)));
@@ -86,7 +88,8 @@ Status Handshake::accept_hello() {
   if (hello_.magic != kMagic) return invalid_usage("the caller speaks something else");
   if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
   if (hello_.communicator != credentials_.communicator) return invalid_usage("the caller means another communicator");
-  if (hello_.role != claim_.role || hello_.server != claim_.server) return invalid_usage("the caller means another server");
+  if (hello_.role != claim_.role || hello_.server != claim_.server)
+    return invalid_usage("the caller means another server");
   claim_.rank = hello_.rank;
   claim_.ranks = hello_.ranks;
   return {};
@@ -121,7 +124,8 @@ Digest Handshake::server_mac() const {
 }
 
 Digest Handshake::client_mac() const {
-  return digest(credentials_.key, {bytes_of("client"), bytes_of(hello_), bytes_of(answer_.nonce), bytes_of(proof_.record)});
+  return digest(credentials_.key,
+                {bytes_of("client"), bytes_of(hello_), bytes_of(answer_.nonce), bytes_of(proof_.record)});
 }
 
 Greeted Handshake::finish() && {

@@ -41,7 +41,7 @@ struct Credentials {
 // What a caller tells of itself.
 struct JoinRecord {
   PeerRecord peer;
-  Address tree;                 // Where it awaits its children.
+  Address tree;  // Where it awaits its children.
   std::int64_t timeout_ms = 0;
 };
 static_assert(sizeof(JoinRecord) == 136);
@@ -51,13 +51,14 @@ struct Greeted {
   Claim claim;        // The caller's.
   JoinRecord record;  // Likewise.
   Socket socket;
-  Secret session;     // Of this connection alone.
+  Secret session;  // Of this connection alone.
   bool called = false;
 };
 
 class Handshake {
  public:
-  static Result<Handshake> call(Socket socket, const Claim& claim, const Credentials& credentials, const JoinRecord& own);
+  static Result<Handshake> call(Socket socket, const Claim& claim, const Credentials& credentials,
+                                const JoinRecord& own);
   // Accepts only callers of this role that mean this server.
   static Result<Handshake> answer(Socket socket, Role role, Rank server, const Credentials& credentials);
 

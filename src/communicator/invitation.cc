@@ -85,7 +85,8 @@ Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch
   }
 }
 
-Result<UniqueId> ask(const Endpoint& endpoint, const LaunchedRank& launched, const Credentials& credentials, const Watch& watch) {
+Result<UniqueId> ask(const Endpoint& endpoint, const LaunchedRank& launched, const Credentials& credentials,
+                     const Watch& watch) {
   Socket socket = TUTTI_TRY(connect_to(endpoint));
   const Claim claim = {Role::invitation, launched.rank, launched.ranks, kRendezvous};
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials, {}));
@@ -119,7 +120,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     if (asked.ok()) return asked;
     Status status = std::move(asked).status();
     const bool absent = status.code() == Code::system || status.code() == Code::remote;  // Not yet there, or just gone.
-    if (watch.aborted()) return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
+    if (watch.aborted())
+      return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
     if (!absent || watch.deadline.passed()) {
       return std::move(status).during("asking rank 0 for the unique id at " + describe(endpoint));
     }

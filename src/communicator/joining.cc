@@ -26,7 +26,14 @@ std::string hex(const Digest& digest) {
 }  // namespace
 
 Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options)
-    : id_(id), rank_(rank), ranks_(ranks), options_(options), greeter_(rank), tree_(rank, ranks), records_(ranks), sockets_(ranks) {
+    : id_(id),
+      rank_(rank),
+      ranks_(ranks),
+      options_(options),
+      greeter_(rank),
+      tree_(rank, ranks),
+      records_(ranks),
+      sockets_(ranks) {
   watch_.abort = options.abort;
   if (options.timeout_ms > 0) watch_.deadline = Deadline::after_ms(options.timeout_ms + kGraceMs);
 }
@@ -111,7 +118,8 @@ Status Joining::join_mesh() {
   }
   phase_ = "the ranks of this host";
   return serve_until([this, wanted] {
-    return static_cast<std::size_t>(std::count_if(sockets_.begin(), sockets_.end(), [](const Socket& s) { return bool(s); })) == wanted;
+    return static_cast<std::size_t>(
+               std::count_if(sockets_.begin(), sockets_.end(), [](const Socket& s) { return bool(s); })) == wanted;
   });
 }
 
@@ -131,9 +139,11 @@ Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
 
 Status Joining::serve_until(const std::function<bool()>& met) {
   while (!met()) {
-    if (watch_.aborted()) return aborted_error("rank " + std::to_string(rank_) + " aborted while it waited for " + phase_);
+    if (watch_.aborted())
+      return aborted_error("rank " + std::to_string(rank_) + " aborted while it waited for " + phase_);
     if (watch_.deadline.passed()) {
-      return timeout_error("rank " + std::to_string(rank_) + " waited " + std::to_string(options_.timeout_ms) + " ms for " + phase_);
+      return timeout_error("rank " + std::to_string(rank_) + " waited " + std::to_string(options_.timeout_ms) +
+                           " ms for " + phase_);
     }
     TUTTI_CHECK_OK(serve());
   }
@@ -163,7 +173,8 @@ Status Joining::accept(Greeted greeted) {
     rendezvous_ = Channel(std::move(greeted));
     return {};
   }
-  if (claim.ranks != ranks_ || other >= ranks_) return remote_error("rank " + std::to_string(other) + " called out of turn");
+  if (claim.ranks != ranks_ || other >= ranks_)
+    return remote_error("rank " + std::to_string(other) + " called out of turn");
   if (claim.role == Role::tree) return tree_.connect(other, Channel(std::move(greeted)));
   if (sockets_[other]) return remote_error("rank " + std::to_string(other) + " called twice");
   sockets_[other] = std::move(greeted.socket);
@@ -175,7 +186,8 @@ Status Joining::hear_rendezvous() {
   Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
   if (!received.ok()) {
     told_ = true;
-    return remote_error("the process that made the unique id (rendezvous " + describe(id_.address) + ") ended while ranks joined");
+    return remote_error("the process that made the unique id (rendezvous " + describe(id_.address) +
+                        ") ended while ranks joined");
   }
   if (!received.value()) return {};
   const ReceivedMessage& message = *received.value();

@@ -28,7 +28,7 @@ class Joining {
  private:
   Status take_steps();
   Status verdict(Status own);
-  Status meet();          // The rendezvous, and through it all others.
+  Status meet();  // The rendezvous, and through it all others.
   Status join_tree();
   Status join_mesh();
   Status finish();
@@ -50,10 +50,10 @@ class Joining {
   Greeter greeter_;
   Socket tree_listener_;
   Channel rendezvous_;
-  std::optional<JoinRecord> parent_;   // Known once all have come.
-  bool complete_ = false;              // All have reached each other.
-  bool told_ = false;                  // The rendezvous said that joining has failed.
-  std::string phase_ = "the rendezvous";   // What we wait for, in messages.
+  std::optional<JoinRecord> parent_;      // Known once all have come.
+  bool complete_ = false;                 // All have reached each other.
+  bool told_ = false;                     // The rendezvous said that joining has failed.
+  std::string phase_ = "the rendezvous";  // What we wait for, in messages.
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;

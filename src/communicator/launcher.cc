@@ -14,16 +14,22 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* ranks;
-  const char* ranks_here;         // Ranks on this host, or null.
-  std::vector<const char*> job;   // Variables that tell this job from others on the host.
+  const char* ranks_here;        // Ranks on this host, or null.
+  std::vector<const char*> job;  // Variables that tell this job from others on the host.
 };
 
 const std::vector<Launcher>& launchers() {
   static const std::vector<Launcher> list = {
       {"tutti", "TUTTI_RANK", "TUTTI_RANKS", nullptr, {}},
-      {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+      {"torchrun",
+       "RANK",
+       "WORLD_SIZE",
+       "LOCAL_WORLD_SIZE",
        {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-      {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+      {"Open MPI",
+       "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_SIZE",
        {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
       {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
       {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
@@ -36,7 +42,8 @@ Result<Number> number_in(const std::string& text, const std::string& name, Numbe
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    return invalid_usage(name + " is \"" + text + "\", but must be a whole number, " + std::to_string(least) + " or more");
+    return invalid_usage(name + " is \"" + text + "\", but must be a whole number, " + std::to_string(least) +
+                         " or more");
   }
   return number;
 }
@@ -93,10 +100,12 @@ bool on_one_host(const Environment& environment, const Launcher& launcher, const
 // "host:port" or "[v6 address]:port".
 Result<MeetingPoint> parse_root(const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return invalid_usage("TUTTI_ROOT is \"" + text + "\", but must be host:port");
+  if (colon == std::string::npos || colon == 0)
+    return invalid_usage("TUTTI_ROOT is \"" + text + "\", but must be host:port");
   MeetingPoint meeting;
   meeting.host = text.substr(0, colon);
-  if (meeting.host.front() == '[' && meeting.host.back() == ']') meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
+  if (meeting.host.front() == '[' && meeting.host.back() == ']')
+    meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
   meeting.port = TUTTI_TRY(number_in<std::uint16_t>(text.substr(colon + 1), "the port of TUTTI_ROOT", 1));
   return meeting;
 }
@@ -120,7 +129,8 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   meeting.host = *host;
   const std::string port = environment.get("MASTER_PORT").value_or("29500");
   meeting.port = TUTTI_TRY(number_in<std::uint16_t>(port, "MASTER_PORT", 1));
-  if (++meeting.port == 0) return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");  // It is the launcher's.
+  if (++meeting.port == 0)
+    return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");  // It is the launcher's.
   return meeting;
 }
 
@@ -136,8 +146,8 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1));
     launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0));
     if (launched.rank >= launched.ranks) {
-      return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) + ", but " + launcher.ranks +
-                           " is " + std::to_string(launched.ranks) + ": ranks count from 0");
+      return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) + ", but " +
+                           launcher.ranks + " is " + std::to_string(launched.ranks) + ": ranks count from 0");
     }
     launched.launcher = std::string(launcher.name) + " (" + launcher.rank + ", " + launcher.ranks;
     launched.meeting = TUTTI_TRY(meeting_of(environment, launcher, launched));

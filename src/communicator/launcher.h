@@ -11,15 +11,15 @@ namespace tutti {
 
 // Where the ranks of a job meet before they have a unique id.
 struct MeetingPoint {
-  std::string host;          // Of rank 0; empty: all ranks are on one host.
+  std::string host;  // Of rank 0; empty: all ranks are on one host.
   std::uint16_t port = 0;
-  std::string job;           // Of one host: names an abstract socket.
+  std::string job;  // Of one host: names an abstract socket.
 };
 
 struct LaunchedRank {
   Rank rank = 0;
   Rank ranks = 1;
-  std::string launcher;      // "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; empty: none, one rank.
+  std::string launcher;  // "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)"; empty: none, one rank.
   MeetingPoint meeting;
 };
 

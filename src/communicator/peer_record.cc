@@ -28,7 +28,8 @@ std::string kernel_name() {
 std::array<std::uint8_t, 16> host_id() {
   struct stat network = {};
   if (::stat("/proc/self/ns/net", &network) != 0) network = {};
-  const Digest whole = digest({}, {bytes_of("tutti host"), bytes_of(kernel_name()), bytes_of(network.st_dev), bytes_of(network.st_ino)});
+  const Digest whole =
+      digest({}, {bytes_of("tutti host"), bytes_of(kernel_name()), bytes_of(network.st_dev), bytes_of(network.st_ino)});
   std::array<std::uint8_t, 16> id;
   std::copy_n(whole.begin(), id.size(), id.begin());
   return id;
@@ -48,7 +49,8 @@ Result<std::array<std::uint8_t, 16>> process_id() {
 }  // namespace
 
 std::string describe(const PeerRecord& record) {
-  return std::string(record.hostname, ::strnlen(record.hostname, sizeof record.hostname)) + " pid " + std::to_string(record.pid);
+  return std::string(record.hostname, ::strnlen(record.hostname, sizeof record.hostname)) + " pid " +
+         std::to_string(record.pid);
 }
 
 Result<PeerRecord> own_record() {

@@ -90,16 +90,16 @@ Status Rendezvous::refuse(const Claim& claim, const PeerRecord& peer) const {
   const std::string who = "rank " + std::to_string(claim.rank) + " (" + describe(peer) + ")";
   if (claim.ranks != ranks_) {
     const auto& [first, member] = *members_.begin();
-    return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but rank " + std::to_string(first) + " (" +
-                         describe(member.record.peer) + ") joined " + std::to_string(ranks_));
+    return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but rank " + std::to_string(first) +
+                         " (" + describe(member.record.peer) + ") joined " + std::to_string(ranks_));
   }
   if (claim.ranks > kMostRanks || claim.rank >= claim.ranks) {
     return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
   }
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
-  return invalid_usage("rank " + std::to_string(claim.rank) + " is claimed by " + describe(earlier->second.record.peer) +
-                       " and by " + describe(peer));
+  return invalid_usage("rank " + std::to_string(claim.rank) + " is claimed by " +
+                       describe(earlier->second.record.peer) + " and by " + describe(peer));
 }
 
 void Rendezvous::start() {
@@ -115,10 +115,12 @@ void Rendezvous::hear(Rank rank, Member& member) {
   (void)member.channel.flush().ok();
   Result<std::optional<ReceivedMessage>> received = member.channel.receive(kFailureBytes);
   if (!received.ok()) {
-    return fail(remote_error("rank " + std::to_string(rank) + " (" + describe(member.record.peer) + ") died while joining"));
+    return fail(
+        remote_error("rank " + std::to_string(rank) + " (" + describe(member.record.peer) + ") died while joining"));
   }
   if (!received.value()) return;
-  if (received.value()->kind != Message::reached || !started_ || member.reached) return fail(failure_in(*received.value()));
+  if (received.value()->kind != Message::reached || !started_ || member.reached)
+    return fail(failure_in(*received.value()));
   member.reached = true;
   if (++reached_ < members_.size()) return;
   greeter_.stop_listening();  // Before the ranks can go on and make another communicator at the same meeting point.
@@ -131,7 +133,8 @@ void Rendezvous::hear(Rank rank, Member& member) {
 
 void Rendezvous::keep_time() {
   if (report_.passed()) {
-    log(LogLevel::warn, "waiting for %s to join, %s after the first came", missing().c_str(), seconds(report_after_ms_).c_str());
+    log(LogLevel::warn, "waiting for %s to join, %s after the first came", missing().c_str(),
+        seconds(report_after_ms_).c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }

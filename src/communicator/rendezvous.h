@@ -44,10 +44,10 @@ class Rendezvous {
   std::int64_t report_after_ms_;
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
-  std::vector<Rank> watched_;    // Members in the order in which they are polled.
-  Rank ranks_ = 0;               // As the first to come said.
+  std::vector<Rank> watched_;  // Members in the order in which they are polled.
+  Rank ranks_ = 0;             // As the first to come said.
   std::size_t reached_ = 0;
-  bool started_ = false;         // All have come.
+  bool started_ = false;  // All have come.
   bool finished_ = false;
   Deadline deadline_ = Deadline::after_ms(3'600'000);  // For the first to come; then as that rank said.
   std::int64_t timeout_ms_ = 0;

@@ -24,7 +24,8 @@ Result<std::string> read_secret(const std::string& path) {
   if (!file) return system_error("open the secret file " + path);
   struct stat state = {};
   if (::fstat(file.get(), &state) != 0) return system_error("look at the secret file " + path);
-  if ((state.st_mode & 077) != 0) return invalid_usage("the secret file " + path + " is open to other users: chmod 600 it");
+  if ((state.st_mode & 077) != 0)
+    return invalid_usage("the secret file " + path + " is open to other users: chmod 600 it");
   std::string text(kLongestFile, '\0');
   const ssize_t count = ::read(file.get(), text.data(), text.size());
   if (count < 0) return system_error("read the secret file " + path);

@@ -19,8 +19,8 @@ using Digest = std::array<std::uint8_t, 32>;
 using Bytes = std::span<const std::byte>;
 
 template <typename T>
-  requires(std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::string_view>)
-Bytes bytes_of(const T& object) {
+requires(std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::string_view>) Bytes
+    bytes_of(const T& object) {
   return std::as_bytes(std::span(&object, 1));
 }
 inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }

@@ -78,7 +78,8 @@ Result<std::optional<Socket>> accept_socket(const Socket& listener) {
   const std::lock_guard lock(registry().mutex);
   const int descriptor = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (descriptor >= 0) return std::optional(enter(descriptor));
-  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return system_error("accept a connection");
+  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    return system_error("accept a connection");
   return std::optional<Socket>();
 }
 

@@ -22,7 +22,8 @@ std::vector<Rank> Tree::children() const {
 
 Status Tree::connect(Rank neighbour, Channel channel) {
   const std::vector<Rank> all = children();
-  const bool related = (self_ != 0 && neighbour == parent_of(self_)) || std::count(all.begin(), all.end(), neighbour) != 0;
+  const bool related =
+      (self_ != 0 && neighbour == parent_of(self_)) || std::count(all.begin(), all.end(), neighbour) != 0;
   if (!related || neighbours_.contains(neighbour)) {
     return remote_error("rank " + std::to_string(neighbour) + " called out of turn");
   }
@@ -73,7 +74,8 @@ Status Tree::take(Rank from, std::span<std::byte> target, const Watch& watch) {
   neighbour.inbox.pop_front();
   if (message.payload.size() != target.size()) {
     return invalid_usage("rank " + std::to_string(from) + " gathered " + std::to_string(message.payload.size()) +
-                         " bytes where " + std::to_string(target.size()) + " were awaited: the ranks make different calls");
+                         " bytes where " + std::to_string(target.size()) +
+                         " were awaited: the ranks make different calls");
   }
   std::copy(message.payload.begin(), message.payload.end(), target.begin());
   return {};

@@ -14,7 +14,7 @@ namespace tutti {
 struct Address {
   std::uint16_t family = 0;  // 4 or 6; 0: none.
   std::uint16_t port = 0;
-  std::uint32_t scope = 0;   // Of a link-local v6 address.
+  std::uint32_t scope = 0;  // Of a link-local v6 address.
   std::array<std::uint8_t, 16> bytes{};
 
   bool operator==(const Address&) const = default;
@@ -30,7 +30,7 @@ struct UniqueId {
   std::uint64_t checksum = 0;  // Of all that follows: against damage, not against forgery.
   Address address;             // Of the rendezvous.
   CommunicatorId communicator{};
-  Secret secret{};             // Whoever has it may join.
+  Secret secret{};  // Whoever has it may join.
   std::array<std::uint8_t, 40> reserved{};
 };
 static_assert(sizeof(UniqueId) == 128);
