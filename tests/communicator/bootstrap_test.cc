@@ -2,6 +2,7 @@
 #include "src/communicator/bootstrap.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ JoinOptions within(std::int64_t timeout_ms) {
 std::string exchange(Bootstrap& bootstrap) {
   std::vector<std::uint32_t> ranks(bootstrap.ranks());
   ranks[bootstrap.rank()] = bootstrap.rank() + 100;
-  Status status = bootstrap.all_gather(std::as_writable_bytes(std::span(ranks)), sizeof(std::uint32_t), {Deadline::after_ms(20'000)});
+  Status status = bootstrap.all_gather(std::as_writable_bytes(std::span(ranks)), sizeof(std::uint32_t),
+                                       {Deadline::after_ms(20'000)});
   if (!status.ok()) return status.message();
   for (Rank rank = 0; rank < bootstrap.ranks(); ++rank) {
     if (ranks[rank] != rank + 100) return "record of rank " + std::to_string(rank) + " is wrong";
@@ -75,7 +77,8 @@ TEST(Bootstrap, JoinsThreadsOfOneProcess) {
   const UniqueId id = new_id();
   std::vector<std::string> texts(6);
   std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < 6; ++rank) threads.emplace_back([&, rank] { texts[rank] = join_and_exchange(id, rank, 6); });
+  for (Rank rank = 0; rank < 6; ++rank)
+    threads.emplace_back([&, rank] { texts[rank] = join_and_exchange(id, rank, 6); });
   for (std::thread& thread : threads) thread.join();
   for (const std::string& text : texts) EXPECT_EQ(text, "ok");
 }
@@ -86,8 +89,10 @@ TEST(Bootstrap, TellsThreadsOfAProcessFromProcessesOfAHost) {
     Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, 3, within(20'000));
     if (!joined.ok()) return std::move(joined).status().message();
     const Bootstrap& all = *joined.value();
-    return std::string(all.on_same_host(2) ? "host " : "") + (all.peer(0).process == all.peer(1).process ? "shared " : "") +
-           (all.peer(0).process == all.peer(2).process ? "all " : "") + (all.peer(2).pid != all.peer(0).pid ? "pids" : "");
+    return std::string(all.on_same_host(2) ? "host " : "") +
+           (all.peer(0).process == all.peer(1).process ? "shared " : "") +
+           (all.peer(0).process == all.peer(2).process ? "all " : "") +
+           (all.peer(2).pid != all.peer(0).pid ? "pids" : "");
   };
   Processes processes;
   processes.start([&] { return compare(2); });
@@ -105,7 +110,8 @@ TEST(Bootstrap, ListsMissingRanksToAllThatCame) {
   RendezvousOptions options = here();
   options.report_after_ms = 100;
   set_log_sink([](std::string_view line) {
-    if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first came") != std::string_view::npos) logged = true;
+    if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first came") != std::string_view::npos)
+      logged = true;
   });
   const UniqueId id = new_id(options);
   const std::int64_t began = now_ns();
@@ -164,6 +170,32 @@ TEST(Bootstrap, NamesARankThatIsKilledWhileJoining) {
   EXPECT_LT(elapsed_ms(began), 1000);
   set_log_sink(nullptr);
   set_log_level(LogLevel::warn);
+}
+
+TEST(Bootstrap, NoticesThatTheProcessOfTheRendezvousIsKilled) {
+  void* shared = ::mmap(nullptr, sizeof(UniqueId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const Gate made, came;
+  Processes processes;
+  processes.start([&]() -> std::string {
+    static const Gate* gate = &came;
+    set_log_level(LogLevel::trace);
+    set_log_sink([](std::string_view line) {
+      if (line.find("has come") != std::string_view::npos) gate->open();
+    });
+    new (shared) UniqueId(new_id());
+    made.open();
+    for (;;) ::pause();
+  });
+  made.wait();
+  const UniqueId id = *static_cast<UniqueId*>(shared);
+  for (const Rank rank : {0, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
+  for (int i = 0; i < 2; ++i) came.wait();
+  processes.kill(0);
+  for (const std::size_t index : {1, 2}) {
+    const std::string text = processes.report(index);
+    EXPECT_EQ(text.find("the process that made the unique id"), 0U) << text;
+  }
+  ::munmap(shared, sizeof(UniqueId));
 }
 
 TEST(Bootstrap, NamesARankThatIsKilledLaterToAll) {

@@ -13,7 +13,9 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::string failure(const Variables& variables) { return find_launched_rank(Environment(variables)).status().message(); }
+std::string failure(const Variables& variables) {
+  return find_launched_rank(Environment(variables)).status().message();
+}
 
 LaunchedRank found(const Variables& variables) {
   Result<LaunchedRank> result = find_launched_rank(Environment(variables));
@@ -28,8 +30,12 @@ TEST(Launcher, IsNoneWhereNoVariableSpeaksOfRanks) {
 }
 
 TEST(Launcher, IsTorchrun) {
-  const LaunchedRank launched = found({{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"},
-                                       {"MASTER_ADDR", "host-a"}, {"MASTER_PORT", "29400"}});
+  const LaunchedRank launched = found({{"RANK", "3"},
+                                       {"WORLD_SIZE", "8"},
+                                       {"LOCAL_RANK", "1"},
+                                       {"LOCAL_WORLD_SIZE", "2"},
+                                       {"MASTER_ADDR", "host-a"},
+                                       {"MASTER_PORT", "29400"}});
   EXPECT_EQ(launched.rank, 3U);
   EXPECT_EQ(launched.ranks, 8U);
   EXPECT_EQ(launched.meeting.host, "host-a");
@@ -38,7 +44,10 @@ TEST(Launcher, IsTorchrun) {
 }
 
 TEST(Launcher, MeetsOnASocketOfTheHostIfAllRanksAreThere) {
-  Variables variables = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"},
+  Variables variables = {{"RANK", "1"},
+                         {"WORLD_SIZE", "2"},
+                         {"LOCAL_WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "localhost"},
                          {"MASTER_PORT", "29400"}};
   const LaunchedRank first = found(variables);
   EXPECT_EQ(first.meeting.host, "");
@@ -48,8 +57,10 @@ TEST(Launcher, MeetsOnASocketOfTheHostIfAllRanksAreThere) {
 }
 
 TEST(Launcher, IsOpenMpi) {
-  const LaunchedRank launched = found({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"},
-                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "1281622017"}});
+  const LaunchedRank launched = found({{"OMPI_COMM_WORLD_RANK", "0"},
+                                       {"OMPI_COMM_WORLD_SIZE", "4"},
+                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                       {"PMIX_NAMESPACE", "1281622017"}});
   EXPECT_EQ(launched.ranks, 4U);
   EXPECT_NE(launched.meeting.job.find("1281622017"), std::string::npos);
   EXPECT_EQ(launched.launcher, "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)");
@@ -62,7 +73,11 @@ TEST(Launcher, IsMpich) {
 }
 
 TEST(Launcher, IsSlurm) {
-  Variables variables = {{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SLURM_NNODES", "1"}, {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  Variables variables = {{"SLURM_PROCID", "5"},
+                         {"SLURM_NTASKS", "6"},
+                         {"SLURM_NNODES", "1"},
+                         {"SLURM_JOB_ID", "77"},
+                         {"SLURM_STEP_ID", "0"}};
   EXPECT_EQ(found(variables).rank, 5U);
   variables["SLURM_NNODES"] = "2";
   EXPECT_NE(failure(variables).find("set TUTTI_ROOT to host:port"), std::string::npos);
@@ -72,8 +87,8 @@ TEST(Launcher, IsSlurm) {
 }
 
 TEST(Launcher, PrefersOurOwnVariables) {
-  const LaunchedRank launched = found({{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"},
-                                       {"WORLD_SIZE", "8"}});
+  const LaunchedRank launched = found(
+      {{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}});
   EXPECT_EQ(launched.rank, 1U);
   EXPECT_EQ(launched.meeting.host, "host-b");
   EXPECT_EQ(launched.launcher, "tutti (TUTTI_RANK, TUTTI_RANKS, TUTTI_ROOT)");
@@ -81,7 +96,8 @@ TEST(Launcher, PrefersOurOwnVariables) {
 
 TEST(Launcher, NamesTheVariableAndItsValue) {
   EXPECT_EQ(failure({{"RANK", "two"}, {"WORLD_SIZE", "8"}}), "RANK is \"two\", but must be a whole number, 0 or more");
-  EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
+  EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
+            "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
   EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}}), "TUTTI_RANKS is not set");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),

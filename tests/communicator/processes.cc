@@ -41,7 +41,8 @@ std::string Processes::report(std::size_t index) {
   Child& child = children_[index];
   std::string text;
   char part[512];
-  for (ssize_t count; (count = ::read(child.pipe, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(count));
+  for (ssize_t count; (count = ::read(child.pipe, part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(count));
   ::close(child.pipe);
   int state = 0;
   ::waitpid(child.pid, &state, 0);
