@@ -1,4 +1,5 @@
-// A collective of a group: the prepared call that its communicator has begun.
+// A collective under way, step by step and without waiting: its lanes come to be, the peers say where their buffers are,
+// the interpreter runs.
 #pragma once
 
 #include "src/communicator/host_communicator.h"
@@ -7,15 +8,24 @@ namespace tutti {
 
 class CollectiveOperation final : public Operation {
  public:
-  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared) : owner_(owner), prepared_(prepared) {}
+  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call);
 
-  Result<bool> advance() override { return owner_.advance(prepared_); }
-  Status wait() override { return owner_.wait_for(prepared_.interpreter->blocked().peer, patience_); }
+  Result<bool> advance() override;
+  Status wait() override { return owner_.wait_for(awaited_, patience_); }
+  // Until it is done, alone in its thread.
+  Status complete();
 
  private:
+  // Goes on to the interpreter; false while it waits for a peer.
+  Result<bool> get_ready();
+
   HostCommunicator& owner_;
-  HostCommunicator::Prepared& prepared_;
+  HostCommunicator::Prepared& prepared_;        // As announced.
+  HostCommunicator::Prepared* chosen_ = nullptr;  // It, or its mapped variant.
   HostCommunicator::Patience patience_;
+  Call call_;
+  Rank awaited_ = 0;
+  bool ready_ = false;
 };
 
 }  // namespace tutti

@@ -31,7 +31,13 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   if (prepared == nullptr || !(prepared->key == key_of(call, chosen))) {
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
-  return complete(*TUTTI_TRY(begin(*prepared, call)));
+  if (prepared->interpreter && prepared->mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
+    announce(*prepared, call);
+    bind_buffers(*prepared, *prepared, call);
+    return complete(*prepared);
+  }
+  CollectiveOperation operation(*this, *prepared, call);
+  return operation.complete();
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
@@ -39,44 +45,31 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, con
   if (board_.failed()) return board_.failure(rank_);
   if (call.kind != Kind::collective) return start_messages(call);
   Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
-  prepared = TUTTI_TRY(begin(*prepared, call));
-  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared));
+  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call));
 }
 
-Result<HostCommunicator::Prepared*> HostCommunicator::begin(Prepared& prepared, const Call& call) {
+void HostCommunicator::announce(Prepared& prepared, const Call& call) {
   CallRecord& record = prepared.record;
   record.sequence = ++sequence_;
   record_ = &record;
   if (crowded_) show_cpu();
   if (prepared.mapped_algorithm != nullptr) show_buffers(prepared, call);
   board_.announce(rank_, record);
-  if (prepared.plan == nullptr) return &prepared;
-  const bool mapped = prepared.mapped_algorithm != nullptr && TUTTI_TRY(see_buffers(prepared));
-  if (prepared.mapped_only && !mapped) {
-    return fail(invalid_usage(std::string(prepared.mapped_algorithm->name()) + " works in memory that all ranks can map: pass buffers from tutti_mem_alloc, or leave the choice open"));
-  }
-  Prepared& chosen = mapped ? *TUTTI_TRY(mapped_variant(prepared, call)) : prepared;
+}
+
+void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call) {
   Launch& launch = chosen.launch;
   // A message left over from another call must not pass for one of this.
-  launch.signature.word = record.signature + static_cast<std::uint32_t>(sequence_) * 0x9e3779b1U;
+  launch.signature.word = announced.record.signature + static_cast<std::uint32_t>(announced.record.sequence) * 0x9e3779b1U;
   launch.self = {const_cast<std::byte*>(call.input), call.output};
   if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
   chosen.interpreter->machine().scale(call.scalar, call.integer_scalar);
   chosen.interpreter->start();
-  return &chosen;
-}
-
-Result<bool> HostCommunicator::advance(Prepared& prepared) {
-  if (prepared.plan == nullptr) return true;
-  const Progress progress = prepared.interpreter->advance();
-  if (progress == Progress::mismatch) return mismatch_with(prepared.interpreter->blocked().peer);
-  return progress == Progress::done;
 }
 
 // Alone in its thread, it polls just what it waits for.
 Status HostCommunicator::complete(Prepared& prepared) {
-  if (prepared.plan == nullptr) return {};
   Patience patience;
   for (;;) {
     const Progress progress = prepared.interpreter->advance();
@@ -86,6 +79,7 @@ Status HostCommunicator::complete(Prepared& prepared) {
     while (!prepared.interpreter->unblocked()) {
       if (!crowded_ && ++patience.polls % kPollsPerLook != 0) {
         pause();
+        pause();  // Two let the peer's store through soonest.
         continue;
       }
       TUTTI_CHECK_OK(crowded_ ? wait_for(peer, patience) : look_around(peer, patience));
@@ -140,14 +134,14 @@ Status HostCommunicator::probe_peers() {
 Status HostCommunicator::compare_calls() {
   if (record_ == nullptr) return {};
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    const auto theirs = board_.call(peer, sequence_);
+    const auto theirs = board_.call(peer, record_->sequence);
     if (theirs && theirs->signature != record_->signature) return mismatch(peer, *theirs);
   }
   return {};
 }
 
 Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
-  return fail(invalid_usage("ranks disagree on collective " + std::to_string(sequence_) + ": rank " +
+  return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " called " + describe(*record_) + ", rank " + std::to_string(peer) +
                             " called " + describe(theirs)));
 }
@@ -155,7 +149,7 @@ Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
 // What arrived from `peer` carries another signature. Its record is there unless it is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
   TUTTI_CHECK_OK(compare_calls());
-  return fail(invalid_usage("ranks disagree on collective " + std::to_string(sequence_) + ": rank " +
+  return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
                             std::to_string(peer) + " sent belongs to another call"));
 }
@@ -167,8 +161,7 @@ Status HostCommunicator::fail(Status status) {
 }
 
 std::string HostCommunicator::current_call() const {
-  std::string text = record_ == nullptr ? std::string("send or recv") : describe(*record_);
-  text += " #" + std::to_string(sequence_);
+  std::string text = record_ == nullptr ? std::string("send or recv") : describe(*record_) + " #" + std::to_string(record_->sequence);
   if (!options_.name.empty()) text += " on " + options_.name;
   return text;
 }

@@ -66,7 +66,11 @@ class HostCommunicator final : public Communicator {
   };
   struct WiredPlan {
     PlanKey key;
-    std::unique_ptr<CompiledPlan> compiled;
+    Plan plan;                         // This rank's, after fusing.
+    std::vector<LaneUse> uses;
+    std::vector<LaneSpec> specs;       // Of uses, one by one.
+    std::vector<LaneSpec> awaited;     // Lanes and flags whose address has not come yet.
+    std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
     bool overlaps = false;             // Pieces do overlap.
     std::uint32_t longest_units = 1;   // Of the longest message of any rank.
@@ -77,9 +81,10 @@ class HostCommunicator final : public Communicator {
   struct Prepared {
     CallKey key;
     WiredPlan* plan = nullptr;         // Null: nothing to do.
+    Choice choice;
     Launch launch;
     std::vector<std::uint64_t> counts, offsets;
-    std::optional<Interpreter<CpuMachine>> interpreter;
+    std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
@@ -97,12 +102,15 @@ class HostCommunicator final : public Communicator {
   void bind(const Call& call, Prepared& prepared) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key);
   Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
-  Status connect(const std::vector<LaneSpec>& specs);
+  // The rank whose address a plan or a prepared call still waits for; none: ready to run.
+  Result<std::optional<Rank>> awaited_by(WiredPlan& wired);
+  Result<std::optional<Rank>> awaited_by(const Call& call, Prepared& prepared);
+  void compile(WiredPlan& wired);
 
   // ---- execute.cc ----
-  // Announces the call to the peers and binds the buffers: of the prepared call, or of its mapped variant.
-  Result<Prepared*> begin(Prepared& prepared, const Call& call);
-  Result<bool> advance(Prepared& prepared);
+  void announce(Prepared& prepared, const Call& call);
+  // Gives the interpreter the buffers. `announced`: the call as the peers see it.
+  void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
   Status complete(Prepared& prepared);
   // What a wait has cost so far.
   struct Patience {
@@ -127,7 +135,8 @@ class HostCommunicator final : public Communicator {
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
   void show_buffers(Prepared& prepared, const Call& call);
-  Result<bool> see_buffers(const Prepared& prepared);
+  enum class Sight : std::uint8_t { waiting, hidden, seen };
+  Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
   Result<std::byte*> locate(Rank peer, const BufferReference& reference);
   Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
 

@@ -38,24 +38,23 @@ void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
 }
 
 // Whether all ranks show their buffers; peer_memory_ then says where they are here.
-Result<bool> HostCommunicator::see_buffers(const Prepared& prepared) {
+Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
   const auto hidden = [](const CallRecord& record) { return record.input.region == 0 || record.output.region == 0; };
-  if (hidden(prepared.record)) return false;
-  peer_memory_.resize(ranks_);
+  if (hidden(prepared.record)) return Sight::hidden;
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    Patience patience;
-    std::optional<CallRecord> record;
-    while (!(record = board_.call(peer, sequence_))) {
+    const auto record = board_.call(peer, prepared.record.sequence);
+    if (!record) {
       // Gone past this call: it did not wait for us, so its buffers were private.
-      if (board_.last(peer) > sequence_) return false;
-      TUTTI_CHECK_OK(wait_for(peer, patience));
+      if (board_.last(peer) > prepared.record.sequence) return Sight::hidden;
+      awaited = peer;
+      return Sight::waiting;
     }
     if (record->signature != prepared.record.signature) return mismatch(peer, *record);
-    if (hidden(*record)) return false;
+    if (hidden(*record)) return Sight::hidden;
     peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input));
     peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output));
   }
-  return true;
+  return Sight::seen;
 }
 
 Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference) {
@@ -81,10 +80,10 @@ Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& p
     key.problem.in_place = prepared.in_place;
     key.lines = key.pipelined = false;
     variant->record = prepared.record;
+    variant->in_place = true;  // Peers write this rank's output as well: nothing streams past them.
     variant->plan = TUTTI_TRY(wired_plan(key));
-    lay_out(call, choice, *variant);
+    variant->choice = choice;
     variant->launch.peers = peer_memory_.data();
-    bind(call, *variant);
     prepared.mapped = std::move(variant);
   }
   return prepared.mapped.get();

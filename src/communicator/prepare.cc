@@ -14,6 +14,7 @@ namespace {
 
 constexpr Rank kAlwaysVerified = 16;     // Ranks up to which every plan is proved again before it runs.
 constexpr std::uint32_t kCacheLine = 64;
+constexpr std::uint64_t kStreamedBytes = 4 << 20;  // Outputs that would wash the caches out; measured out of place.
 
 std::uint32_t mix(std::uint64_t value) {
   value ^= value >> 33;
@@ -150,8 +151,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
   prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.lines, block_bytes > choice.piece_bytes}));
-  lay_out(call, choice, *prepared);
-  bind(call, *prepared);
+  prepared->choice = choice;
   return prepared;
 }
 
@@ -173,7 +173,16 @@ void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared&
   prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
 }
 
-// What does not depend on the buffers is worked out here, once.
+// What does not depend on the buffers is worked out here, once the lanes are there.
+Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepared& prepared) {
+  if (prepared.plan == nullptr || prepared.interpreter) return std::optional<Rank>();
+  const auto awaited = TUTTI_TRY(awaited_by(*prepared.plan));
+  if (awaited) return awaited;
+  lay_out(call, prepared.choice, prepared);
+  bind(call, prepared);
+  return awaited;
+}
+
 void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   WiredPlan& plan = *prepared.plan;
   FoldArguments arguments;
@@ -181,6 +190,8 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
   plan.memory.reserve(plan.compiled->program().widest);
   prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments), plan.memory.pointers());
+  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
+  prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= kStreamedBytes);
   prepared.counts.resize(plan.compiled->step_count());
   prepared.offsets.resize(plan.compiled->operand_count());
   if (!prepared.interpreter->resolve(prepared.counts.data(), prepared.offsets.data())) return;
@@ -232,8 +243,28 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
   const Plan& mine = plans[rank_];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());
-  TUTTI_CHECK_OK(connect(all));
-  wired.compiled = std::make_unique<CompiledPlan>(mine, [&](const Operand& operand, bool sends) -> LaneState* {
+  for (const LaneSpec& spec : all) TUTTI_CHECK_OK(links_.offer(spec));
+  wired.awaited = std::move(all);
+  wired.plan = mine;
+  wired.uses = uses;
+  wired.specs = specs;
+  return {};
+}
+
+Result<std::optional<Rank>> HostCommunicator::awaited_by(WiredPlan& wired) {
+  while (!wired.awaited.empty()) {
+    const LaneSpec& spec = wired.awaited.back();
+    if (!TUTTI_TRY(links_.ready(spec))) return std::optional(spec.writer == rank_ ? spec.reader : spec.writer);
+    wired.awaited.pop_back();
+  }
+  if (wired.compiled == nullptr) compile(wired);
+  return std::optional<Rank>();
+}
+
+void HostCommunicator::compile(WiredPlan& wired) {
+  const std::vector<LaneUse>& uses = wired.uses;
+  const std::vector<LaneSpec>& specs = wired.specs;
+  wired.compiled = std::make_unique<CompiledPlan>(wired.plan, [&](const Operand& operand, bool sends) -> LaneState* {
     const Rank writer = sends ? rank_ : operand.peer;
     const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
     if (operand.place == Place::flag) return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
@@ -243,17 +274,6 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
     }
     return nullptr;
   });
-  return {};
-}
-
-// First offers all that this rank owns, then waits for what the others own: nobody waits for somebody who waits.
-Status HostCommunicator::connect(const std::vector<LaneSpec>& specs) {
-  for (const LaneSpec& spec : specs) TUTTI_CHECK_OK(links_.offer(spec));
-  for (const LaneSpec& spec : specs) {
-    Patience patience;
-    while (!TUTTI_TRY(links_.ready(spec))) TUTTI_CHECK_OK(wait_for(spec.writer == rank_ ? spec.reader : spec.writer, patience));
-  }
-  return {};
 }
 
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {

@@ -44,6 +44,9 @@ class CpuMachine {
     arguments_.targets = targets_;
   }
 
+  // Whether the caller's output is written past the caches: it is large, and nothing of it was read.
+  void stream_output(bool streams) { streams_output_ = streams; }
+
   // Of this rank's input, for pre_mul_sum.
   void scale(double factor, std::int64_t integer_factor) {
     arguments_.scale = factor;
@@ -56,7 +59,10 @@ class CpuMachine {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
   }
-  void target(std::uint32_t index, std::byte* pointer, const Operand&) { targets_[index] = pointer; }
+  void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
+    targets_[index] = pointer;
+    if (streams_output_ && operand.place == Place::output && index < 64) arguments_.streamed_targets |= std::uint64_t{1} << index;
+  }
 
   void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
     arguments_.source_count = sources;
@@ -66,6 +72,7 @@ class CpuMachine {
     arguments_.own = own_;
     own_ = FoldArguments::kNone;
     function_(arguments_);
+    arguments_.streamed_targets = 0;
   }
 
  private:
@@ -74,6 +81,7 @@ class CpuMachine {
   const std::byte** sources_;
   std::byte** targets_;
   std::byte* stage_;
+  bool streams_output_ = false;
   std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
 };
 

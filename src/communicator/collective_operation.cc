@@ -1,0 +1,54 @@
+#include "src/communicator/collective_operation.h"
+
+#include <string>
+
+namespace tutti {
+
+CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call)
+    : owner_(owner), prepared_(prepared), call_(call) {
+  owner.announce(prepared, call);
+}
+
+Result<bool> CollectiveOperation::get_ready() {
+  if (chosen_ == nullptr) {
+    auto sight = HostCommunicator::Sight::hidden;
+    if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
+    if (sight == HostCommunicator::Sight::waiting) return false;
+    const bool mapped = sight == HostCommunicator::Sight::seen;
+    if (prepared_.mapped_only && !mapped) {
+      return owner_.fail(invalid_usage(std::string(prepared_.mapped_algorithm->name()) +
+                                       " works in memory that all ranks can map: pass buffers from tutti_mem_alloc, or leave the choice open"));
+    }
+    chosen_ = mapped ? TUTTI_TRY(owner_.mapped_variant(prepared_, call_)) : &prepared_;
+  }
+  const auto awaited = TUTTI_TRY(owner_.awaited_by(call_, *chosen_));
+  if (awaited) {
+    awaited_ = *awaited;
+    return false;
+  }
+  if (chosen_->plan != nullptr) owner_.bind_buffers(prepared_, *chosen_, call_);
+  return true;
+}
+
+Result<bool> CollectiveOperation::advance() {
+  if (!ready_) {
+    ready_ = TUTTI_TRY(get_ready());
+    if (!ready_) return false;
+  }
+  if (chosen_->plan == nullptr) return true;
+  const Progress progress = chosen_->interpreter->advance();
+  if (progress == Progress::done) return true;
+  awaited_ = chosen_->interpreter->blocked().peer;
+  if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
+  return false;
+}
+
+Status CollectiveOperation::complete() {
+  while (!ready_) {
+    ready_ = TUTTI_TRY(get_ready());
+    if (!ready_) TUTTI_CHECK_OK(wait());
+  }
+  return chosen_->plan == nullptr ? Status() : owner_.complete(*chosen_);
+}
+
+}  // namespace tutti

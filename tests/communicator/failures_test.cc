@@ -1,0 +1,134 @@
+// What happens when ranks disagree, abort or do not come: an error on every rank, in bounded time.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "src/communicator/group.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+Call all_reduce(std::vector<float>& buffer) {
+  Call call;
+  call.count = buffer.size();
+  call.input = reinterpret_cast<const std::byte*>(buffer.data());
+  call.output = reinterpret_cast<std::byte*>(buffer.data());
+  return call;
+}
+
+TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
+  for (const std::size_t count : {8, 1024, 100'000}) {
+    Communicators ranks = make_ranks(3);
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+      std::vector<float> buffer(communicator.rank() == 2 ? count + 1 : count);
+      return communicator.run(all_reduce(buffer));
+    });
+    for (const Status& status : statuses) {
+      EXPECT_EQ(status.code(), Code::invalid_usage);
+      EXPECT_NE(status.message().find("all_reduce(" + std::to_string(count) + " float32, sum)"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find("all_reduce(" + std::to_string(count + 1) + " float32, sum)"), std::string::npos) << status.message();
+    }
+  }
+}
+
+TEST(Failures, ShowBothCallsWhenTheCollectivesDiffer) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    std::vector<float> buffer(64);
+    Call call = all_reduce(buffer);
+    if (communicator.rank() == 1) call.collective = Collective::reduce;
+    return communicator.run(call);
+  });
+  std::string all;
+  for (const Status& status : statuses) all += status.message();
+  EXPECT_FALSE(statuses[1].ok() && statuses[0].ok());
+  EXPECT_NE(all.find("all_reduce("), std::string::npos) << all;
+  EXPECT_NE(all.find("called reduce("), std::string::npos) << all;
+}
+
+TEST(Failures, NameTheRankThatDidNotComeInTime) {
+  CommunicatorOptions options;
+  auto made = Communicator::create_all(2, [&] { options.timeout_ms = 50; return options; }());
+  ASSERT_TRUE(made.ok());
+  std::vector<float> buffer(16);
+  const Status status = made.value()[0]->run(all_reduce(buffer));
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
+  EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // The other rank is told as well.
+}
+
+TEST(Failures, EndWaitsWhenAnyThreadAborts) {
+  Communicators ranks = make_ranks(2);
+  std::atomic<bool> waiting = false;
+  std::thread other([&] {
+    while (!waiting) std::this_thread::yield();
+    ranks[1]->abort();
+  });
+  std::vector<float> buffer(1000);
+  waiting = true;
+  EXPECT_EQ(ranks[0]->run(all_reduce(buffer)).code(), Code::aborted);
+  other.join();
+  EXPECT_EQ(ranks[1]->run(all_reduce(buffer)).code(), Code::aborted);
+}
+
+TEST(Groups, ExchangeLargeMessagesInARing) {
+  Communicators ranks = make_ranks(4);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    const Rank next = (communicator.rank() + 1) % 4;
+    const Rank previous = (communicator.rank() + 3) % 4;
+    std::vector<GroupedCall> calls;
+    std::vector<std::vector<int>> in(3), out(3);
+    for (int i = 0; i < 3; ++i) {  // Several to the same peer, among them an empty one.
+      const std::size_t count = i == 1 ? 0 : 900'000;
+      in[i].assign(count, static_cast<int>(communicator.rank() * 10) + i);
+      out[i].assign(count, -1);
+      Call call;
+      call.kind = Kind::send;
+      call.type = DataType::int32;
+      call.count = count;
+      call.root = next;
+      call.input = reinterpret_cast<const std::byte*>(in[i].data());
+      calls.push_back({&communicator, call, communicator.options()});
+      call.kind = Kind::recv;
+      call.root = previous;
+      call.output = reinterpret_cast<std::byte*>(out[i].data());
+      calls.push_back({&communicator, call, communicator.options()});
+    }
+    TUTTI_CHECK_OK(run_group(calls));
+    for (int i = 0; i < 3; ++i) {
+      for (const int value : out[i]) {
+        if (value != static_cast<int>(previous * 10) + i) return internal_error("message " + std::to_string(i) + " is wrong");
+      }
+    }
+    return {};
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Groups, LetOneThreadDriveAllRanks) {
+  Communicators ranks = make_ranks(3);
+  std::vector<std::vector<float>> buffers(3, std::vector<float>(20'000, 1));
+  std::vector<GroupedCall> calls;
+  for (std::size_t rank = 0; rank < 3; ++rank) calls.push_back({ranks[rank].get(), all_reduce(buffers[rank]), ranks[rank]->options()});
+  const Status status = run_group(calls);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(20'000, 3));
+}
+
+TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
+  Communicators ranks = make_ranks(5);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    const int rank = static_cast<int>(communicator.rank());
+    auto part = TUTTI_TRY(communicator.split(rank == 4 ? -1 : rank % 2, -rank, communicator.options()));
+    if (rank == 4) return part == nullptr ? Status() : internal_error("rank 4 has no colour, but a part");
+    if (part->ranks() != 2 || part->rank() != (rank < 2 ? 1U : 0U)) return internal_error("rank " + std::to_string(rank) + " is misplaced");
+    std::vector<float> buffer(10, static_cast<float>(rank));
+    TUTTI_CHECK_OK(part->run(all_reduce(buffer)));
+    return buffer[9] == (rank % 2 == 0 ? 2 : 4) ? Status() : internal_error("a wrong sum");
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+}  // namespace
+}  // namespace tutti
