@@ -1,5 +1,6 @@
 # Compiler flags of our own code, as the target tutti_flags that every room links privately.
 option(TUTTI_WERROR "Treat warnings as errors" OFF)
+option(TUTTI_HARDEN "Stack protection, control-flow protection and checked libc calls" ON)
 set(TUTTI_SANITIZE "" CACHE STRING "Sanitizers to build everything with: address,undefined or thread")
 
 add_library(tutti_flags INTERFACE)
@@ -16,7 +17,7 @@ if(TUTTI_SANITIZE)
   add_link_options(-fsanitize=${TUTTI_SANITIZE})
   # Our atomics are loads and stores; the one fence that libstdc++ headers mention is not on our paths.
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)
-else()
+elseif(TUTTI_HARDEN)
   target_compile_options(tutti_flags INTERFACE -fstack-protector-strong -fcf-protection
                          $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
   add_link_options(-Wl,-z,relro,-z,now)
