@@ -6,19 +6,23 @@
 
 namespace tutti {
 
-// Where a call came in.
+// A call as C made it. By value all the way, so that on the good path it stays in registers.
 struct CallEntry {
   const char* function;
-  tutti_comm comm;
-  tutti_stream stream;
+  Kind kind = Kind::collective;
+  Collective collective = Collective::all_reduce;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  std::size_t count = 0;
   int type = 0;
   tutti_reduction reduction = tutti_sum;
   int root = 0;  // Or the peer.
-  const Unequal* unequal = nullptr;
+  tutti_comm comm = nullptr;
+  tutti_stream stream = nullptr;
 };
 
-inline constexpr std::uint64_t kMostElements = 1ULL
-                                               << 40;  // Of a block: no machine holds more, and no product overflows.
+// Of a block: no machine holds more, and no product overflows.
+inline constexpr std::uint64_t kMostElements = 1ULL << 40;
 
 // Depth of the calling thread's group. Initial-exec: one instruction instead of a call.
 extern thread_local constinit int group_depth __attribute__((tls_model("initial-exec")));
@@ -27,40 +31,58 @@ extern thread_local constinit int group_depth __attribute__((tls_model("initial-
 void fail_group(tutti_status status, const std::string& message);
 
 // All that is not simply run: what is wrong, a made reduction, a group, a stream, or work in streams before it.
-[[gnu::noinline]] tutti_status enter_slowly(const CallEntry& entry, const Call& call);
+// `unequal`: of all_to_all_v; copied if the call is kept for later.
+[[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
+
 // What is wrong with a call that plausible() rejects.
-[[gnu::cold]] Status explain(const CallEntry& entry, const Door& door, const Call& call);
+[[gnu::cold]] Status explain(const CallEntry& entry, const Door& door);
 
-inline bool sends(const Call& call, Rank rank) {
-  if (call.kind != Kind::collective) return call.kind == Kind::send;
-  const bool from_root = call.collective == Collective::broadcast || call.collective == Collective::scatter;
-  return !from_root || call.root == rank;
+inline bool sends(const CallEntry& entry, int rank) {
+  if (entry.kind != Kind::collective) return entry.kind == Kind::send;
+  const bool from_root = entry.collective == Collective::broadcast || entry.collective == Collective::scatter;
+  return !from_root || entry.root == rank;
 }
 
-inline bool receives(const Call& call, Rank rank) {
-  if (call.kind != Kind::collective) return call.kind == Kind::recv;
-  const bool to_root = call.collective == Collective::reduce || call.collective == Collective::gather;
-  return !to_root || call.root == rank;
+inline bool receives(const CallEntry& entry, int rank) {
+  if (entry.kind != Kind::collective) return entry.kind == Kind::recv;
+  const bool to_root = entry.collective == Collective::reduce || entry.collective == Collective::gather;
+  return !to_root || entry.root == rank;
 }
 
-inline bool plausible(const CallEntry& entry, const Door& door, const Call& call) {
+// all_to_all_v has been looked at by then: its count is 0 here.
+inline bool plausible(const CallEntry& entry, const Door& door) {
+  const int rank = static_cast<int>(door.rank);
   const bool has_buffers =
-      (call.input != nullptr || !sends(call, door.rank)) && (call.output != nullptr || !receives(call, door.rank));
-  return static_cast<std::uint32_t>(entry.type) < kDataTypes && call.root < door.ranks && call.count <= kMostElements &&
-         (has_buffers || call.count == 0);
+      (entry.send != nullptr || !sends(entry, rank)) && (entry.recv != nullptr || !receives(entry, rank));
+  return static_cast<std::uint32_t>(entry.type) < kDataTypes && static_cast<Rank>(entry.root) < door.ranks &&
+         entry.count <= kMostElements && (has_buffers || entry.count == 0);
 }
 
-[[gnu::always_inline]] inline tutti_status enter(const CallEntry& entry, const Call& call) {
+inline Call call_of(const CallEntry& entry) {
+  Call call;
+  call.kind = entry.kind;
+  call.collective = entry.collective;
+  call.type = static_cast<DataType>(entry.type);
+  call.reduction = static_cast<Reduction>(entry.reduction);
+  call.root = static_cast<Rank>(entry.root);
+  call.count = entry.count;
+  call.input = static_cast<const std::byte*>(entry.send);
+  call.output = static_cast<std::byte*>(entry.recv);
+  return call;
+}
+
+[[gnu::always_inline]] inline tutti_status enter(CallEntry entry) {
   const Door* door = Doors::instance().find(entry.comm);
-  if (door != nullptr && plausible(entry, *door, call)) [[likely]] {
+  if (door != nullptr && plausible(entry, *door)) [[likely]] {
     Communicator* runner = door->runner.load(std::memory_order_acquire);
     const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
-                          entry.stream == nullptr && call.unequal == nullptr && runner != nullptr &&
+                          entry.stream == nullptr && runner != nullptr &&
                           door->membership->queued.load(std::memory_order_acquire) == 0;
-    if (is_plain) [[likely]]
-      return leave(entry.function, caught([&] { return runner->run(call, door->options); }));
+    if (is_plain) [[likely]] {
+      return leave(entry.function, caught([&] { return runner->run(call_of(entry), door->options); }));
+    }
   }
-  return enter_slowly(entry, call);
+  return enter_slowly(entry);
 }
 
 }  // namespace tutti

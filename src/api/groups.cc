@@ -136,10 +136,12 @@ Status resolve(const CallEntry& entry, const Door& door, Call& call) {
       " is none: pass tutti_sum ... tutti_avg, or one made for this communicator and not destroyed");
 }
 
-Status enter_checked(const CallEntry& entry, Call call) {
+Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
   const Door& door = *TUTTI_TRY(door_of(entry.comm));
   if (door.runner == nullptr) return no_runner(door);
-  if (!plausible(entry, door, call)) return explain(entry, door, call);
+  if (!plausible(entry, door)) return explain(entry, door);
+  Call call = call_of(entry);
+  call.unequal = unequal;
   TUTTI_CHECK_OK(resolve(entry, door, call));
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
   if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
@@ -154,8 +156,8 @@ Status enter_checked(const CallEntry& entry, Call call) {
 
 }  // namespace
 
-tutti_status enter_slowly(const CallEntry& entry, const Call& call) {
-  return guarded(entry.function, [&] { return enter_checked(entry, call); });
+tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
+  return guarded(entry.function, [&] { return enter_checked(entry, unequal); });
 }
 
 void fail_group(tutti_status status, const std::string& message) {

@@ -38,15 +38,15 @@ Status check(const Side& side, Rank ranks) {
 
 }  // namespace
 
-tutti_status enter_unequal(const CallEntry& entry, Call call, const UnequalArrays& arrays) {
+tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
   Unequal unequal;
   const tutti_status status = guarded(entry.function, [&]() -> Status {
     const Rank ranks = TUTTI_TRY(door_of(entry.comm))->ranks;
     TUTTI_CHECK_OK(check(
-        {"send_counts", "send_displacements", arrays.send_counts, arrays.send_displacements, call.input != nullptr},
+        {"send_counts", "send_displacements", arrays.send_counts, arrays.send_displacements, entry.send != nullptr},
         ranks));
     TUTTI_CHECK_OK(check(
-        {"recv_counts", "recv_displacements", arrays.recv_counts, arrays.recv_displacements, call.output != nullptr},
+        {"recv_counts", "recv_displacements", arrays.recv_counts, arrays.recv_displacements, entry.recv != nullptr},
         ranks));
     unequal.send_counts.assign(arrays.send_counts, arrays.send_counts + ranks);
     unequal.send_displacements.assign(arrays.send_displacements, arrays.send_displacements + ranks);
@@ -55,9 +55,7 @@ tutti_status enter_unequal(const CallEntry& entry, Call call, const UnequalArray
     return {};
   });
   if (status != tutti_ok) return status;
-  call.unequal = &unequal;  // Whoever keeps the call for later copies it.
-  call.kind = Kind::all_to_all_v;
-  return enter(entry, call);
+  return enter_slowly(entry, &unequal);
 }
 
 }  // namespace tutti

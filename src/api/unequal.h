@@ -9,6 +9,6 @@ struct UnequalArrays {
   const size_t *send_counts, *send_displacements, *recv_counts, *recv_displacements;
 };
 
-tutti_status enter_unequal(const CallEntry& entry, Call call, const UnequalArrays& arrays);
+tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays);
 
 }  // namespace tutti
