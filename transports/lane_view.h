@@ -17,32 +17,32 @@ enum class Protocol : std::uint8_t { bulk, lines };
 
 inline constexpr std::uint32_t kMaxSlots = 16;
 inline constexpr std::size_t kLineBytes = 64;
-inline constexpr std::size_t kLineData = 56;          // The last 8 bytes of a line are its flag.
-inline constexpr std::size_t kWordsBytes = 128;       // Counters live two lines apart: adjacent lines are fetched in pairs.
+inline constexpr std::size_t kLineData = 56;     // The last 8 bytes of a line are its flag.
+inline constexpr std::size_t kWordsBytes = 128;  // Counters live two lines apart: adjacent lines are fetched in pairs.
 
 // What the writer of a lane publishes; written by the writer alone.
 struct alignas(kWordsBytes) LaneWords {
-  std::uint64_t posted;                     // Messages complete so far, since the lane was made.
-  std::uint32_t signatures[kMaxSlots];      // Of the call that message k belongs to, at k % kMaxSlots.
+  std::uint64_t posted;                 // Messages complete so far, since the lane was made.
+  std::uint32_t signatures[kMaxSlots];  // Of the call that message k belongs to, at k % kMaxSlots.
 };
 static_assert(sizeof(LaneWords) == kWordsBytes);
 
 // What the reader of a one_way lane returns; written by the reader alone. A line lane needs it as well.
 struct alignas(kWordsBytes) LaneCredits {
-  std::uint64_t taken;                      // Messages consumed so far.
+  std::uint64_t taken;  // Messages consumed so far.
 };
 static_assert(sizeof(LaneCredits) == kWordsBytes);
 
 // One end's view. Plain data; the pointers are valid in the process (or on the device) it was made for.
 struct LaneView {
-  std::byte* slots = nullptr;       // Slot s at slots + s * slot_bytes. swap: two sets. Null: a flag, counters only.
+  std::byte* slots = nullptr;  // Slot s at slots + s * slot_bytes. swap: two sets. Null: a flag, counters only.
   LaneWords* words = nullptr;
-  LaneCredits* credits = nullptr;   // one_way only.
+  LaneCredits* credits = nullptr;  // one_way only.
   std::uint32_t slot_bytes = 0;
-  std::uint8_t slot_shift = 0;      // 1 << slot_shift slots (in each set).
+  std::uint8_t slot_shift = 0;  // 1 << slot_shift slots (in each set).
   LaneForm form = LaneForm::one_way;
   Protocol protocol = Protocol::bulk;
-  std::uint8_t side = 0;            // swap: the set of slots this lane's writer starts with.
+  std::uint8_t side = 0;  // swap: the set of slots this lane's writer starts with.
 };
 static_assert(sizeof(LaneView) == 32);
 

@@ -21,8 +21,8 @@ struct LaneSpec {
   std::uint16_t partner_tag = 0;  // Of the lane back; 0 for one_way.
   LaneForm form = LaneForm::one_way;
   Protocol protocol = Protocol::bulk;
-  std::uint32_t slot_bytes = 0;   // 0: a flag, which has counters only.
-  std::uint32_t slot_shift = 0;   // 1 << slot_shift slots.
+  std::uint32_t slot_bytes = 0;  // 0: a flag, which has counters only.
+  std::uint32_t slot_shift = 0;  // 1 << slot_shift slots.
 
   auto operator<=>(const LaneSpec&) const = default;
 };
@@ -33,7 +33,7 @@ struct LaneAddress {
   std::uint64_t segment_bytes = 0;  // Of the whole segment, for the end that maps it.
   std::uint32_t segment = 0;        // Counted by its owner; its descriptor is passed once to each peer.
   std::uint32_t reserved = 0;
-  std::uint64_t words = 0;          // LaneWords[2]: forward lane, partner.
+  std::uint64_t words = 0;  // LaneWords[2]: forward lane, partner.
   std::uint64_t slots = 0;
 };
 static_assert(sizeof(LaneAddress) == 32);

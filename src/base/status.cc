@@ -52,7 +52,8 @@ Status system_error(std::string_view action) {
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "tutti: %s:%d: assertion failed: %s (a bug in tutti: please report it)\n", file, line, condition);
+  std::fprintf(stderr, "tutti: %s:%d: assertion failed: %s (a bug in tutti: please report it)\n", file, line,
+               condition);
   std::abort();
 }
 

@@ -59,7 +59,7 @@ Status internal_error(std::string message);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
@@ -89,8 +89,8 @@ class [[nodiscard]] Result {
   })
 
 // The same for a Status.
-#define TUTTI_CHECK_OK(expression)                   \
-  do {                                               \
-    ::tutti::Status tutti_checked = (expression);    \
-    if (!tutti_checked.ok()) return tutti_checked;   \
+#define TUTTI_CHECK_OK(expression)                 \
+  do {                                             \
+    ::tutti::Status tutti_checked = (expression);  \
+    if (!tutti_checked.ok()) return tutti_checked; \
   } while (false)

@@ -3,8 +3,9 @@
 namespace tutti {
 
 const char* name(DataType type) {
-  constexpr const char* names[kDataTypes] = {"int8",   "uint8",   "int16",    "uint16",  "int32",   "uint32",      "int64",
-                                             "uint64", "float16", "bfloat16", "float32", "float64", "float8_e4m3", "float8_e5m2"};
+  constexpr const char* names[kDataTypes] = {"int8",    "uint8",   "int16",       "uint16",     "int32",
+                                             "uint32",  "int64",   "uint64",      "float16",    "bfloat16",
+                                             "float32", "float64", "float8_e4m3", "float8_e5m2"};
   const auto index = static_cast<std::uint32_t>(type);
   return index < kDataTypes ? names[index] : nullptr;
 }

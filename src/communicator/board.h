@@ -21,7 +21,7 @@ struct BufferReference {
 
 // One call of one rank. Written before its number.
 struct CallRecord {
-  std::uint64_t sequence = 0;   // Collectives of the communicator so far, this one included.
+  std::uint64_t sequence = 0;  // Collectives of the communicator so far, this one included.
   std::uint64_t count = 0;
   std::uint32_t signature = 0;  // Equal on all ranks, or the calls do not match.
   std::uint32_t root = 0;
@@ -37,18 +37,18 @@ static_assert(sizeof(CallRecord) == 64);
 inline constexpr std::uint32_t kCallHistory = 16;
 
 struct alignas(128) BoardEntry {
-  std::uint32_t cpu = 0;         // Where the rank last was, so that who waits for it knows whether to yield.
-  std::uint32_t left = 0;        // 1: the rank has finalized.
+  std::uint32_t cpu = 0;   // Where the rank last was, so that who waits for it knows whether to yield.
+  std::uint32_t left = 0;  // 1: the rank has finalized.
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 1;
   std::uint32_t ranks = 0;
-  std::uint32_t claimed = 0;     // The first failure wins and is kept.
-  std::uint32_t failed = 0;      // 1: `code` and `message` are there.
+  std::uint32_t claimed = 0;  // The first failure wins and is kept.
+  std::uint32_t failed = 0;   // 1: `code` and `message` are there.
   std::uint32_t code = 0;
-  std::uint32_t rank = 0;        // Who found it.
+  std::uint32_t rank = 0;  // Who found it.
   char message[1000] = {};
 };
 

@@ -21,8 +21,8 @@ struct Call {
   Collective collective = Collective::all_reduce;
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
-  Rank root = 0;                     // Or the peer of send and recv.
-  std::uint64_t count = 0;           // Elements of a block.
+  Rank root = 0;            // Or the peer of send and recv.
+  std::uint64_t count = 0;  // Elements of a block.
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   double scalar = 1;                 // pre_mul_sum: floats.

@@ -4,7 +4,8 @@
 
 namespace tutti {
 
-CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call)
+CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
+                                         const Call& call)
     : owner_(owner), prepared_(prepared), call_(call) {
   owner.announce(prepared, call);
 }
@@ -16,8 +17,9 @@ Result<bool> CollectiveOperation::get_ready() {
     if (sight == HostCommunicator::Sight::waiting) return false;
     const bool mapped = sight == HostCommunicator::Sight::seen;
     if (prepared_.mapped_only && !mapped) {
-      return owner_.fail(invalid_usage(std::string(prepared_.mapped_algorithm->name()) +
-                                       " works in memory that all ranks can map: pass buffers from tutti_mem_alloc, or leave the choice open"));
+      return owner_.fail(invalid_usage(
+          std::string(prepared_.mapped_algorithm->name()) +
+          " works in memory that all ranks can map: pass buffers from tutti_mem_alloc, or leave the choice open"));
     }
     chosen_ = mapped ? TUTTI_TRY(owner_.mapped_variant(prepared_, call_)) : &prepared_;
   }

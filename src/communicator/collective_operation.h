@@ -1,5 +1,5 @@
-// A collective under way, step by step and without waiting: its lanes come to be, the peers say where their buffers are,
-// the interpreter runs.
+// A collective under way, step by step and without waiting: its lanes come to be, the peers say where their buffers
+// are, the interpreter runs.
 #pragma once
 
 #include "src/communicator/host_communicator.h"
@@ -20,7 +20,7 @@ class CollectiveOperation final : public Operation {
   Result<bool> get_ready();
 
   HostCommunicator& owner_;
-  HostCommunicator::Prepared& prepared_;        // As announced.
+  HostCommunicator::Prepared& prepared_;          // As announced.
   HostCommunicator::Prepared* chosen_ = nullptr;  // It, or its mapped variant.
   HostCommunicator::Patience patience_;
   Call call_;

@@ -15,11 +15,11 @@ namespace tutti {
 struct UniqueId;
 
 struct CommunicatorOptions {
-  std::string name;                     // In messages.
-  std::int64_t timeout_ms = 600'000;    // Longest wait of an operation; 0 or less: none.
+  std::string name;                   // In messages.
+  std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
-  std::string algorithm, protocol;      // Forced where not empty.
-  std::uint32_t forced = 0;             // Hash of the two; by force().
+  std::string algorithm, protocol;  // Forced where not empty.
+  std::uint32_t forced = 0;         // Hash of the two; by force().
 
   void force();
 };
@@ -28,7 +28,8 @@ struct CommunicatorOptions {
 class Communicator {
  public:
   // Blocks until all ranks have joined, or until the deadline.
-  static Result<std::unique_ptr<Communicator>> create(const UniqueId& id, Rank rank, Rank ranks, CommunicatorOptions options);
+  static Result<std::unique_ptr<Communicator>> create(const UniqueId& id, Rank rank, Rank ranks,
+                                                      CommunicatorOptions options);
   // All ranks in this process, each to be used by a thread of its own or in a group.
   static Result<std::vector<std::unique_ptr<Communicator>>> create_all(Rank ranks, const CommunicatorOptions& options);
   virtual ~Communicator() = default;

@@ -27,7 +27,8 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
     auto received = TUTTI_TRY(mesh.receive(peer));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
-    if (const auto dead = mesh.find_dead()) return remote_error("rank " + std::to_string(*dead) + " died while joining");
+    if (const auto dead = mesh.find_dead())
+      return remote_error("rank " + std::to_string(*dead) + " died while joining");
     if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
     mesh.wait(peer, watch.poll_ms());
   }
@@ -60,7 +61,8 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, Rank rank, Rank ranks, CommunicatorOptions options) {
+Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, Rank rank, Rank ranks,
+                                                           CommunicatorOptions options) {
   JoinOptions join;
   join.timeout_ms = options.init_timeout_ms;
   join.secret_file = config().secret_file;
@@ -74,18 +76,20 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   Mesh mesh(rank, bootstrap->take_sockets());
   Board board = TUTTI_TRY(share_board(mesh, rank, ranks, watch));
   TUTTI_CHECK_OK(bootstrap->barrier(watch));
-  return std::unique_ptr<Communicator>(
-      std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board), std::move(options), Spread::one_host));
+  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board),
+                                                                          std::move(options), Spread::one_host));
 }
 
-Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks, const CommunicatorOptions& options) {
+Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks,
+                                                                            const CommunicatorOptions& options) {
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(ranks));
   const Board first = TUTTI_TRY(Board::create(ranks));
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {
     File file = TUTTI_TRY(first.segment().duplicate());
     Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
-    communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options, Spread::one_process));
+    communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options,
+                                                               Spread::one_process));
   }
   return communicators;
 }
@@ -103,13 +107,16 @@ Status HostCommunicator::finalize() {
   return {};
 }
 
-void HostCommunicator::abort() { board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator")); }
+void HostCommunicator::abort() {
+  board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator"));
+}
 
 Status HostCommunicator::failure() {
   if (board_.failed()) return board_.failure(rank_);
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  return fail(remote_error("rank " + std::to_string(*dead) + " died while rank " + std::to_string(rank_) + " was idle"));
+  return fail(
+      remote_error("rank " + std::to_string(*dead) + " died while rank " + std::to_string(rank_) + " was idle"));
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

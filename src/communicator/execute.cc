@@ -60,7 +60,8 @@ void HostCommunicator::announce(Prepared& prepared, const Call& call) {
 void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call) {
   Launch& launch = chosen.launch;
   // A message left over from another call must not pass for one of this.
-  launch.signature.word = announced.record.signature + static_cast<std::uint32_t>(announced.record.sequence) * 0x9e3779b1U;
+  launch.signature.word =
+      announced.record.signature + static_cast<std::uint32_t>(announced.record.sequence) * 0x9e3779b1U;
   launch.self = {const_cast<std::byte*>(call.input), call.output};
   if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
@@ -161,7 +162,8 @@ Status HostCommunicator::fail(Status status) {
 }
 
 std::string HostCommunicator::current_call() const {
-  std::string text = record_ == nullptr ? std::string("send or recv") : describe(*record_) + " #" + std::to_string(record_->sequence);
+  std::string text =
+      record_ == nullptr ? std::string("send or recv") : describe(*record_) + " #" + std::to_string(record_->sequence);
   if (!options_.name.empty()) text += " on " + options_.name;
   return text;
 }

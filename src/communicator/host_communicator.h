@@ -66,21 +66,21 @@ class HostCommunicator final : public Communicator {
   };
   struct WiredPlan {
     PlanKey key;
-    Plan plan;                         // This rank's, after fusing.
+    Plan plan;  // This rank's, after fusing.
     std::vector<LaneUse> uses;
-    std::vector<LaneSpec> specs;       // Of uses, one by one.
-    std::vector<LaneSpec> awaited;     // Lanes and flags whose address has not come yet.
+    std::vector<LaneSpec> specs;             // Of uses, one by one.
+    std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
     std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
-    bool overlaps = false;             // Pieces do overlap.
-    std::uint32_t longest_units = 1;   // Of the longest message of any rank.
-    std::uint32_t slot_bytes = 0;      // Data that a slot holds; 0: no lanes.
+    bool overlaps = false;            // Pieces do overlap.
+    std::uint32_t longest_units = 1;  // Of the longest message of any rank.
+    std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
   };
   // All that a call of this shape needs but its buffers. Stays where it is: the interpreter points into it. A
   // communicator runs one collective at a time, so one interpreter serves all calls of the shape.
   struct Prepared {
     CallKey key;
-    WiredPlan* plan = nullptr;         // Null: nothing to do.
+    WiredPlan* plan = nullptr;  // Null: nothing to do.
     Choice choice;
     Launch launch;
     std::vector<std::uint64_t> counts, offsets;
@@ -88,9 +88,9 @@ class HostCommunicator final : public Communicator {
     CallRecord record;
     bool in_place = false;
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
-    bool mapped_only = false;          // It was forced.
+    bool mapped_only = false;                     // It was forced.
     std::unique_ptr<Prepared> mapped;
-    bool copy_input = false;           // The algorithm does not work in place: it reads a copy.
+    bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
   };
@@ -158,18 +158,18 @@ class HostCommunicator final : public Communicator {
   Board board_;
   PeerRegions regions_;
   Links links_;
-  bool one_process_;                       // All ranks are threads of this process.
+  bool one_process_;                        // All ranks are threads of this process.
   std::set<std::uint64_t> passed_regions_;  // Of ours, that all peers have.
-  std::vector<RankBuffers> peer_memory_;        // Of the mapped call that runs.
-  bool crowded_;                           // More ranks on this host than CPUs.
-  std::uint64_t sequence_ = 0;             // Collectives so far.
-  const CallRecord* record_ = nullptr;     // Of the collective that runs.
+  std::vector<RankBuffers> peer_memory_;    // Of the mapped call that runs.
+  bool crowded_;                            // More ranks on this host than CPUs.
+  std::uint64_t sequence_ = 0;              // Collectives so far.
+  const CallRecord* record_ = nullptr;      // Of the collective that runs.
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
-  std::atomic<std::uint64_t> tickets_{0};  // Calls through streams so far, and how many of them are done.
+  std::atomic<std::uint64_t> tickets_{0};             // Calls through streams so far, and how many of them are done.
   std::atomic<std::uint64_t> served_{0};
 };
 

@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kUnused = ~std::uint64_t{0};       // The rank has no such buffer in this collective.
-constexpr std::uint64_t kSameProcess = kUnused - 1;        // The offset is the address itself.
+constexpr std::uint64_t kUnused = ~std::uint64_t{0};  // The rank has no such buffer in this collective.
+constexpr std::uint64_t kSameProcess = kUnused - 1;   // The offset is the address itself.
 
 }  // namespace
 
@@ -66,14 +66,16 @@ Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& re
     TUTTI_CHECK_OK(links_.collect(peer));  // It was sent before the call was announced.
     memory = regions_.locate(peer, reference);
   }
-  if (memory == nullptr) return internal_error("rank " + std::to_string(peer) + " named a region that it has not passed");
+  if (memory == nullptr)
+    return internal_error("rank " + std::to_string(peer) + " named a region that it has not passed");
   return memory;
 }
 
 // The same call, planned for mapped memory.
 Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
   if (prepared.mapped == nullptr) {
-    const Choice choice = TUTTI_TRY(choose({prepared.plan->key.problem, call.count * size_of(call.type), true, "", ""}));
+    const Choice choice =
+        TUTTI_TRY(choose({prepared.plan->key.problem, call.count * size_of(call.type), true, "", ""}));
     auto variant = std::make_unique<Prepared>();
     PlanKey key = prepared.plan->key;
     key.algorithm = prepared.mapped_algorithm;

@@ -10,7 +10,10 @@
 namespace tutti {
 
 Mesh::Mesh(Rank self, std::vector<Socket> sockets)
-    : self_(self), sockets_(std::move(sockets)), mutex_(std::make_unique<std::mutex>()), left_(sockets_.size(), false) {}
+    : self_(self),
+      sockets_(std::move(sockets)),
+      mutex_(std::make_unique<std::mutex>()),
+      left_(sockets_.size(), false) {}
 
 Result<std::vector<Mesh>> Mesh::within_process(Rank ranks) {
   std::vector<std::vector<Socket>> sockets(ranks);
@@ -76,7 +79,8 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
     return invalid_usage("rank " + std::to_string(peer) + " sent a control message of another version of tutti");
   }
   if (message.msg_flags & MSG_CTRUNC) {
-    return Status(Code::system, "a descriptor from rank " + std::to_string(peer) + " was lost: raise the limit of open files (ulimit -n)");
+    return Status(Code::system, "a descriptor from rank " + std::to_string(peer) +
+                                    " was lost: raise the limit of open files (ulimit -n)");
   }
   if (received.frame.kind == FrameKind::goodbye) {
     const std::lock_guard lock(*mutex_);

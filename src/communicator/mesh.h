@@ -22,7 +22,7 @@ enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye 
 struct Frame {
   std::uint32_t version = 1;
   FrameKind kind = FrameKind::lane;
-  std::uint64_t bytes = 0;                // Of the payload in use.
+  std::uint64_t bytes = 0;  // Of the payload in use.
   std::array<std::byte, 240> payload{};
 };
 static_assert(sizeof(Frame) == 256);

@@ -35,7 +35,8 @@ Plan message_plan(const Call& call, Rank self) {
 MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag)
     : owner_(owner),
       call_(call),
-      spec_(call.kind == Kind::send ? message_spec(owner.rank_, call.root, tag) : message_spec(call.root, owner.rank_, tag)),
+      spec_(call.kind == Kind::send ? message_spec(owner.rank_, call.root, tag)
+                                    : message_spec(call.root, owner.rank_, tag)),
       turns_(owner.turns_[{spec_, call.kind == Kind::send}]),
       turn_(turns_.taken++) {}
 
@@ -54,7 +55,8 @@ Result<bool> MessageOperation::open() {
   launch_.even_if_empty = true;
   launch_.signature.word = message_signature(call_);
   memory_.reserve(1);
-  interpreter_.emplace(compiled_->program(), launch_, CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {}), memory_.pointers());
+  interpreter_.emplace(compiled_->program(), launch_, CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {}),
+                       memory_.pointers());
   return true;
 }
 
@@ -94,7 +96,8 @@ class Together final : public Operation {
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& call) {
   record_ = nullptr;
-  if (call.kind != Kind::all_to_all_v) return std::unique_ptr<Operation>(std::make_unique<MessageOperation>(*this, call, kUserTag));
+  if (call.kind != Kind::all_to_all_v)
+    return std::unique_ptr<Operation>(std::make_unique<MessageOperation>(*this, call, kUserTag));
   const Unequal& unequal = *call.unequal;
   const std::size_t element = size_of(call.type);
   std::vector<std::unique_ptr<Operation>> operations;

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr Rank kAlwaysVerified = 16;     // Ranks up to which every plan is proved again before it runs.
+constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kStreamedBytes = 4 << 20;  // Outputs that would wash the caches out; measured out of place.
 
@@ -66,7 +66,10 @@ std::string names_for(const Problem& problem) {
 
 // Of plans whose number of pieces is not known yet: enough of them to show what happens with more.
 Loop loop_of(bool overlaps) {
-  return {.pieces = overlaps ? 2 * kBulkSlots : 1, .skew = overlaps ? 1U : 0U, .order = StageOrder::earliest_first, .slots = kBulkSlots};
+  return {.pieces = overlaps ? 2 * kBulkSlots : 1,
+          .skew = overlaps ? 1U : 0U,
+          .order = StageOrder::earliest_first,
+          .slots = kBulkSlots};
 }
 
 // The flags of a plan, as both ends name them.
@@ -85,7 +88,8 @@ std::vector<LaneSpec> flags_of(const Plan& plan) {
 }
 
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot.
-std::uint32_t pieces_for(std::uint64_t block_bytes, std::uint32_t units, std::uint32_t longest, std::uint64_t piece_bytes) {
+std::uint32_t pieces_for(std::uint64_t block_bytes, std::uint32_t units, std::uint32_t longest,
+                         std::uint64_t piece_bytes) {
   const std::uint64_t unit_bytes = block_bytes / units + 1;
   const std::uint64_t lines = (unit_bytes + kCacheLine - 1) / kCacheLine;
   std::uint64_t room = piece_bytes / kCacheLine / std::max(longest, 1U);
@@ -103,7 +107,8 @@ void CommunicatorOptions::force() {
   }
 }
 
-Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call, const CommunicatorOptions& options) {
+Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,
+                                                                   const CommunicatorOptions& options) {
   const CallKey key = key_of(call, options);
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
@@ -116,7 +121,8 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   return latest_;
 }
 
-Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call, const CommunicatorOptions& options) {
+Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
+                                                                              const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
   const std::uint64_t shape = key_of(call, options).shape & ~kInPlaceBit;
   CallRecord& record = prepared->record;
@@ -133,8 +139,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, options.algorithm, options.protocol}));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (algorithm == nullptr || !algorithm->supports(problem)) {
-    return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + "; it takes one of " +
-                            names_for(problem));
+    return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
+                            "; it takes one of " + names_for(problem));
   }
   prepared->in_place = is_in_place(call, rank_);
   Problem mine = problem;
@@ -147,7 +153,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   } else if (options.algorithm.empty()) {
     prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
   }
-  if (call.reduction == Reduction::pre_mul_sum) prepared->mapped_algorithm = nullptr;  // Peers' scalars are not known here.
+  if (call.reduction == Reduction::pre_mul_sum)
+    prepared->mapped_algorithm = nullptr;  // Peers' scalars are not known here.
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
   prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.lines, block_bytes > choice.piece_bytes}));
@@ -163,13 +170,15 @@ void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared&
   launch.element_bytes = element;
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
-  const std::uint64_t piece = plan.slot_bytes == 0 ? ~std::uint64_t{0} >> 1 : std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
+  const std::uint64_t piece =
+      plan.slot_bytes == 0 ? ~std::uint64_t{0} >> 1 : std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
   launch.loop.pieces = plan.slot_bytes == 0 ? 1 : pieces_for(call.count * element, units, plan.longest_units, piece);
   launch.loop.skew = plan.overlaps ? choice.loop.skew : 0;
   launch.cut = {.units = units, .parts = launch.loop.pieces, .granule = std::max(kCacheLine / element, 1U)};
   launch.slice_elements = plan.slot_bytes == 0 ? call.count * units * ranks_ : plan.slot_bytes / element;
   const std::uint64_t block_bytes = call.count * element;
-  prepared.scratch_bytes = plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / units + 1) * block_bytes;
+  prepared.scratch_bytes =
+      plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / units + 1) * block_bytes;
   prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
 }
 
@@ -189,7 +198,8 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   arguments.ranks = ranks_;
   const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
   plan.memory.reserve(plan.compiled->program().widest);
-  prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments), plan.memory.pointers());
+  prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
+                               plan.memory.pointers());
   const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
   prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= kStreamedBytes);
   prepared.counts.resize(plan.compiled->step_count());
@@ -214,7 +224,9 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
       overlaps = false;
       proof = verify(plans, loop_of(overlaps));
     }
-    if (!proof.ok()) return std::move(proof).status().during("proving " + std::string(key.algorithm->name()) + " for " + describe(key.problem));
+    if (!proof.ok())
+      return std::move(proof).status().during("proving " + std::string(key.algorithm->name()) + " for " +
+                                              describe(key.problem));
   }
   auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
@@ -234,11 +246,13 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
   for (const LaneUse& use : uses) {
     specs.push_back(spec_of(use, rank_, protocol));
     wired.longest_units = std::max(wired.longest_units, use.longest);
-    wired.slot_bytes = protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
+    wired.slot_bytes =
+        protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
   // All ranks cut alike: the longest message is that of any rank's plan.
   for (Rank rank = 0; rank < ranks_; ++rank) {
-    for (const LaneUse& use : lanes_of(plans, rank, loop)) wired.longest_units = std::max(wired.longest_units, use.longest);
+    for (const LaneUse& use : lanes_of(plans, rank, loop))
+      wired.longest_units = std::max(wired.longest_units, use.longest);
   }
   const Plan& mine = plans[rank_];
   std::vector<LaneSpec> all = flags_of(mine);
@@ -267,18 +281,20 @@ void HostCommunicator::compile(WiredPlan& wired) {
   wired.compiled = std::make_unique<CompiledPlan>(wired.plan, [&](const Operand& operand, bool sends) -> LaneState* {
     const Rank writer = sends ? rank_ : operand.peer;
     const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
-    if (operand.place == Place::flag) return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
+    if (operand.place == Place::flag)
+      return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
     for (std::size_t i = 0; i < uses.size(); ++i) {
       const bool same_way = (uses[i].direction == Direction::sends) == sends;
-      if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag) return links_.end(specs[i], writer, operand.tag, end);
+      if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag)
+        return links_.end(specs[i], writer, operand.tag, end);
     }
     return nullptr;
   });
 }
 
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
-  const std::uint64_t shape = std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
-                              std::uint64_t(call.reduction) << 8;
+  const std::uint64_t shape = std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 |
+                              std::uint64_t(call.type) << 16 | std::uint64_t(call.reduction) << 8;
   const std::uint64_t aliased = is_in_place(call, rank_) ? kInPlaceBit : 0;
   return {call.count, shape | aliased, options.forced};
 }

@@ -32,7 +32,8 @@ Regions& Regions::of_process() {
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
   const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
-  if (bytes == 0 || whole < bytes) return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
+  if (bytes == 0 || whole < bytes)
+    return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
   Segment memory = TUTTI_TRY(Segment::create("tutti-memory", whole, Forked::kept));
   std::byte* data = memory.data();
   TUTTI_CHECK_OK(insert(std::move(memory), bytes, false));
@@ -59,7 +60,8 @@ Status Regions::free(std::byte* memory) {
 // A shared file is mapped over the private pages, which keep their address.
 Status Regions::enroll(std::byte* memory, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(memory) % kPage != 0 || bytes == 0 || bytes % kPage != 0) {
-    return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of 4096 bytes");
+    return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) +
+                            " bytes is not whole pages of 4096 bytes");
   }
   if (find(memory, 1)) return invalid_usage("memory " + at(memory) + " is registered already");
   Segment shared = TUTTI_TRY(Segment::create("tutti-memory", bytes, Forked::kept));
@@ -106,7 +108,8 @@ Result<bool> Regions::pass(std::uint64_t region, Mesh& mesh, Rank peer) const {
 
 Status PeerRegions::adopt(Rank peer, ReceivedFrame received) {
   RegionOffer offer;
-  if (received.frame.bytes != sizeof offer || !received.file) return invalid_usage("rank " + std::to_string(peer) + " sent a broken region");
+  if (received.frame.bytes != sizeof offer || !received.file)
+    return invalid_usage("rank " + std::to_string(peer) + " sent a broken region");
   std::memcpy(&offer, received.frame.payload.data(), sizeof offer);
   Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), offer.bytes));
   memory.close_descriptor();

@@ -133,7 +133,8 @@ class Interpreter {
   }
 
   bool whole(const Operand& operand) const {
-    return operand.count == 1 || (operand.run == operand.count && launch_.cut.parts == 1 && blocks(operand.place).counts == nullptr);
+    return operand.count == 1 ||
+           (operand.run == operand.count && launch_.cut.parts == 1 && blocks(operand.place).counts == nullptr);
   }
 
   std::uint32_t part() const { return piece_ * launch_.channels + launch_.channel; }
@@ -150,7 +151,7 @@ class Interpreter {
   struct Window {
     std::uint64_t begin = 0;
     std::uint64_t count = 0;  // 0: no such slice, or nothing in it.
-    bool in_one = false;     // All data operands are one extent each.
+    bool in_one = false;      // All data operands are one extent each.
   };
 
   Window window(const Instruction& step) {
@@ -228,7 +229,8 @@ class Interpreter {
       const Operand& operand = operands[cursor_.acquired];
       if (!takes_part(operand)) continue;
       const bool source = cursor_.acquired < step.sources;
-      const Progress progress = source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
+      const Progress progress =
+          source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
       if (progress == Progress::done) continue;
       blocked_ = &operand;
       blocked_sends_ = !source;
@@ -257,7 +259,8 @@ class Interpreter {
     LaneState& lane = lane_of(operand);
     if (!slot_free(lane)) return Progress::waiting;
     if (operand.place == Place::flag) return Progress::done;
-    targets_[index] = lane.view.protocol == Protocol::lines ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
+    targets_[index] =
+        lane.view.protocol == Protocol::lines ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
     return Progress::done;
   }
 
@@ -342,7 +345,7 @@ class Interpreter {
   std::uint32_t turns_ = 0;
   std::uint32_t piece_ = 0;
   bool silent_ = false;  // The step has no elements to send.
-  bool more_ = false;  // Some step of this round has a further slice.
+  bool more_ = false;    // Some step of this round has a further slice.
 };
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ namespace tutti {
 struct LaneState {
   LaneView view;
   std::uint64_t next = 0;
-  std::uint64_t seen = 0;   // The other end's counter when last read: the line is read again only if this is not enough.
+  std::uint64_t seen = 0;  // The other end's counter when last read: the line is read again only if this is not enough.
 };
 static_assert(sizeof(LaneState) == 48);
 

@@ -16,8 +16,8 @@ inline constexpr std::uint32_t kLineTail = 48;  // Where the last 16 bytes of a 
 TUTTI_HOST_DEVICE inline std::uint64_t lines_for(std::uint64_t bytes) { return (bytes + kLineData - 1) / kLineData; }
 
 // Message number, direction and signature in one word, so that equality proves all. Lanes that share a slot differ in
-// direction: an answer must not be mistaken for what it answers. The number has 39 bits: at a message each 50 ns it wraps after 7
-// hours, when all flags it could meet are long overwritten.
+// direction: an answer must not be mistaken for what it answers. The number has 39 bits: at a message each 50 ns it
+// wraps after 7 hours, when all flags it could meet are long overwritten.
 TUTTI_HOST_DEVICE inline std::uint64_t line_flag(const LaneState& lane, Signature signature) {
   return ((lane.next + 1) << 1 | lane.view.side) << 24 | (signature.word & 0xffffff);
 }
@@ -28,7 +28,8 @@ TUTTI_HOST_DEVICE inline const std::uint64_t* flag_of(const std::byte* line) {
 
 // Copies the message out. Null if all its lines have arrived, else the flag of the first that has not; lines already
 // copied are copied again at the next try.
-inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to, std::uint64_t bytes) {
+inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to,
+                                          std::uint64_t bytes) {
   for (; bytes > 0; line += kLineBytes) {
     if (load_acquire(flag_of(line)) != flag) return flag_of(line);
     const std::uint64_t head = bytes < 8 ? bytes : 8;

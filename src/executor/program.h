@@ -11,7 +11,7 @@
 namespace tutti {
 
 struct Instruction {
-  std::uint32_t first = 0;      // Of its operands; sources, then targets.
+  std::uint32_t first = 0;  // Of its operands; sources, then targets.
   std::uint16_t sources = 0;
   std::uint16_t targets = 0;
   Fold fold = Fold::partial;
@@ -29,7 +29,7 @@ struct Program {
   LaneState* const* lanes = nullptr;      // Shared by all programs of a channel: lanes outlive plans.
   std::uint32_t stage_count = 0;
   std::uint32_t units = 1;
-  std::uint32_t widest = 0;               // Most operands on one side of a step.
+  std::uint32_t widest = 0;  // Most operands on one side of a step.
 };
 
 // One rank's buffers.

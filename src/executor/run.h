@@ -15,14 +15,14 @@ struct Launch {
   const std::uint64_t* offsets = nullptr;
   RankBuffers self;
   std::byte* scratch = nullptr;
-  const RankBuffers* peers = nullptr;        // Of every rank, where the plan names mapped memory; self included.
+  const RankBuffers* peers = nullptr;  // Of every rank, where the plan names mapped memory; self included.
   Blocks input, output, scratch_blocks;
   Cut cut;
   std::uint32_t element_bytes = 1;
   std::uint32_t channel = 0;
   std::uint32_t channels = 1;
-  std::uint64_t slice_elements = 0;     // What the smallest slot holds; longer messages go in slices.
-  bool even_if_empty = false;           // Messages without elements are sent nevertheless.
+  std::uint64_t slice_elements = 0;  // What the smallest slot holds; longer messages go in slices.
+  bool even_if_empty = false;        // Messages without elements are sent nevertheless.
   Loop loop;
   Signature signature;
 };
@@ -30,7 +30,7 @@ struct Launch {
 // The next thing to do: for turn: for stage: for round: for slice: for step.
 struct Cursor {
   std::uint32_t turn = 0;
-  std::uint32_t stage = 0;   // Position in the order of the turn.
+  std::uint32_t stage = 0;  // Position in the order of the turn.
   std::uint32_t round = 0;
   std::uint32_t slice = 0;
   std::uint32_t step = 0;

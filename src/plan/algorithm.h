@@ -13,19 +13,19 @@ namespace tutti {
 // Unit: a block is cut into `units` equal parts, unit u = [u * count / units, (u + 1) * count / units) rounded down,
 // so that a coarser cut is always a union of finer ones. A unit may be empty.
 struct Shape {
-  std::uint32_t units = 1;              // Per block.
-  std::uint32_t scratch = 0;            // Units of scratch per rank.
+  std::uint32_t units = 1;    // Per block.
+  std::uint32_t scratch = 0;  // Units of scratch per rank.
   std::uint32_t rounds = 0;
-  std::vector<std::uint32_t> stages;    // First round of each; starts with 0. All lanes are empty between stages.
+  std::vector<std::uint32_t> stages;  // First round of each; starts with 0. All lanes are empty between stages.
 };
 
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
-  virtual const char* name() const = 0;                    // "ring", unique per collective.
-  virtual const char* summary() const = 0;                 // One line: what it does, rounds and bytes per rank, source.
+  virtual const char* name() const = 0;     // "ring", unique per collective.
+  virtual const char* summary() const = 0;  // One line: what it does, rounds and bytes per rank, source.
   virtual bool supports(const Problem& problem) const = 0;
-  virtual Shape shape(const Problem& problem) const = 0;   // Only for what it supports, as is emit().
+  virtual Shape shape(const Problem& problem) const = 0;  // Only for what it supports, as is emit().
   // Appends what `self` does in `round`. The order of steps is the order of obedience.
   virtual void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const = 0;
 };

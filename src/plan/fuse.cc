@@ -220,7 +220,8 @@ class Fuser {
       }
       // A message passed from lane to lane has its length from some memory: that store stays.
       const auto memory = [](const Operand& operand) { return operand.is_memory(); };
-      const bool measured = std::any_of(draft.sources.begin(), draft.sources.end(), memory) || std::any_of(kept.begin(), kept.end(), memory);
+      const bool measured = std::any_of(draft.sources.begin(), draft.sources.end(), memory) ||
+                            std::any_of(kept.begin(), kept.end(), memory);
       if (!kept.empty() && !measured) continue;
       if (!kept.empty()) draft.targets = kept;
       else if (std::none_of(draft.sources.begin(), draft.sources.end(), is_lane)) draft.gone = true;

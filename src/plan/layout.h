@@ -36,7 +36,8 @@ TUTTI_HOST_DEVICE inline std::uint64_t unit_begin(std::uint64_t count, std::uint
 }
 
 // Units [first, first + run), adjacent in memory. With unequal blocks, within one block.
-TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, std::uint32_t units, std::uint32_t first, std::uint32_t run) {
+TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, std::uint32_t units, std::uint32_t first,
+                                           std::uint32_t run) {
   if (blocks.counts == nullptr) {
     const std::uint64_t begin = unit_begin(blocks.count, units, first);
     return {begin, unit_begin(blocks.count, units, std::uint64_t{first} + run) - begin};
@@ -44,7 +45,8 @@ TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, std::uint32_t u
   const std::uint32_t block = first / units;
   const std::uint32_t unit = first % units;
   const std::uint64_t begin = unit_begin(blocks.counts[block], units, unit);
-  return {blocks.displacements[block] + begin, unit_begin(blocks.counts[block], units, std::uint64_t{unit} + run) - begin};
+  return {blocks.displacements[block] + begin,
+          unit_begin(blocks.counts[block], units, std::uint64_t{unit} + run) - begin};
 }
 
 // Part `part` of `cut.parts` of an extent. The parts cover it without gaps; late ones may be empty.

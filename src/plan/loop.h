@@ -13,8 +13,8 @@ enum class StageOrder : std::uint8_t {
 };
 
 struct Loop {
-  std::uint32_t pieces = 1;   // The plan runs once per piece of every unit.
-  std::uint32_t skew = 0;     // Turns by which a stage is behind the one before. 0: a piece runs all stages in a turn.
+  std::uint32_t pieces = 1;  // The plan runs once per piece of every unit.
+  std::uint32_t skew = 0;    // Turns by which a stage is behind the one before. 0: a piece runs all stages in a turn.
   StageOrder order = StageOrder::latest_first;
   bool strands = false;       // Each stage is a process of its own and hands pieces on by flags.
   std::uint32_t slots = 1;    // Per lane.

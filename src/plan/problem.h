@@ -10,7 +10,14 @@ namespace tutti {
 using Rank = std::uint32_t;
 
 enum class Collective : std::uint8_t {
-  all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
 };
 inline constexpr std::uint32_t kCollectives = 8;
 
@@ -44,7 +51,8 @@ Rank input_blocks(const Problem& problem, Rank rank);
 Rank output_blocks(const Problem& problem, Rank rank);
 
 constexpr bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter || collective == Collective::reduce;
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
 }
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||

@@ -6,17 +6,18 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kLinesBytes = 448;         // Eight lines: above, a counter beside the data is cheaper.
+constexpr std::uint64_t kLinesBytes = 448;  // Eight lines: above, a counter beside the data is cheaper.
 constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
 constexpr std::uint64_t kMappedBytes = 16 * kKiB;  // Below, two flag rounds cost more than a copy.
 constexpr std::uint64_t kPieceBytes = 64 * kKiB;   // Two slots of it in each direction stay in a level-2 cache.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
-constexpr Rank kFewRanks = 8;                      // Up to here every rank talks to every other.
+constexpr Rank kFewRanks = 8;  // Up to here every rank talks to every other.
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
-  if (ranks > kFewRanks) return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= 64 ? "two_shot" : "ring";
+  if (ranks > kFewRanks)
+    return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= 64 ? "two_shot" : "ring";
   return query.block_bytes * (ranks - 1) <= kOneShotBytes ? "one_shot" : "two_shot";
 }
 
@@ -43,7 +44,8 @@ std::string_view algorithm_for(const Query& query) {
 
 // Where an algorithm sends several blocks at once, at most all of them.
 std::uint64_t longest_message(std::string_view algorithm, const Query& query) {
-  const bool blocks = algorithm.starts_with("bruck") || algorithm.starts_with("binomial") || algorithm == "doubling" || algorithm == "halving";
+  const bool blocks = algorithm.starts_with("bruck") || algorithm.starts_with("binomial") || algorithm == "doubling" ||
+                      algorithm == "halving";
   return query.block_bytes * (blocks ? query.problem.ranks : 1);
 }
 
@@ -55,7 +57,8 @@ Result<Choice> choose(const Query& query) {
   choice.mapped = choice.algorithm.ends_with("_mapped");
   const bool small = longest_message(choice.algorithm, query) <= kLinesBytes;
   if (!query.protocol.empty() && query.protocol != "lines" && query.protocol != "bulk") {
-    return invalid_argument("there is no protocol '" + std::string(query.protocol) + "'; the protocols are lines and bulk");
+    return invalid_argument("there is no protocol '" + std::string(query.protocol) +
+                            "'; the protocols are lines and bulk");
   }
   choice.lines = query.protocol.empty() ? small : query.protocol == "lines";
   const bool one_message = choice.algorithm == "one_shot" && query.block_bytes <= kStreamBytes;

@@ -12,19 +12,19 @@
 namespace tutti {
 
 struct Query {
-  Problem problem;                  // in_place is not looked at: ranks may differ in it.
-  std::uint64_t block_bytes = 0;    // Of what one rank contributes or receives.
-  bool mapped = false;              // Every rank can read and write every rank's buffers.
-  std::string_view algorithm;       // Forced, where not empty.
-  std::string_view protocol;        // "lines" or "bulk", likewise.
+  Problem problem;                // in_place is not looked at: ranks may differ in it.
+  std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives.
+  bool mapped = false;            // Every rank can read and write every rank's buffers.
+  std::string_view algorithm;     // Forced, where not empty.
+  std::string_view protocol;      // "lines" or "bulk", likewise.
 };
 
 struct Choice {
-  std::string_view algorithm;       // A name of the catalogue.
-  bool mapped = false;              // Works in the peers' memory.
-  bool lines = false;               // The small-message protocol.
-  std::uint64_t piece_bytes = 0;    // Longest message.
-  Loop loop;                        // Pieces are filled in when the longest message is known.
+  std::string_view algorithm;     // A name of the catalogue.
+  bool mapped = false;            // Works in the peers' memory.
+  bool lines = false;             // The small-message protocol.
+  std::uint64_t piece_bytes = 0;  // Longest message.
+  Loop loop;                      // Pieces are filled in when the longest message is known.
 };
 
 // Fails for a forced protocol that there is not. A forced algorithm is taken as it is.

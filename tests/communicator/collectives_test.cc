@@ -95,7 +95,8 @@ TEST_P(Collectives, AreRightByEveryAlgorithm) {
       for (const std::size_t count : {1, 3, 17, 100, 1000, 5000, 70'001}) {
         for (const bool in_place : {false, true}) {
           problem.in_place = in_place;
-          if (in_place && std::string_view(algorithm->name()).ends_with("_mapped") && !algorithm->supports(problem)) continue;
+          if (in_place && std::string_view(algorithm->name()).ends_with("_mapped") && !algorithm->supports(problem))
+            continue;
           CommunicatorOptions options;
           options.algorithm = algorithm->name();
           options.force();
@@ -104,8 +105,10 @@ TEST_P(Collectives, AreRightByEveryAlgorithm) {
             return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);
           });
           for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-            ASSERT_TRUE(statuses[rank].ok()) << algorithm->name() << " " << describe(problem) << ": " << statuses[rank].message();
-            ASSERT_EQ(wrong[rank], -1) << algorithm->name() << " " << describe(problem) << " count " << count << " rank " << rank;
+            ASSERT_TRUE(statuses[rank].ok())
+                << algorithm->name() << " " << describe(problem) << ": " << statuses[rank].message();
+            ASSERT_EQ(wrong[rank], -1) << algorithm->name() << " " << describe(problem) << " count " << count
+                                       << " rank " << rank;
           }
           problem.in_place = false;
         }
@@ -121,7 +124,11 @@ TEST(Collectives, StayInStepOverManyCalls) {
   Communicators ranks = make_ranks(3);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     for (int i = 0; i < 400; ++i) {
-      Case test{{.collective = static_cast<Collective>(i % kCollectives), .ranks = 3, .root = 0, .in_place = i % 3 == 0, .groups = {}},
+      Case test{{.collective = static_cast<Collective>(i % kCollectives),
+                 .ranks = 3,
+                 .root = 0,
+                 .in_place = i % 3 == 0,
+                 .groups = {}},
                 static_cast<std::size_t>(1) << (i * 5 % 17)};
       if (has_root(test.problem.collective)) test.problem.root = i % 3;
       std::int64_t wrong = 0;

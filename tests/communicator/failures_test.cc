@@ -26,8 +26,10 @@ TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
     });
     for (const Status& status : statuses) {
       EXPECT_EQ(status.code(), Code::invalid_usage);
-      EXPECT_NE(status.message().find("all_reduce(" + std::to_string(count) + " float32, sum)"), std::string::npos) << status.message();
-      EXPECT_NE(status.message().find("all_reduce(" + std::to_string(count + 1) + " float32, sum)"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find("all_reduce(" + std::to_string(count) + " float32, sum)"), std::string::npos)
+          << status.message();
+      EXPECT_NE(status.message().find("all_reduce(" + std::to_string(count + 1) + " float32, sum)"), std::string::npos)
+          << status.message();
     }
   }
 }
@@ -49,7 +51,10 @@ TEST(Failures, ShowBothCallsWhenTheCollectivesDiffer) {
 
 TEST(Failures, NameTheRankThatDidNotComeInTime) {
   CommunicatorOptions options;
-  auto made = Communicator::create_all(2, [&] { options.timeout_ms = 50; return options; }());
+  auto made = Communicator::create_all(2, [&] {
+    options.timeout_ms = 50;
+    return options;
+  }());
   ASSERT_TRUE(made.ok());
   std::vector<float> buffer(16);
   const Status status = made.value()[0]->run(all_reduce(buffer));
@@ -98,7 +103,8 @@ TEST(Groups, ExchangeLargeMessagesInARing) {
     TUTTI_CHECK_OK(run_group(calls));
     for (int i = 0; i < 3; ++i) {
       for (const int value : out[i]) {
-        if (value != static_cast<int>(previous * 10) + i) return internal_error("message " + std::to_string(i) + " is wrong");
+        if (value != static_cast<int>(previous * 10) + i)
+          return internal_error("message " + std::to_string(i) + " is wrong");
       }
     }
     return {};
@@ -110,7 +116,8 @@ TEST(Groups, LetOneThreadDriveAllRanks) {
   Communicators ranks = make_ranks(3);
   std::vector<std::vector<float>> buffers(3, std::vector<float>(20'000, 1));
   std::vector<GroupedCall> calls;
-  for (std::size_t rank = 0; rank < 3; ++rank) calls.push_back({ranks[rank].get(), all_reduce(buffers[rank]), ranks[rank]->options()});
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    calls.push_back({ranks[rank].get(), all_reduce(buffers[rank]), ranks[rank]->options()});
   const Status status = run_group(calls);
   ASSERT_TRUE(status.ok()) << status.message();
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(20'000, 3));
@@ -122,7 +129,8 @@ TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
     const int rank = static_cast<int>(communicator.rank());
     auto part = TUTTI_TRY(communicator.split(rank == 4 ? -1 : rank % 2, -rank, communicator.options()));
     if (rank == 4) return part == nullptr ? Status() : internal_error("rank 4 has no colour, but a part");
-    if (part->ranks() != 2 || part->rank() != (rank < 2 ? 1U : 0U)) return internal_error("rank " + std::to_string(rank) + " is misplaced");
+    if (part->ranks() != 2 || part->rank() != (rank < 2 ? 1U : 0U))
+      return internal_error("rank " + std::to_string(rank) + " is misplaced");
     std::vector<float> buffer(10, static_cast<float>(rank));
     TUTTI_CHECK_OK(part->run(all_reduce(buffer)));
     return buffer[9] == (rank % 2 == 0 ? 2 : 4) ? Status() : internal_error("a wrong sum");

@@ -24,8 +24,8 @@ Result<Segment> Segment::adopt(File file, std::size_t bytes) {
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return system_error("look at a peer's shared memory");
   if (static_cast<std::size_t>(info.st_size) < bytes) {
-    return invalid_argument("a peer's shared memory has " + std::to_string(info.st_size) + " bytes where it announced " +
-                            std::to_string(bytes));
+    return invalid_argument("a peer's shared memory has " + std::to_string(info.st_size) +
+                            " bytes where it announced " + std::to_string(bytes));
   }
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return invalid_argument("a peer's shared memory is not sealed");
@@ -61,14 +61,17 @@ Status Segment::make_private() {
   void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return system_error("find memory for a private copy");
   std::memcpy(copy, data_, bytes_);
-  if (::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED) return system_error("put a private copy back");
+  if (::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED)
+    return system_error("put a private copy back");
   data_ = nullptr;
   bytes_ = 0;
   return {};
 }
 
 Segment::Segment(Segment&& other) noexcept
-    : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : file_(std::move(other.file_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(file_, other.file_);

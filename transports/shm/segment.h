@@ -33,13 +33,13 @@ class Segment {
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
-  Result<File> duplicate() const;  // Another descriptor of it.
+  Result<File> duplicate() const;                 // Another descriptor of it.
   int descriptor() const { return file_.get(); }  // Stays ours.
   // Maps it at `address` instead, over what is there. Owned by the caller again after make_private(), which leaves a
   // private copy at the same address.
   Status move_to(std::byte* address);
   Status make_private();
-  void close_descriptor() { file_.reset(); }      // Keeps the mapping.
+  void close_descriptor() { file_.reset(); }  // Keeps the mapping.
 
  private:
   static Result<Segment> map(File file, std::size_t bytes, Forked forked);

@@ -51,13 +51,15 @@ Status ShmTransport::adopt(std::uint32_t peer, std::uint32_t segment, Segment me
 Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, const LaneAddress& address) const {
   const auto peer = peers_.find({owner, address.segment});
   if (owner == self_ ? address.segment >= own_.size() : peer == peers_.end()) {
-    return internal_error("segment " + std::to_string(address.segment) + " of rank " + std::to_string(owner) + " is not mapped");
+    return internal_error("segment " + std::to_string(address.segment) + " of rank " + std::to_string(owner) +
+                          " is not mapped");
   }
   const Segment& memory = owner == self_ ? own_[address.segment] : peer->second;
   const std::size_t size = memory.size();
   const std::size_t slots = slots_bytes(spec);
-  if (spec.slot_shift > 3 || address.words % kWordsBytes != 0 || address.words > size || size - address.words < kControlBytes ||
-      address.slots % kWordsBytes != 0 || address.slots > size || size - address.slots < slots) {
+  if (spec.slot_shift > 3 || address.words % kWordsBytes != 0 || address.words > size ||
+      size - address.words < kControlBytes || address.slots % kWordsBytes != 0 || address.slots > size ||
+      size - address.slots < slots) {
     return invalid_argument("rank " + std::to_string(owner) + " sent an address outside of its segment");
   }
   auto* words = reinterpret_cast<LaneWords*>(memory.data() + address.words);

@@ -35,7 +35,8 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
                       .fold = step.fold,
                       .flags_only = !data,
                       .flags = flags});
-    program_.widest = std::max(program_.widest, static_cast<std::uint32_t>(std::max(step.sources.size(), step.targets.size())));
+    program_.widest =
+        std::max(program_.widest, static_cast<std::uint32_t>(std::max(step.sources.size(), step.targets.size())));
   }
   stages_.push_back(plan.shape.rounds);
   program_.steps = steps_.data();

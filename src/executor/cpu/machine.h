@@ -39,7 +39,11 @@ class MachineMemory {
 class CpuMachine {
  public:
   CpuMachine(MachineMemory& memory, FoldFunction function, const FoldArguments& arguments)
-      : function_(function), arguments_(arguments), sources_(memory.sources()), targets_(memory.targets()), stage_(memory.stage()) {
+      : function_(function),
+        arguments_(arguments),
+        sources_(memory.sources()),
+        targets_(memory.targets()),
+        stage_(memory.stage()) {
     arguments_.sources = sources_;
     arguments_.targets = targets_;
   }
@@ -61,7 +65,8 @@ class CpuMachine {
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
-    if (streams_output_ && operand.place == Place::output && index < 64) arguments_.streamed_targets |= std::uint64_t{1} << index;
+    if (streams_output_ && operand.place == Place::output && index < 64)
+      arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
 
   void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
