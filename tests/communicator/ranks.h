@@ -13,7 +13,7 @@ namespace tutti {
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
 inline Communicators make_ranks(Rank ranks, CommunicatorOptions options = {}) {
-  options.timeout_ms = 5000;  // A hang becomes a failure that says where.
+  options.timeout_ms = 60'000;  // A hang becomes a failure that says where.
   auto made = Communicator::create_all(ranks, options);
   TUTTI_ASSERT(made.ok());
   return std::move(made).value();
