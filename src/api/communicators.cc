@@ -8,21 +8,46 @@
 namespace tutti {
 namespace {
 
-Result<tutti_comm> insert(std::shared_ptr<Membership> membership) {
+Result<tutti_comm> insert(std::shared_ptr<Membership> membership, Rank rank, Rank ranks) {
   auto door = std::make_unique<Door>();
-  Communicator* communicator = membership->communicator.get();
-  door->rank = communicator->rank();
-  door->ranks = communicator->ranks();
-  door->runner = communicator;
+  door->rank = rank;
+  door->ranks = ranks;
+  door->runner = membership->communicator.get();
   door->membership = std::move(membership);
   return static_cast<tutti_comm>(TUTTI_TRY(Doors::instance().insert(std::move(door))));
 }
 
 Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string launcher = "") {
   auto membership = std::make_shared<Membership>();
+  const Rank rank = communicator->rank();
+  const Rank ranks = communicator->ranks();
   membership->communicator = std::move(communicator);
   membership->launcher = std::move(launcher);
-  return insert(std::move(membership));
+  return insert(std::move(membership), rank, ranks);
+}
+
+struct Seat {
+  Rank rank, ranks;
+};
+
+// The handle is there before the ranks have joined, so that another thread can abort that.
+Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_comm* comm) {
+  const auto membership = std::make_shared<Membership>();
+  options.abort = &membership->abort;
+  const tutti_comm handle = TUTTI_TRY(insert(membership, seat.rank, seat.ranks));
+  __atomic_store_n(comm, handle, __ATOMIC_RELEASE);
+  auto joined = Communicator::create(id, seat.rank, seat.ranks, std::move(options));
+  if (!joined.ok()) {
+    __atomic_store_n(comm, nullptr, __ATOMIC_RELEASE);
+    Doors::instance().remove(handle);
+    return std::move(joined).status();
+  }
+  Doors::instance().visit(handle, [&](Door& door) {
+    membership->communicator = std::move(joined).value();
+    door.runner = membership->communicator.get();
+    if (membership->abort != 0) membership->communicator->abort();  // It came after the last look.
+  });
+  return {};
 }
 
 Status check_outside_group(const char* action) {
@@ -48,7 +73,10 @@ Status no_communicator(tutti_comm comm) {
       "comm is no communicator of this process: it was destroyed, or belongs to the parent of a fork");
 }
 
-Status no_runner(const Door&) {
+Status no_runner(const Door& door) {
+  if (door.membership->communicator == nullptr) {
+    return invalid_usage("the ranks of the communicator have not joined yet: it may only be aborted");
+  }
   return invalid_usage("the communicator is finalized: only queries and destroy may follow");
 }
 
@@ -109,10 +137,8 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    auto made = TUTTI_TRY(tutti::Communicator::create(std::bit_cast<tutti::UniqueId>(*id), static_cast<Rank>(rank),
-                                                      static_cast<Rank>(ranks), std::move(merged)));
-    *comm = TUTTI_TRY(tutti::admit(std::move(made)));
-    return {};
+    return tutti::join(std::bit_cast<tutti::UniqueId>(*id), {static_cast<Rank>(rank), static_cast<Rank>(ranks)},
+                       std::move(merged), comm);
   });
 }
 
@@ -169,6 +195,7 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
   return guarded("tutti_comm_with_options", [&]() -> Status {
     const tutti::Door* door = TUTTI_TRY(door_of(comm));
     if (view == nullptr) return invalid_argument("view is null: pass where to put the handle");
+    if (door->runner == nullptr) return tutti::no_runner(*door);
     auto made = std::make_unique<tutti::Door>();
     made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
     made->options = &made->own_options;

@@ -25,8 +25,9 @@ inline constexpr tutti_reduction kFirstPreMulSum = 256;
 
 // Shared by the handles to one communicator and by the work that waits for it in streams.
 struct Membership {
-  std::unique_ptr<Communicator> communicator;
-  std::atomic<std::uint64_t> queued = 0;  // Batches in streams that are not done: others then have to line up.
+  std::unique_ptr<Communicator> communicator;  // Null while the ranks join.
+  std::uint32_t abort = 0;                     // Not 0: stop joining.
+  std::atomic<std::uint64_t> queued = 0;       // Batches in streams that are not done: others then have to line up.
   std::vector<PreMulSum> reductions;
   tutti_reduction next_reduction = kFirstPreMulSum;
   std::vector<tutti_comm> views;
@@ -46,7 +47,7 @@ struct Door {                                    // What every call reads comes 
 
 using Doors = HandleTable<Door, HandleKind::communicator>;
 
-// Why `comm` cannot be used, if `door` is null; or why it cannot run calls.
+// Why `comm` is no communicator; why the door's cannot run calls.
 [[gnu::cold]] Status no_communicator(tutti_comm comm);
 [[gnu::cold]] Status no_runner(const Door& door);
 

@@ -1,5 +1,6 @@
 // How communicators end, and how their failures are told.
 #include "src/api/call_entry.h"
+#include "src/base/atomic.h"
 
 namespace tutti {
 namespace {
@@ -31,12 +32,18 @@ Status destroy(tutti_comm comm) {
     Doors::instance().remove(comm);
     return {};
   }
+  if (door->membership->communicator == nullptr) return no_runner(*door);
   Status status;
   const bool has_failed = !door->membership->communicator->failure().ok();  // The caller was told when it happened.
   if (door->runner != nullptr && !has_failed) status = finalize(*door);
   for (const tutti_comm view : door->membership->views) Doors::instance().remove(view);
   Doors::instance().remove(comm);
   return status;
+}
+
+void abort(Membership& membership) {
+  store_release(&membership.abort, 1U);
+  if (membership.communicator != nullptr) membership.communicator->abort();
 }
 
 }  // namespace
@@ -60,7 +67,7 @@ tutti_status tutti_comm_destroy(tutti_comm comm) {
 
 tutti_status tutti_comm_abort(tutti_comm comm) {
   return guarded("tutti_comm_abort", [&]() -> Status {
-    return Doors::instance().visit(comm, [](tutti::Door& door) { door.membership->communicator->abort(); })
+    return Doors::instance().visit(comm, [](tutti::Door& door) { tutti::abort(*door.membership); })
                ? Status()
                : tutti::no_communicator(comm);
   });
@@ -70,7 +77,8 @@ tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
   return guarded("tutti_comm_async_error", [&]() -> Status {
     if (error == nullptr) return tutti::invalid_argument("error is null: pass where to put it");
     const auto ask = [&](tutti::Door& door) {
-      *error = static_cast<tutti_status>(door.membership->communicator->failure().code());
+      tutti::Communicator* communicator = door.membership->communicator.get();
+      *error = communicator == nullptr ? tutti_in_progress : static_cast<tutti_status>(communicator->failure().code());
     };
     return Doors::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
   });
@@ -81,7 +89,8 @@ const char* tutti_last_error(tutti_comm comm) {
   if (comm == nullptr) return tutti::last_error_of_thread();
   const auto ask = [&](tutti::Door& door) {
     std::string& kept = door.membership->failure;
-    if (kept.empty()) kept = door.membership->communicator->failure().message();
+    tutti::Communicator* communicator = door.membership->communicator.get();
+    if (kept.empty() && communicator != nullptr) kept = communicator->failure().message();
     text = kept.c_str();
   };
   guarded("tutti_last_error",

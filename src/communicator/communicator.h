@@ -18,8 +18,9 @@ struct CommunicatorOptions {
   std::string name;                   // In messages.
   std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
-  std::string algorithm, protocol;  // Forced where not empty.
-  std::uint32_t forced = 0;         // Hash of the two; by force().
+  std::string algorithm, protocol;       // Forced where not empty.
+  std::uint32_t forced = 0;              // Hash of the two; by force().
+  const std::uint32_t* abort = nullptr;  // Watched by create() alone: not 0 gives up.
 
   void force();
 };

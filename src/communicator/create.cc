@@ -29,6 +29,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
     if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
     if (const auto dead = mesh.find_dead())
       return remote_error("rank " + std::to_string(*dead) + " died while joining");
+    if (watch.aborted()) return aborted_error("aborted while joining");
     if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
     mesh.wait(peer, watch.poll_ms());
   }
@@ -66,13 +67,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   JoinOptions join;
   join.timeout_ms = options.init_timeout_ms;
   join.secret_file = config().secret_file;
+  join.abort = options.abort;
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   for (Rank peer = 0; peer < ranks; ++peer) {
     if (bootstrap->on_same_host(peer)) continue;
     return unsupported("rank " + std::to_string(peer) + " is on " + describe(bootstrap->peer(peer)) +
                        ", another host: this version connects the ranks of one host");
   }
-  const Watch watch{Deadline::after_ms(options.init_timeout_ms), nullptr};
+  const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   Mesh mesh(rank, bootstrap->take_sockets());
   Board board = TUTTI_TRY(share_board(mesh, rank, ranks, watch));
   TUTTI_CHECK_OK(bootstrap->barrier(watch));

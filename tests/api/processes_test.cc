@@ -128,5 +128,26 @@ TEST(Processes, ReadEachOthersMemoryInPlace) {
   EXPECT_EQ(statuses, std::vector<int>(2, 0));
 }
 
+TEST(Creation, CanBeAbortedByAnotherThread) {
+  tutti_unique_id id = {};
+  TUTTI_EXPECT_OK(tutti_get_unique_id(&id));
+  tutti_comm comm = nullptr;
+  std::thread creating([&] {  // Rank 1 never comes.
+    EXPECT_EQ(tutti_comm_create(&id, 0, 2, nullptr, &comm), tutti_aborted) << last_error();
+    EXPECT_EQ(comm, nullptr);
+  });
+  tutti_comm early = nullptr;
+  while (early == nullptr) early = __atomic_load_n(&comm, __ATOMIC_ACQUIRE);
+  tutti_status error = tutti_ok;
+  float value = 1;
+  EXPECT_EQ(tutti_comm_async_error(early, &error), tutti_ok);
+  EXPECT_EQ(error, tutti_in_progress);
+  EXPECT_EQ(tutti_all_reduce(&value, &value, 1, tutti_float32, tutti_sum, early, nullptr), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_destroy(early), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_abort(early), tutti_ok);
+  creating.join();
+  EXPECT_EQ(tutti_comm_abort(early), tutti_invalid_argument);
+}
+
 }  // namespace
 }  // namespace tutti
