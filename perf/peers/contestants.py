@@ -89,8 +89,13 @@ class Contestant:
         ranks = []
         for line in self.answers(60):
             times, found, wrong = line.partition("wrong ")
-            if not found or wrong != "0":
-                print(f"# {self.name}: {collective} of {size} bytes: {f'{wrong} wrong elements' if found else 'failed'}")
+            if not found:
+                print(f"# {self.name} ended, or hung, at {collective} of {size} bytes: it is left out from here on")
+                self.collectives = ()
+                self.stop()
+                return None
+            if wrong != "0":
+                print(f"# {self.name}: {collective} of {size} bytes has {wrong} wrong elements")
                 return None
             ranks.append([float(time_us) for time_us in times.split()])
         return [max(times) for times in zip(*ranks)]
@@ -99,11 +104,13 @@ class Contestant:
         for pipe in self.command_pipes:
             os.write(pipe, b"quit\n")
         for process in self.processes:
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            for insist in (process.terminate, process.kill):  # A launcher that is terminated ends its ranks.
+                try:
+                    process.wait(5)
+                    break
+                except subprocess.TimeoutExpired:
+                    insist()
+            process.wait()
 
 
 def contestants():

@@ -1,5 +1,6 @@
 """What a run of peers says: a line per row, and a picture of the all-reduces."""
 
+import html
 import math
 
 HEADER = ("# us; ratio: best peer over tutti\n"
@@ -64,7 +65,7 @@ def svg(rows, title):
     y = axis(times, HEIGHT - BOTTOM, TOP)
     parts = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' font-family='sans-serif' "
              f"font-size='12'><rect width='100%' height='100%' fill='white'/>",
-             f"<text x='{LEFT}' y='22' font-size='14'>all-reduce, 2 ranks on 2 cores, {title}</text>",
+             f"<text x='{LEFT}' y='22' font-size='14'>all-reduce, 2 ranks on 2 cores, {html.escape(title)}</text>",
              f"<text x='14' y='{HEIGHT // 2}' transform='rotate(-90 14 {HEIGHT // 2})'>time, us</text>"]
     for row in rows:
         at = x(row["bytes"])

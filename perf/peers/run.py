@@ -58,7 +58,7 @@ class Machine:
 
 
 def passes_of(size, quick):
-    return (2 if quick else 3) if size >= 16 * MIB else (3 if quick else 7)
+    return (2 if quick else 5) if size >= 16 * MIB else (3 if quick else 15)
 
 
 def measure_once(running, collective, size, options):
@@ -75,6 +75,8 @@ def measure_once(running, collective, size, options):
     for turn in range(passes_of(size, options.quick)):
         for place in range(len(taking)):
             one = taking[(place + turn) % len(taking)]
+            if not one.takes(collective, size):
+                continue
             result = one.run(collective, size, calls[one.name], 1 if size >= 16 * MIB else 3, False)
             times[one.name] += result or []
     return {name: {"median_us": statistics.median(found), "min_us": min(found), "samples": len(found)}
