@@ -2,7 +2,6 @@
 #include "src/communicator/bootstrap.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,11 +23,28 @@ RendezvousOptions here() {
   return options;
 }
 
-UniqueId new_id(const RendezvousOptions& options = here()) {
-  Result<UniqueId> id = make_unique_id(options);
-  EXPECT_TRUE(id.ok());
-  return id.value();
-}
+// An id, and the process that made it. Its rendezvous is a thread: were it one of the test's own process, the ranks
+// would be forked from a process with threads, and the sanitizers do not stand that.
+class Meeting {
+ public:
+  explicit Meeting(const RendezvousOptions& options = here()) {
+    const Gate made;
+    host_.start([&]() -> std::string {
+      Result<UniqueId> id = make_unique_id(options);
+      if (!id.ok()) std::abort();
+      *id_ = id.value();
+      made.open();
+      for (;;) ::pause();
+    });
+    made.wait();
+  }
+  const UniqueId& id() const { return *id_; }
+  void kill() { host_.kill(0); }
+
+ private:
+  Shared<UniqueId> id_;
+  Processes host_;
+};
 
 JoinOptions within(std::int64_t timeout_ms) {
   JoinOptions options;
@@ -61,7 +77,8 @@ class BootstrapOf : public testing::TestWithParam<Rank> {};
 TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
   const Rank ranks = GetParam();
   const std::int64_t began = now_ns();
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   Processes processes;
   for (Rank rank = 0; rank < ranks; ++rank) {
     processes.start([=] { return join_and_exchange(id, rank, ranks); });
@@ -74,7 +91,8 @@ TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
 INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapOf, testing::Values(1, 2, 3, 5, 8, 32));
 
 TEST(Bootstrap, JoinsThreadsOfOneProcess) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   std::vector<std::string> texts(6);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 6; ++rank)
@@ -84,7 +102,8 @@ TEST(Bootstrap, JoinsThreadsOfOneProcess) {
 }
 
 TEST(Bootstrap, TellsThreadsOfAProcessFromProcessesOfAHost) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   const auto compare = [&](Rank rank) -> std::string {
     Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, 3, within(20'000));
     if (!joined.ok()) return std::move(joined).status().message();
@@ -106,14 +125,15 @@ TEST(Bootstrap, TellsThreadsOfAProcessFromProcessesOfAHost) {
 }
 
 TEST(Bootstrap, ListsMissingRanksToAllThatCame) {
-  static std::atomic<bool> logged{false};
+  static const Shared<std::atomic<bool>> logged;
   RendezvousOptions options = here();
   options.report_after_ms = 100;
   set_log_sink([](std::string_view line) {
     if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first came") != std::string_view::npos)
-      logged = true;
+      *logged = true;
   });
-  const UniqueId id = new_id(options);
+  const Meeting meeting(options);
+  const UniqueId id = meeting.id();
   const std::int64_t began = now_ns();
   Processes processes;
   for (const Rank rank : {0, 1, 2, 4, 6}) {
@@ -123,11 +143,12 @@ TEST(Bootstrap, ListsMissingRanksToAllThatCame) {
   EXPECT_GE(elapsed_ms(began), 490);
   EXPECT_LT(elapsed_ms(began), 1900);  // The rendezvous told them: their own grace is longer.
   set_log_sink(nullptr);
-  EXPECT_TRUE(logged);
+  EXPECT_TRUE(*logged);
 }
 
 TEST(Bootstrap, RefusesARankThatIsClaimedTwice) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   const std::int64_t began = now_ns();
   Processes processes;
   for (const Rank rank : {0, 1, 1, 2}) processes.start([=] { return join_and_exchange(id, rank, 4); });
@@ -139,7 +160,8 @@ TEST(Bootstrap, RefusesARankThatIsClaimedTwice) {
 }
 
 TEST(Bootstrap, TellsAllThatRanksDisagreeOnTheirNumber) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   Processes processes;
   for (Rank rank = 0; rank < 3; ++rank) processes.start([=] { return join_and_exchange(id, rank, rank == 2 ? 5 : 4); });
   for (const std::string& text : processes.reports()) {
@@ -155,7 +177,8 @@ TEST(Bootstrap, NamesARankThatIsKilledWhileJoining) {
   set_log_sink([](std::string_view line) {
     if (line.find("has come") != std::string_view::npos) came.open();
   });
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   Processes processes;
   for (const Rank rank : {0, 1, 2}) processes.start([=] { return join_and_exchange(id, rank, 4); });
   for (int i = 0; i < 3; ++i) came.wait();
@@ -173,33 +196,27 @@ TEST(Bootstrap, NamesARankThatIsKilledWhileJoining) {
 }
 
 TEST(Bootstrap, NoticesThatTheProcessOfTheRendezvousIsKilled) {
-  void* shared = ::mmap(nullptr, sizeof(UniqueId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  const Gate made, came;
-  Processes processes;
-  processes.start([&]() -> std::string {
-    static const Gate* gate = &came;
-    set_log_level(LogLevel::trace);
-    set_log_sink([](std::string_view line) {
-      if (line.find("has come") != std::string_view::npos) gate->open();
-    });
-    new (shared) UniqueId(new_id());
-    made.open();
-    for (;;) ::pause();
+  static const Gate came;
+  set_log_level(LogLevel::trace);
+  set_log_sink([](std::string_view line) {
+    if (line.find("has come") != std::string_view::npos) came.open();
   });
-  made.wait();
-  const UniqueId id = *static_cast<UniqueId*>(shared);
+  Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
   for (const Rank rank : {0, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
   for (int i = 0; i < 2; ++i) came.wait();
-  processes.kill(0);
-  for (const std::size_t index : {1, 2}) {
-    const std::string text = processes.report(index);
+  meeting.kill();
+  for (const std::string& text : processes.reports()) {
     EXPECT_EQ(text.find("the process that made the unique id"), 0U) << text;
   }
-  ::munmap(shared, sizeof(UniqueId));
+  set_log_sink(nullptr);
+  set_log_level(LogLevel::warn);
 }
 
 TEST(Bootstrap, NamesARankThatIsKilledLaterToAll) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   const Gate joined, killed;
   Processes processes;
   for (Rank rank = 0; rank < 7; ++rank) {
@@ -221,7 +238,8 @@ TEST(Bootstrap, NamesARankThatIsKilledLaterToAll) {
 }
 
 TEST(Bootstrap, EndsWhenItsDeadlinePassesInAnExchange) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   const Gate leave;
   Processes processes;
   processes.start([&]() -> std::string {
@@ -239,7 +257,8 @@ TEST(Bootstrap, EndsWhenItsDeadlinePassesInAnExchange) {
 }
 
 TEST(Bootstrap, StopsWaitingWhenAborted) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   std::uint32_t abort = 0;
   JoinOptions options = within(20'000);
   options.abort = &abort;
@@ -253,7 +272,8 @@ TEST(Bootstrap, StopsWaitingWhenAborted) {
 }
 
 TEST(Bootstrap, IsNotHeldUpByStrangers) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   std::vector<Socket> strangers;
   for (int i = 0; i < 40; ++i) {
     Result<Socket> stranger = connect_to({id.address, "", SOCK_STREAM});
@@ -270,7 +290,8 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
 }
 
 TEST(Bootstrap, SurvivesAFloodOfSilentConnections) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   std::vector<Socket> strangers;
   for (int i = 0; i < 900; ++i) strangers.push_back(connect_to({id.address, "", SOCK_STREAM}).value());
   const std::int64_t began = now_ns();
@@ -279,7 +300,8 @@ TEST(Bootstrap, SurvivesAFloodOfSilentConnections) {
 }
 
 TEST(Bootstrap, RefusesAnIdThatWasDamaged) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   for (std::size_t byte = 0; byte < sizeof id; ++byte) {
     UniqueId damaged = id;
     reinterpret_cast<std::uint8_t*>(&damaged)[byte] ^= 0x10;
@@ -290,14 +312,16 @@ TEST(Bootstrap, RefusesAnIdThatWasDamaged) {
 }
 
 TEST(Bootstrap, SaysThatAnIdWasUsedBefore) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
   const std::string text = join_and_exchange(id, 0, 1);
   EXPECT_NE(text.find("the id was used before"), std::string::npos) << text;
 }
 
 TEST(Bootstrap, TellsLateRanksWhyJoiningFailed) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   Processes processes;
   for (const Rank rank : {1, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
   processes.reports();
@@ -306,7 +330,8 @@ TEST(Bootstrap, TellsLateRanksWhyJoiningFailed) {
 }
 
 TEST(Bootstrap, EndsTheConnectionsOfAForkedChildsParent) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   const Gate forked, done;
   Processes processes;
   processes.start([&]() -> std::string {
@@ -330,7 +355,8 @@ TEST(Bootstrap, EndsTheConnectionsOfAForkedChildsParent) {
 }
 
 TEST(Bootstrap, PassesDescriptorsThroughItsSockets) {
-  const UniqueId id = new_id();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
   Processes processes;
   processes.start([=]() -> std::string {
     Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));

@@ -1,9 +1,12 @@
 // Ranks as real processes: each runs a function in a forked child and reports one text through a pipe.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/types.h>
 
+#include <cstdlib>
 #include <functional>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -41,6 +44,25 @@ class Gate {
 
  private:
   int event_;
+};
+
+// A T that all processes forked later share.
+template <class T>
+class Shared {
+ public:
+  Shared() : memory_(::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED) std::abort();
+    new (memory_) T();
+  }
+  ~Shared() { ::munmap(memory_, sizeof(T)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  T& operator*() const { return *static_cast<T*>(memory_); }
+  T* operator->() const { return static_cast<T*>(memory_); }
+
+ private:
+  void* memory_;
 };
 
 }  // namespace tutti
