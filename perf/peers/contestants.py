@@ -81,9 +81,11 @@ class Contestant:
             lines.append(text.decode().strip() if text.endswith(b"\n") else "")
         return lines
 
-    def run(self, collective, size, calls, repetitions, checked):
+    def run(self, collective, size, order):
         """Times in us, of the slowest rank, one per repetition. None if it failed."""
-        order = f"run {collective} {size} {calls} {repetitions} {int(checked)}\n".encode()
+        order = {"warmups": 0, "calls": 1, "repetitions": 1, "checked": 0, **order}
+        numbers = " ".join(str(order[name]) for name in ("warmups", "calls", "repetitions", "checked"))
+        order = f"run {collective} {size} {numbers}\n".encode()
         for pipe in self.command_pipes:
             os.write(pipe, order)
         ranks = []

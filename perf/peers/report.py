@@ -3,7 +3,8 @@
 import html
 import math
 
-HEADER = ("# us; ratio: best peer over tutti\n"
+HEADER = ("# us; ratio: best peer over tutti. Below 16 KiB calls are back to back; from 16 KiB on each is alone, after\n"
+          "# its input was written and before its output is read, both untimed.\n"
           "| collective | size | link ns | tutti | registered | best default | best tuned | floor | "
           "default/tutti | tuned/tutti | tuned/registered |\n"
           "|---|---|---|---|---|---|---|---|---|---|---|")

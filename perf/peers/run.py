@@ -22,8 +22,12 @@ import report  # noqa: E402
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
-# Bytes that each rank has to take from the other, of the whole vector's.
-TAKEN = {"all_reduce": 1.0, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1.0, "all_to_all": 0.5}
+# Bytes that each rank has to take from the other, of the whole vector's. Of an all-reduce's input: half of the sums can be
+# made on either rank. (Sums that are pushed back cross the link when somebody reads them.)
+TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1.0, "all_to_all": 0.5}
+FRESH = 16 * KIB  # Calls are on fresh data from this size on, as driver.h says.
+WRITTEN_AND_READ_PER_US = 8e3  # Bytes, what that costs a rank beside its call; of caches more, so that rows end early.
+ROW_S = 3  # A row's passes take no longer, unless three do.
 ATTEMPTS = 3  # At a row whose link changed while it was measured.
 
 
@@ -50,37 +54,51 @@ class Machine:
         return names[0] if names[0] == names[1] else "mixed"
 
     def floors(self, collective, size):
-        """us: reading what must come from the other rank; the same plus the way there; copying and adding it."""
+        """us. read: taking, with all cores that have to, what the other rank has just written. copy, add: the same number
+        of bytes copied, or added, each core its own. one_way: a cache line from core to core.
+        floor: what no library that reads its peer's data can beat. On fresh data: the longer of read and one_way. Back
+        to back: one_way; nothing in broadcasts, whose root may run ahead."""
         taken = max(int(size * TAKEN[collective]), 8)
-        read, copy, add = (self.ask(f"{what} {taken}") for what in ("read", "copy", "add"))
         one_way = self.link_ns() / 1e3
-        return {"one_way": one_way, "read": read, "copy": copy, "add": add, "floor": max(read, one_way)}
+        result = {"read": self.ask(f"{'take' if collective == 'broadcast' else 'read'} {taken}"),
+                  "copy": self.ask(f"copy {taken}"), "add": self.ask(f"add {taken}"), "one_way": one_way}
+        if size >= FRESH:
+            result["floor"] = max(result["read"], one_way)
+        else:
+            result["floor"] = None if collective == "broadcast" else one_way
+        return result
 
 
-def passes_of(size, quick):
-    return (2 if quick else 5) if size >= 16 * MIB else (3 if quick else 15)
+def first_look(running, collective, size):
+    """Checks everyone who takes part. Returns how many calls of each fill 2 ms, and what a pass of these takes, in s."""
+    calls, pass_s = {}, 0.0
+    for one in running:
+        first = one.run(collective, size, {"warmups": 1, "calls": 1 if size >= MIB else 20, "checked": 1})
+        if first is None:
+            continue
+        call_us = first[0] + (size / WRITTEN_AND_READ_PER_US if size >= FRESH else 0)
+        calls[one.name] = max(1, min(5000, int(2000 / max(call_us, 0.01))))
+        pass_s += calls[one.name] * repetitions_of(size) * call_us / 1e6
+    return calls, pass_s
+
+
+def repetitions_of(size):
+    return 1 if size >= 16 * MIB else 3
 
 
 def measure_once(running, collective, size, options):
     """Medians by contestant; they take turns, in an order that rotates from pass to pass."""
-    taking = [one for one in running if one.takes(collective, size)]
+    calls, pass_s = first_look([one for one in running if one.takes(collective, size)], collective, size)
+    taking = [one for one in running if one.name in calls]
     times = {one.name: [] for one in taking}
-    calls = {}
-    for one in list(taking):  # A first look, checked: how many calls fill 2 ms?
-        first = one.run(collective, size, 1 if size >= MIB else 20, 1, True)
-        if first is None:
-            taking.remove(one)
-            continue
-        calls[one.name] = max(1, min(5000, int(2000 / max(first[0], 0.01))))
-    for turn in range(passes_of(size, options.quick)):
+    order = {"warmups": 0 if size >= 16 * MIB else 2, "repetitions": repetitions_of(size)}
+    for turn in range(max(3, min(3 if options.quick else 15, int(ROW_S / max(pass_s, 1e-3))))):
         for place in range(len(taking)):
             one = taking[(place + turn) % len(taking)]
-            if not one.takes(collective, size):
-                continue
-            result = one.run(collective, size, calls[one.name], 1 if size >= 16 * MIB else 3, False)
-            times[one.name] += result or []
-    return {name: {"median_us": statistics.median(found), "min_us": min(found), "samples": len(found)}
-            for name, found in times.items() if found}
+            if one.takes(collective, size):
+                times[one.name] += one.run(collective, size, {**order, "calls": calls[one.name]}) or []
+    return {name: {"median_us": statistics.median(found), "min_us": min(found), "samples": len(found),
+                   "calls": calls[name]} for name, found in times.items() if found}
 
 
 def measure_row(running, machine, collective, size, options):
@@ -100,6 +118,8 @@ def measure_all(running, machine, options):
     rows = []
     for collective in field.ALL:
         for size in SIZES.get(collective, OTHER_SIZES):
+            if options.sizes and report.size_name(size) not in options.sizes:
+                continue
             if time.monotonic() > options.end:
                 print(f"# out of time: {collective} from {size} bytes on is left out")
                 break
@@ -125,6 +145,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=540, help="no row begins later")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--only", help="contestants whose name contains this, and tutti")
+    parser.add_argument("--sizes", type=lambda text: text.split(","), help="these only, as the table has them: '8 B,1 MiB'")
     options = parser.parse_args()
     options.end = time.monotonic() + options.seconds
     return options
