@@ -1,5 +1,7 @@
 #include "src/communicator/board.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -74,6 +76,27 @@ std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (load_relaxed(&shared[0]) != sequence) return std::nullopt;
   return std::bit_cast<CallRecord>(words);
+}
+
+void Board::show_cpus(Rank self) const {
+  cpu_set_t set;
+  BoardEntry& own = entries_[self];
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);  // More CPUs than fit: taken for none.
+  for (std::uint32_t cpu = 0; cpu < std::min<std::uint32_t>(kMostCpus, CPU_SETSIZE); ++cpu) {
+    if (CPU_ISSET(cpu, &set)) own.cpus[cpu / 64] |= std::uint64_t{1} << cpu % 64;
+  }
+  store_release(&own.shows_cpus, 1U);
+}
+
+std::optional<std::uint32_t> Board::cpus() const {
+  std::array<std::uint64_t, kMostCpus / 64> all = {};
+  for (Rank rank = 0; rank < ranks(); ++rank) {
+    if (load_acquire(&entries_[rank].shows_cpus) == 0) return std::nullopt;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= entries_[rank].cpus[i];
+  }
+  std::uint32_t count = 0;
+  for (const std::uint64_t word : all) count += static_cast<std::uint32_t>(std::popcount(word));
+  return count;
 }
 
 std::uint64_t Board::last(Rank rank) const {

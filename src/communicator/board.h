@@ -36,9 +36,13 @@ static_assert(sizeof(CallRecord) == 64);
 
 inline constexpr std::uint32_t kCallHistory = 16;
 
+inline constexpr std::uint32_t kMostCpus = 1024;
+
 struct alignas(128) BoardEntry {
-  std::uint32_t cpu = 0;   // Where the rank last was, so that who waits for it knows whether to yield.
-  std::uint32_t left = 0;  // 1: the rank has finalized.
+  std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
+  std::uint32_t left = 0;                   // 1: the rank has finalized.
+  std::uint32_t shows_cpus = 0;             // 1: `cpus` is there.
+  std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
 
@@ -72,6 +76,10 @@ class Board {
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
+  // The CPUs that this thread may run on.
+  void show_cpus(Rank self) const;
+  // How many CPUs the ranks have together; nothing until all have shown theirs.
+  std::optional<std::uint32_t> cpus() const;
   // The last call that the rank announced; 0: none.
   std::uint64_t last(Rank rank) const;
 

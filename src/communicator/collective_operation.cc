@@ -5,8 +5,9 @@
 namespace tutti {
 
 CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
-                                         const Call& call)
+                                         const Call& call, const CommunicatorOptions& options)
     : owner_(owner), prepared_(prepared), call_(call) {
+  owner.begin(prepared, options);
   owner.announce(prepared, call);
 }
 
@@ -38,7 +39,9 @@ Result<bool> CollectiveOperation::advance() {
     if (!ready_) return false;
   }
   if (chosen_->plan == nullptr) return true;
+  const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
+  if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
   if (progress == Progress::done) return true;
   awaited_ = chosen_->interpreter->blocked().peer;
   if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);

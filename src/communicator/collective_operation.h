@@ -8,7 +8,8 @@ namespace tutti {
 
 class CollectiveOperation final : public Operation {
  public:
-  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call);
+  CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared, const Call& call,
+                      const CommunicatorOptions& options);
 
   Result<bool> advance() override;
   Status wait() override { return owner_.wait_for(awaited_, patience_); }

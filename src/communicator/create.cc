@@ -1,6 +1,4 @@
 // How a communicator comes to be, and how it ends.
-#include <sched.h>
-
 #include <algorithm>
 #include <string>
 
@@ -12,15 +10,6 @@
 #include "src/communicator/join.h"
 
 namespace tutti {
-namespace {
-
-std::uint32_t usable_cpus() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<std::uint32_t>(CPU_COUNT(&set));
-}
-
-}  // namespace
 
 Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch) {
   for (;;) {
@@ -47,7 +36,8 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
   return board;
 }
 
-HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
+HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread,
+                                   bool crowded)
     : options_(std::move(options)),
       rank_(rank),
       ranks_(board.ranks()),
@@ -55,9 +45,12 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       board_(std::move(board)),
       links_(mesh_, regions_, rank),
       one_process_(spread == Spread::one_process),
-      peer_memory_(ranks_) {
+      peer_memory_(ranks_),
+      crowded_(crowded),
+      crowd_known_(crowded),
+      timeout_ms_(options_.timeout_ms) {
   options_.force();
-  crowded_ = ranks_ > usable_cpus();
+  board_.show_cpus(rank_);
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }
@@ -122,8 +115,8 @@ Status HostCommunicator::failure() {
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {
-  Patience patience;
-  while (served_.load(std::memory_order_acquire) != ticket) TUTTI_CHECK_OK(wait_for(rank_, patience));
+  // The calls before it end in bounded time, failed or not.
+  for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
   return {};
 }
 

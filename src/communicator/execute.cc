@@ -1,7 +1,4 @@
-// Running prepared calls, and waiting: every wait watches the abort word, the deadline, the peers' lives, and whether
-// the peers are in the same call.
-#include <sched.h>
-
+// Running prepared calls, and telling the peers of them.
 #include <string>
 
 #include "src/base/atomic.h"
@@ -14,8 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kPollsPerLook = 1024;
-constexpr std::uint32_t kPollsBeforeYield = 50;
-constexpr std::int64_t kProbeNs = 5'000'000;  // Between looks at the peers' sockets.
+constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right after it first sends.
 
 }  // namespace
 
@@ -23,38 +19,44 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) return board_.failure(rank_);
   if (call.kind != Kind::collective) {
+    timeout_ms_ = chosen.timeout_ms;
     std::vector<std::unique_ptr<Operation>> messages;
     messages.push_back(TUTTI_TRY(start_messages(call)));
     return drive(messages);
   }
   Prepared* prepared = latest_;
-  if (prepared == nullptr || !(prepared->key == key_of(call, chosen))) {
+  if (prepared == nullptr || !prepared->serves(call, chosen.forced)) {
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
   if (prepared->interpreter && prepared->mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
-    announce(*prepared, call);
-    bind_buffers(*prepared, *prepared, call);
-    return complete(*prepared);
+    begin(*prepared, chosen);
+    return run_at_once(*prepared, call);
   }
-  CollectiveOperation operation(*this, *prepared, call);
+  CollectiveOperation operation(*this, *prepared, call, chosen);
   return operation.complete();
 }
 
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) return board_.failure(rank_);
-  if (call.kind != Kind::collective) return start_messages(call);
+  if (call.kind != Kind::collective) {
+    timeout_ms_ = chosen.timeout_ms;
+    return start_messages(call);
+  }
   Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
-  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call));
+  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
+}
+
+void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
+  prepared.record.sequence = ++sequence_;
+  record_ = &prepared.record;
+  timeout_ms_ = options.timeout_ms;
+  if (crowded_) show_cpu();
 }
 
 void HostCommunicator::announce(Prepared& prepared, const Call& call) {
-  CallRecord& record = prepared.record;
-  record.sequence = ++sequence_;
-  record_ = &record;
-  if (crowded_) show_cpu();
   if (prepared.mapped_algorithm != nullptr) show_buffers(prepared, call);
-  board_.announce(rank_, record);
+  board_.announce(rank_, prepared.record);
 }
 
 void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call) {
@@ -69,15 +71,27 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   chosen.interpreter->start();
 }
 
-// Alone in its thread, it polls just what it waits for.
+// Sends first, and tells the peers of the call while that is on its way.
+Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call) {
+  bind_buffers(prepared, prepared, call);
+  const Progress progress = prepared.interpreter->advance();
+  board_.announce(rank_, prepared.record);
+  return progress == Progress::done ? Status() : wait_and_advance(prepared, progress);
+}
+
 Status HostCommunicator::complete(Prepared& prepared) {
-  Patience patience;
-  for (;;) {
-    const Progress progress = prepared.interpreter->advance();
-    if (progress == Progress::done) return {};
-    const Rank peer = prepared.interpreter->blocked().peer;
+  const Progress progress = prepared.interpreter->advance();
+  return progress == Progress::done ? Status() : wait_and_advance(prepared, progress);
+}
+
+// Alone in its thread, it polls just what it waits for.
+Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
+  Interpreter<CpuMachine>& interpreter = *prepared.interpreter;
+  for (; progress != Progress::done; progress = interpreter.advance()) {
+    const Rank peer = interpreter.blocked().peer;
     if (progress == Progress::mismatch) return mismatch_with(peer);
-    while (!prepared.interpreter->unblocked()) {
+    Patience patience;
+    while (!interpreter.unblocked()) {
       if (!crowded_ && ++patience.polls % kPollsPerLook != 0) {
         pause();
         pause();  // Two let the peer's store through soonest.
@@ -86,50 +100,7 @@ Status HostCommunicator::complete(Prepared& prepared) {
       TUTTI_CHECK_OK(crowded_ ? wait_for(peer, patience) : look_around(peer, patience));
     }
   }
-}
-
-void HostCommunicator::show_cpu() {
-  const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
-  std::uint32_t& shown = board_.entry(rank_).cpu;
-  if (load_relaxed(&shown) != cpu) store_relaxed(&shown, cpu);
-}
-
-Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
-  ++patience.polls;
-  if (crowded_) {
-    const bool same_cpu = load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu);
-    if (same_cpu || patience.polls % kPollsBeforeYield == 0) {
-      ::sched_yield();
-    } else {
-      pause();
-    }
-  } else {
-    pause();
-    pause();
-  }
-  return patience.polls % kPollsPerLook == 0 ? look_around(peer, patience) : Status();
-}
-
-Status HostCommunicator::look_around(Rank peer, Patience& patience) {
-  if (board_.failed()) return board_.failure(rank_);
-  const std::int64_t now = now_ns();
-  if (patience.began_ns == 0) patience.began_ns = patience.probed_ns = now;
-  show_cpu();  // It may have changed while waiting.
-  if (!crowded_ && load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu)) ::sched_yield();
-  if (options_.timeout_ms > 0 && now - patience.began_ns > options_.timeout_ms * 1'000'000) {
-    return fail(timeout_error(current_call() + " waited " + std::to_string(options_.timeout_ms) + " ms for rank " +
-                              std::to_string(peer)));
-  }
-  TUTTI_CHECK_OK(compare_calls());
-  if (now - patience.probed_ns < kProbeNs) return {};
-  patience.probed_ns = now;
-  return probe_peers();
-}
-
-Status HostCommunicator::probe_peers() {
-  const auto dead = mesh_.find_dead();
-  if (!dead) return {};
-  return fail(remote_error("rank " + std::to_string(*dead) + " died during " + current_call()));
+  return {};
 }
 
 Status HostCommunicator::compare_calls() {
@@ -147,9 +118,12 @@ Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
                             " called " + describe(theirs)));
 }
 
-// What arrived from `peer` carries another signature. Its record is there unless it is far ahead.
+// What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
-  TUTTI_CHECK_OK(compare_calls());
+  const Deadline soon = Deadline::after_ms(kRecordMs);
+  do {
+    TUTTI_CHECK_OK(compare_calls());
+  } while (board_.last(peer) < record_->sequence && !soon.passed());
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
                             std::to_string(peer) + " sent belongs to another call"));
@@ -157,7 +131,11 @@ Status HostCommunicator::mismatch_with(Rank peer) {
 
 Status HostCommunicator::fail(Status status) {
   board_.fail(rank_, status);
-  while (!board_.failed()) pause();  // Another rank may have been first, and is writing its words.
+  const Deadline soon = Deadline::after_ms(kRecordMs);
+  while (!board_.failed()) {  // Another rank was first, and is writing its words, or died over it.
+    if (soon.passed()) return status;
+    pause();
+  }
   return board_.failure(rank_);
 }
 

@@ -1,5 +1,5 @@
 // The communicator of ranks on one host. Its functions lie in create.cc, split.cc, prepare.cc (plans and their
-// wiring), mapped.cc, execute.cc (running and waiting) and point_to_point.cc.
+// wiring), mapped.cc, execute.cc (running), waiting.cc and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -29,7 +29,8 @@ enum class Spread : std::uint8_t { one_process, one_host };
 
 class HostCommunicator final : public Communicator {
  public:
-  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread);
+  // `crowded`: it is known already that ranks share CPUs.
+  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread, bool crowded = false);
   ~HostCommunicator() override;
 
   Rank rank() const override { return rank_; }
@@ -45,7 +46,10 @@ class HostCommunicator final : public Communicator {
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
   Status await_ticket(std::uint64_t ticket) override;
-  void finish_ticket() override { served_.fetch_add(1); }
+  void finish_ticket() override {
+    served_.fetch_add(1);
+    served_.notify_all();
+  }
 
  private:
   friend class CollectiveOperation;
@@ -55,6 +59,7 @@ class HostCommunicator final : public Communicator {
   struct CallKey {
     std::uint64_t count, shape;
     std::uint32_t forced;
+    bool in_place;
     bool operator==(const CallKey&) const = default;
   };
   struct PlanKey {
@@ -87,14 +92,15 @@ class HostCommunicator final : public Communicator {
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;
+    std::int64_t in_place_distance = 0;           // Of the output from the input, in bytes, where they are one buffer.
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
     bool mapped_only = false;                     // It was forced.
     std::unique_ptr<Prepared> mapped;
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
+    bool serves(const Call& call, std::uint32_t forced) const;
   };
-  static constexpr std::uint64_t kInPlaceBit = 1;
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
@@ -108,10 +114,16 @@ class HostCommunicator final : public Communicator {
   void compile(WiredPlan& wired);
 
   // ---- execute.cc ----
+  // The next collective of this rank is this; announce() tells the peers.
+  void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);
   // Gives the interpreter the buffers. `announced`: the call as the peers see it.
   void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
+  Status run_at_once(Prepared& prepared, const Call& call);
   Status complete(Prepared& prepared);
+  Status wait_and_advance(Prepared& prepared, Progress progress);
+
+  // ---- waiting.cc ----
   // What a wait has cost so far.
   struct Patience {
     std::uint32_t polls = 0;
@@ -123,6 +135,8 @@ class HostCommunicator final : public Communicator {
   Status look_around(Rank peer, Patience& patience);
   Status probe_peers();
   void show_cpu();
+  bool shares_cpu_with(Rank peer) const;
+  void find_crowd();
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
@@ -161,9 +175,11 @@ class HostCommunicator final : public Communicator {
   bool one_process_;                        // All ranks are threads of this process.
   std::set<std::uint64_t> passed_regions_;  // Of ours, that all peers have.
   std::vector<RankBuffers> peer_memory_;    // Of the mapped call that runs.
-  bool crowded_;                            // More ranks on this host than CPUs.
-  std::uint64_t sequence_ = 0;              // Collectives so far.
-  const CallRecord* record_ = nullptr;      // Of the collective that runs.
+  bool crowded_;                            // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  bool crowd_known_;
+  std::int64_t timeout_ms_;             // Of the call that runs.
+  std::uint64_t sequence_ = 0;          // Collectives so far.
+  const CallRecord* record_ = nullptr;  // Of the collective that runs.
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;

@@ -1,5 +1,6 @@
 // From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -32,20 +33,17 @@ Problem problem_of(const Call& call, Rank ranks) {
   return problem;
 }
 
-// Whether this rank passes one buffer as both, by the conventions of in_place_shift().
-bool is_in_place(const Call& call, Rank rank) {
-  const auto bytes = static_cast<std::int64_t>(call.count * size_of(call.type));
-  switch (call.collective) {
-    case Collective::all_reduce:
-    case Collective::all_to_all: return call.input == call.output;
-    case Collective::all_gather: return call.input == call.output + rank * bytes;
-    case Collective::reduce_scatter: return call.output == call.input + rank * bytes;
-    case Collective::broadcast:
-    case Collective::reduce: return rank == call.root && call.input == call.output;
-    case Collective::gather: return rank == call.root && call.input == call.output + rank * bytes;
-    case Collective::scatter: return rank == call.root && call.output == call.input + rank * bytes;
-  }
-  return false;
+std::uint64_t shape_of(const Call& call) {
+  return std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
+         std::uint64_t(call.reduction) << 8;
+}
+
+// How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
+// one of them passes no such thing: no two addresses are this far apart.
+std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+  if (has_root(call.collective) && rank != call.root) return kNever;
+  return -in_place_shift(problem_of(call, ranks), rank) * static_cast<std::int64_t>(call.count * size_of(call.type));
 }
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
@@ -110,7 +108,7 @@ void CommunicatorOptions::force() {
 Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,
                                                                    const CommunicatorOptions& options) {
   const CallKey key = key_of(call, options);
-  auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.forced) % calls_.size()];
+  auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
     auto fresh = TUTTI_TRY(prepare(call, options));
     fresh->key = key;
@@ -124,7 +122,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
                                                                               const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
-  const std::uint64_t shape = key_of(call, options).shape & ~kInPlaceBit;
+  const std::uint64_t shape = shape_of(call);
   CallRecord& record = prepared->record;
   record.count = call.count;
   record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape * 31 + options.forced);
@@ -142,7 +140,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
                             "; it takes one of " + names_for(problem));
   }
-  prepared->in_place = is_in_place(call, rank_);
+  prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
+  prepared->in_place = call.output - call.input == prepared->in_place_distance;
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
@@ -169,6 +168,7 @@ void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared&
   Launch& launch = prepared.launch;
   launch.element_bytes = element;
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
+  launch.copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   launch.loop = choice.loop;
   const std::uint64_t piece =
       plan.slot_bytes == 0 ? ~std::uint64_t{0} >> 1 : std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
@@ -293,10 +293,14 @@ void HostCommunicator::compile(WiredPlan& wired) {
 }
 
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
-  const std::uint64_t shape = std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 |
-                              std::uint64_t(call.type) << 16 | std::uint64_t(call.reduction) << 8;
-  const std::uint64_t aliased = is_in_place(call, rank_) ? kInPlaceBit : 0;
-  return {call.count, shape | aliased, options.forced};
+  return {call.count, shape_of(call), options.forced,
+          call.output - call.input == in_place_distance(call, ranks_, rank_)};
+}
+
+// The question of every call, whether it is like the one before.
+bool HostCommunicator::Prepared::serves(const Call& call, std::uint32_t forced) const {
+  return key.count == call.count && key.shape == shape_of(call) && key.forced == forced &&
+         (call.output - call.input == in_place_distance) == key.in_place;
 }
 
 }  // namespace tutti

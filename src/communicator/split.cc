@@ -66,8 +66,9 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), nullptr};
   Mesh mesh = TUTTI_TRY(split_mesh(members, self, watch));
   Board board = TUTTI_TRY(share_board(mesh, self, static_cast<Rank>(members.size()), watch));
-  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
-      self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::one_host));
+  return std::unique_ptr<Communicator>(
+      std::make_unique<HostCommunicator>(self, std::move(mesh), std::move(board), options,
+                                         one_process_ ? Spread::one_process : Spread::one_host, crowded_));
 }
 
 }  // namespace tutti

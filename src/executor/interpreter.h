@@ -59,8 +59,8 @@ class Interpreter {
 
   // After `waiting`: whether it is worth to advance again. A load and a comparison, to be polled.
   bool unblocked() const {
+    if (blocked_line_ != nullptr) return load_acquire(blocked_line_) == blocked_flag_;
     const LaneState& lane = lane_of(*blocked_);
-    if (blocked_line_ != nullptr) return load_acquire(blocked_line_) == line_flag(lane, launch_.signature);
     if (!blocked_sends_) return load_acquire(&lane.view.words->posted) > lane.next;
     return lane.next - load_acquire(&lane.view.credits->taken) < std::uint64_t{1} << lane.view.slot_shift;
   }
@@ -195,24 +195,35 @@ class Interpreter {
     const std::uint64_t bytes = count * launch_.element_bytes;
     const Progress progress = acquire(step, bytes);
     if (progress != Progress::done) return progress;
-    if (count > 0) {
-      const Operand* operands = program_.operands + step.first;
-      const std::uint64_t* offsets = launch_.offsets + step.first;
-      std::uint32_t inputs = 0;
-      std::uint32_t outputs = 0;
-      for (std::uint32_t k = 0; k < step.sources; ++k) {
-        if (operands[k].place == Place::flag) continue;
-        machine_.source(inputs++, operands[k].is_memory() ? base(operands[k]) + offsets[k] : sources_[k], operands[k]);
-      }
-      for (std::uint32_t k = 0; k < step.targets; ++k) {
-        const Operand& target = operands[step.sources + k];
-        if (target.place == Place::flag) continue;
-        machine_.target(outputs++, target.is_memory() ? base(target) + offsets[step.sources + k] : targets_[k], target);
-      }
-      machine_.fold(inputs, outputs, count, step.fold);
-    }
+    if (count > 0) fold_resolved(step, count);
     release(step, bytes);
     return Progress::done;
+  }
+
+  void fold_resolved(const Instruction& step, std::uint64_t count) {
+    const Operand* operands = program_.operands + step.first;
+    const std::uint64_t* offsets = launch_.offsets + step.first;
+    std::byte* memory = nullptr;  // The one source, if it is memory.
+    std::uint32_t inputs = 0;
+    std::uint32_t outputs = 0;
+    for (std::uint32_t k = 0; k < step.sources; ++k) {
+      if (operands[k].place == Place::flag) continue;
+      if (operands[k].is_memory()) memory = base(operands[k]) + offsets[k];
+      machine_.source(inputs++, operands[k].is_memory() ? memory : sources_[k], operands[k]);
+    }
+    const bool copies = inputs == 1 && memory != nullptr && launch_.copies;
+    for (std::uint32_t k = 0; k < step.targets; ++k) {
+      const Operand& target = operands[step.sources + k];
+      if (target.place == Place::flag) continue;
+      if (target.is_memory()) {
+        machine_.target(outputs++, base(target) + offsets[step.sources + k], target);
+      } else if (copies && lane_of(target).view.protocol == Protocol::lines) {
+        targets_[k] = memory;  // The lines are filled from there.
+      } else {
+        machine_.target(outputs++, targets_[k], target);
+      }
+    }
+    if (outputs > 0) machine_.fold(inputs, outputs, count, step.fold);
   }
 
   LaneState& lane_of(const Operand& operand) const { return *program_.lanes[operand.first]; }
@@ -242,11 +253,17 @@ class Interpreter {
   Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
     if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
-      const std::byte* line = slot_of(lane.view, lane.next);
+      std::byte* line = slot_of(lane.view, lane.next);
       const std::uint64_t flag = line_flag(lane, launch_.signature);
-      sources_[index] = machine_.stage(index);
-      blocked_line_ = lines_receive(line, flag, sources_[index], bytes);
+      if (bytes > 0 && bytes <= kLineData) {
+        sources_[index] = line + line_begin(bytes);
+        blocked_line_ = load_acquire(flag_of(line)) == flag ? nullptr : flag_of(line);
+      } else {
+        sources_[index] = machine_.stage(index);
+        blocked_line_ = lines_receive(line, flag, sources_[index], bytes);
+      }
       if (blocked_line_ == nullptr) return Progress::done;
+      blocked_flag_ = flag;
       return flag_mismatch(blocked_line_, flag) ? Progress::mismatch : Progress::waiting;
     }
     if (!bulk_arrived(lane)) return Progress::waiting;
@@ -340,6 +357,7 @@ class Interpreter {
   std::byte** targets_;
   const Operand* blocked_ = nullptr;
   const std::uint64_t* blocked_line_ = nullptr;  // Of a small message: the flag that is missing.
+  std::uint64_t blocked_flag_ = 0;
   bool blocked_sends_ = false;
   Cursor cursor_;
   std::uint32_t turns_ = 0;

@@ -1,7 +1,9 @@
 // The small-message protocol: a message is a row of 64-byte lines, each with 56 bytes of data and its own flag, so
 // that data and notice arrive in one transfer. After the idea of NCCL's LL and LL128 protocols.
 //
-// In a line, the first 8 bytes of data lie right before the flag: a message of up to 8 bytes is one 16-byte store.
+// The last 8 bytes of a line's data lie right before the flag, and are stored with it. A line of up to 8 bytes has them
+// there alone: such a message is one 16-byte store. Data lie in one piece either way, so that a message of one line can
+// be read where it is.
 #pragma once
 
 #include <cstdint>
@@ -26,49 +28,42 @@ TUTTI_HOST_DEVICE inline const std::uint64_t* flag_of(const std::byte* line) {
   return reinterpret_cast<const std::uint64_t*>(line + kLineTail + 8);
 }
 
+// Where the data of a line lie that holds `bytes` of them.
+TUTTI_HOST_DEVICE inline std::uint32_t line_begin(std::uint64_t bytes) { return bytes <= 8 ? kLineTail : 0; }
+
 // Copies the message out. Null if all its lines have arrived, else the flag of the first that has not; lines already
 // copied are copied again at the next try.
 inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to,
                                           std::uint64_t bytes) {
-  for (; bytes > 0; line += kLineBytes) {
+  for (; bytes >= kLineData; line += kLineBytes, to += kLineData, bytes -= kLineData) {
     if (load_acquire(flag_of(line)) != flag) return flag_of(line);
-    const std::uint64_t head = bytes < 8 ? bytes : 8;
-    if (head == 8) {
-      std::memcpy(to, line + kLineTail, 8);
-    } else {
-      std::memcpy(to, line + kLineTail, head);
-    }
-    const std::uint64_t rest = bytes - head < kLineTail ? bytes - head : kLineTail;
-    if (rest == kLineTail) {
-      std::memcpy(to + 8, line, kLineTail);
-    } else if (rest > 0) {
-      std::memcpy(to + 8, line, rest);
-    }
-    to += head + rest;
-    bytes -= head + rest;
+    std::memcpy(to, line, kLineData);
   }
+  if (bytes == 0) return nullptr;
+  if (load_acquire(flag_of(line)) != flag) return flag_of(line);
+  std::memcpy(to, line + line_begin(bytes), bytes);
   return nullptr;
 }
 
 inline void lines_send(std::byte* line, std::uint64_t flag, const std::byte* from, std::uint64_t bytes) {
-  for (; bytes > 0; line += kLineBytes) {
-    std::uint64_t word = 0;
-    const std::uint64_t head = bytes < 8 ? bytes : 8;
-    if (head == 8) {
-      std::memcpy(&word, from, 8);
-    } else {
-      std::memcpy(&word, from, head);
-    }
-    const std::uint64_t rest = bytes - head < kLineTail ? bytes - head : kLineTail;
-    if (rest == kLineTail) {
-      std::memcpy(line, from + 8, kLineTail);
-    } else if (rest > 0) {
-      std::memcpy(line, from + 8, rest);
-    }
+  std::uint64_t word = 0;
+  for (; bytes >= kLineData; line += kLineBytes, from += kLineData, bytes -= kLineData) {
+    std::memcpy(line, from, kLineTail);
+    std::memcpy(&word, from + kLineTail, 8);
     store_pair(reinterpret_cast<std::uint64_t*>(line + kLineTail), word, flag);
-    from += head + rest;
-    bytes -= head + rest;
   }
+  if (bytes == 0) return;
+  if (bytes == 8) {
+    std::memcpy(&word, from, 8);
+  } else if (bytes < 8) {
+    word = 0;
+    std::memcpy(&word, from, bytes);
+  } else {
+    const std::uint64_t head = bytes < kLineTail ? bytes : kLineTail;
+    std::memcpy(line, from, head);
+    std::memcpy(&word, from + head, bytes - head);
+  }
+  store_pair(reinterpret_cast<std::uint64_t*>(line + kLineTail), word, flag);
 }
 
 // Another call's signature under the right number is a mismatch. Off the fast path.

@@ -23,6 +23,7 @@ struct Launch {
   std::uint32_t channels = 1;
   std::uint64_t slice_elements = 0;  // What the smallest slot holds; longer messages go in slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
+  bool copies = false;               // What has one source is copied as it is: nothing scales or divides it.
   Loop loop;
   Signature signature;
 };
@@ -35,6 +36,7 @@ struct Cursor {
   std::uint32_t slice = 0;
   std::uint32_t step = 0;
   std::uint32_t acquired = 0;  // Operands of the step that are ready.
+  bool operator==(const Cursor&) const = default;
 };
 
 enum class Progress : std::uint8_t { done, waiting, mismatch };
