@@ -29,6 +29,7 @@ class Contestant:
         self.environment = limits.get("environment", {})
         self.processes = []
         self.log = None
+        self.failed = False  # Wrong at least once, or not there any more.
 
     def takes(self, collective, size):
         return collective in self.collectives and size <= self.most_bytes
@@ -44,6 +45,11 @@ class Contestant:
         if how == "openmpi" and os.geteuid() == 0:
             launcher += " --allow-run-as-root"
         return [[*launcher.split(), "-n", str(RANKS), *shlex.split(arguments), program, folder, listed]]
+
+    def settings(self, cores):
+        """What makes it this contestant, for whoever wants to run it again."""
+        return {"name": self.name, "kind": self.kind, "environment": self.environment,
+                "commands": [shlex.join(command) for command in self.commands("", "DIRECTORY", cores)]}
 
     def start(self, build, folder, cores):
         """False, with a reason on the terminal, if it does not get ready."""
@@ -62,10 +68,13 @@ class Contestant:
                                                        env={**os.environ, **self.environment}))
         if all(answer == "ready" for answer in self.answers(30)):
             return True
-        with open(self.log) as log:
-            print(f"# {self.name} is left out: {' '.join(log.read().split())[-300:] or 'it did not get ready'}")
+        print(f"# {self.name} is left out: {self.last_words() or 'it did not get ready'}")
         self.stop()
         return False
+
+    def last_words(self):
+        with open(self.log) as log:
+            return " ".join(log.read().split())[-300:]
 
     def answers(self, seconds):
         """A line from each rank; an empty one if the driver died or took too long."""
@@ -92,12 +101,15 @@ class Contestant:
         for line in self.answers(60):
             times, found, wrong = line.partition("wrong ")
             if not found:
-                print(f"# {self.name} ended, or hung, at {collective} of {size} bytes: it is left out from here on")
+                print(f"# {self.name} ended, or hung, at {collective} of {size} bytes: it is left out from here on. "
+                      f"{self.last_words()}")
+                self.failed = True
                 self.collectives = ()
                 self.stop()
                 return None
             if wrong != "0":
                 print(f"# {self.name}: {collective} of {size} bytes has {wrong} wrong elements")
+                self.failed = True
                 return None
             ranks.append([float(time_us) for time_us in times.split()])
         return [max(times) for times in zip(*ranks)]

@@ -3,11 +3,11 @@
 import html
 import math
 
+RATIOS = ("default/tutti", "tuned/tutti", "default/registered", "tuned/registered")
 HEADER = ("# us; ratio: best peer over tutti. Below 16 KiB calls are back to back; from 16 KiB on each is alone, after\n"
           "# its input was written and before its output is read, both untimed.\n"
-          "| collective | size | link ns | tutti | registered | best default | best tuned | floor | "
-          "default/tutti | tuned/tutti | tuned/registered |\n"
-          "|---|---|---|---|---|---|---|---|---|---|---|")
+          "| collective | size | link | ns | tutti | registered | best default | best tuned | floor | "
+          f"{' | '.join(RATIOS)} |\n|{'---|' * (9 + len(RATIOS))}")
 CURVES = (("default_us", "best peer as installed", "#c44e52"), ("tuned_us", "best peer tuned", "#dd8452"),
           ("tutti_us", "Tutti, ordinary buffers", "#4c72b0"), ("registered_us", "Tutti, its own buffers", "#55a868"),
           ("floor_us", "floor", "#8c8c8c"))
@@ -37,18 +37,22 @@ def summarise(row, kinds):
     row["best_tuned"], row["tuned_us"] = (tuned[1], tuned[0]) if tuned else (None, None)
     row["tutti_us"], row["registered_us"] = medians.get("tutti"), medians.get("tutti registered")
     row["floor_us"] = row["floors"]["floor"]
+    row["ratios"] = {f"{peer}/{ours}": ratio(row, peer, ours) for peer in ("default", "tuned")
+                     for ours in ("tutti", "registered")}
 
 
 def ratio(row, peer, ours):
-    return f"{row[peer] / row[ours]:.2f}x" if row[peer] and row[ours] else "-"
+    """None if the link changed in the row: then the turns of the contestants were not alike."""
+    peer_us, our_us = row[f"{peer}_us"], row[f"{ours}_us"]
+    return peer_us / our_us if row["link"] != "mixed" and peer_us and our_us else None
 
 
 def line(row):
     best = lambda kind: f"{number(row[f'{kind}_us'])} {row[f'best_{kind}'] or ''}"
-    cells = [row["collective"], size_name(row["bytes"]), "-".join(f"{ns:.0f}" for ns in row["link_ns"]),
+    ratios = [f"{row['ratios'][name]:.2f}x" if row["ratios"][name] else "-" for name in RATIOS]
+    cells = [row["collective"], size_name(row["bytes"]), row["link"], "-".join(f"{ns:.0f}" for ns in row["link_ns"]),
              number(row["tutti_us"]), number(row["registered_us"]), best("default"), best("tuned"),
-             number(row["floor_us"]), ratio(row, "default_us", "tutti_us"), ratio(row, "tuned_us", "tutti_us"),
-             ratio(row, "tuned_us", "registered_us")]
+             number(row["floor_us"]), *ratios]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -78,14 +82,14 @@ def svg(rows, title):
         parts.append(f"<line x1='{LEFT}' y1='{at:.1f}' x2='{WIDTH - RIGHT}' y2='{at:.1f}' stroke='#dddddd'/>"
                      f"<text x='{LEFT - 8}' y='{at + 4:.1f}' text-anchor='end'>{10.0 ** power:g}</text>")
     for index, (key, name, color) in enumerate(CURVES):
-        points = [(x(row["bytes"]), y(row[key]), row.get("link")) for row in rows if row[key]]
+        points = [(x(row["bytes"]), y(row[key]), row["link"]) for row in rows if row[key]]
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py, _ in points)
         dash = " stroke-dasharray='4 3'" if key == "floor_us" else ""
         parts.append(f"<polyline points='{path}' fill='none' stroke='{color}' stroke-width='2'{dash}/>")
         parts += [f"<circle cx='{px:.1f}' cy='{py:.1f}' r='3' stroke='{color}' "
-                  f"fill='{color if link == 'near' else 'white'}'/>" for px, py, link in points]
+                  f"fill='{'white' if link == 'mixed' else color}'/>" for px, py, link in points]
         at = TOP + 20 + 20 * index
         parts.append(f"<line x1='{WIDTH - RIGHT + 10}' y1='{at}' x2='{WIDTH - RIGHT + 30}' y2='{at}' stroke='{color}' "
                      f"stroke-width='2'{dash}/><text x='{WIDTH - RIGHT + 36}' y='{at + 4}'>{name}</text>")
-    parts.append(f"<text x='{WIDTH - RIGHT + 10}' y='{TOP + 140}' font-size='10'>hollow: the link was far or mixed</text>")
+    parts.append(f"<text x='{WIDTH - RIGHT + 10}' y='{TOP + 140}' font-size='10'>hollow: the link changed</text>")
     return "\n".join(parts) + "\n</svg>\n"

@@ -2,7 +2,8 @@
 """Tutti beside its peers on host memory: two ranks on two cores, all libraries interleaved in one run.
 
 The link between two cores of a virtual machine changes by a factor of five within seconds, so the libraries take turns
-within each row, the link is probed before and after, and the row is tagged: rows of different tags are not compared."""
+within each row, the link is probed before and after, and the row is tagged: rows of different tags are not compared,
+and one whose link changed has no ratios."""
 
 import argparse
 import json
@@ -17,8 +18,10 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import contestants as field  # noqa: E402
+import machine as place  # noqa: E402
 import report  # noqa: E402
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
@@ -31,42 +34,20 @@ ROW_S = 3  # A row's passes take no longer, unless three do.
 ATTEMPTS = 3  # At a row whose link changed while it was measured.
 
 
-class Machine:
-    """What the cores can do, asked of floor_driver."""
-
-    def __init__(self, build, cores):
-        self.process = subprocess.Popen([os.path.join(build, "floor_driver"), *map(str, cores)], text=True, bufsize=1,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.seen = []
-
-    def ask(self, question):
-        self.process.stdin.write(question + "\n")
-        return float(self.process.stdout.readline())
-
-    def link_ns(self):
-        self.seen.append(min(self.ask("latency") for _ in range(3)))
-        return self.seen[-1]
-
-    def tag(self, before, after):
-        """near or far, relative to the fastest link of this run; mixed if the link changed in between."""
-        lowest = min(self.seen)
-        names = ["near" if ns < 2 * lowest else "far" for ns in (before, after)]
-        return names[0] if names[0] == names[1] else "mixed"
-
-    def floors(self, collective, size):
-        """us. read: taking, with all cores that have to, what the other rank has just written. copy, add: the same number
-        of bytes copied, or added, each core its own. one_way: a cache line from core to core.
-        floor: what no library that reads its peer's data can beat. On fresh data: the longer of read and one_way. Back
-        to back: one_way; nothing in broadcasts, whose root may run ahead."""
-        taken = max(int(size * TAKEN[collective]), 8)
-        one_way = self.link_ns() / 1e3
-        result = {"read": self.ask(f"{'take' if collective == 'broadcast' else 'read'} {taken}"),
-                  "copy": self.ask(f"copy {taken}"), "add": self.ask(f"add {taken}"), "one_way": one_way}
-        if size >= FRESH:
-            result["floor"] = max(result["read"], one_way)
-        else:
-            result["floor"] = None if collective == "broadcast" else one_way
-        return result
+def floors(machine, collective, size):
+    """us. read: taking, with all cores that have to, what the other rank has just written. copy, add: the same number
+    of bytes copied, or added, each core its own. one_way: a cache line from core to core.
+    floor: what no library that reads its peer's data can beat. On fresh data: the longer of read and one_way. Back
+    to back: one_way; nothing in broadcasts, whose root may run ahead."""
+    taken = max(int(size * TAKEN[collective]), 8)
+    one_way = machine.link_ns() / 1e3
+    result = {"read": machine.ask(f"{'take' if collective == 'broadcast' else 'read'} {taken}"),
+              "copy": machine.ask(f"copy {taken}"), "add": machine.ask(f"add {taken}"), "one_way": one_way}
+    if size >= FRESH:
+        result["floor"] = max(result["read"], one_way)
+    else:
+        result["floor"] = None if collective == "broadcast" else one_way
+    return result
 
 
 def first_look(running, collective, size):
@@ -102,46 +83,38 @@ def measure_once(running, collective, size, options):
 
 
 def measure_row(running, machine, collective, size, options):
-    for attempt in range(ATTEMPTS):
+    for _ in range(ATTEMPTS):
         before = machine.link_ns()
         times = measure_once(running, collective, size, options)
+        limits = floors(machine, collective, size)
         after = machine.link_ns()
-        if machine.tag(before, after) != "mixed" or time.monotonic() > options.end:
+        if place.tag(before, after) != "mixed" or time.monotonic() > options.end:
             break
-    row = {"collective": collective, "bytes": size, "link_ns": [before, after], "times": times,
-           "floors": machine.floors(collective, size)}
+    row = {"collective": collective, "bytes": size, "link": place.tag(before, after), "link_ns": [before, after],
+           "times": times, "floors": limits}
     report.summarise(row, {one.name: one.kind for one in running})
     return row
 
 
 def measure_all(running, machine, options):
+    """All rows, and whether none was left out."""
     rows = []
     for collective in field.ALL:
         for size in SIZES.get(collective, OTHER_SIZES):
             if options.sizes and report.size_name(size) not in options.sizes:
                 continue
             if time.monotonic() > options.end:
-                print(f"# out of time: {collective} from {size} bytes on is left out")
-                break
+                print(f"# out of time: {collective} from {size} bytes on is left out, and what follows it")
+                return rows, False
             rows.append(measure_row(running, machine, collective, size, options))
             print(report.line(rows[-1]), flush=True)
-    for row in rows:  # Now that the whole run was seen.
-        row["link"] = machine.tag(*row["link_ns"])
-    return rows
-
-
-def cpu_name():
-    with open("/proc/cpuinfo") as info:
-        found = re.search(r"model name\s*:\s*(.*)", info.read())
-    return found.group(1) if found else "unknown"
+    return rows, not (options.only or options.quick or options.sizes)
 
 
 def parse():
-    here = os.path.dirname(os.path.abspath(__file__))
-    root = os.path.dirname(os.path.dirname(here))
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=os.path.join(root, "build", "perf", "peers"), help="where the drivers are")
-    parser.add_argument("--results", default=os.path.join(root, "perf", "results"))
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="where the drivers are")
+    parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
     parser.add_argument("--seconds", type=float, default=540, help="no row begins later")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--only", help="contestants whose name contains this, and tutti")
@@ -151,41 +124,59 @@ def parse():
     return options
 
 
+def start(options, folder, cores):
+    """The contestants that got ready, and whether all of Tutti's did."""
+    running = []
+    tutti_is_well = True
+    for index, one in enumerate(field.contestants()):
+        if options.only and one.kind != "tutti" and options.only not in one.name:
+            continue
+        if not os.path.exists(os.path.join(options.build, one.driver)):
+            print(f"# {one.name} is left out: {one.driver} was not built")
+        elif one.start(options.build, os.path.join(folder, str(index)), cores):
+            running.append(one)
+            continue
+        tutti_is_well = tutti_is_well and one.kind != "tutti"
+    return running, tutti_is_well
+
+
+def store(options, result, whole):
+    """Part of a run never takes the place of a whole one."""
+    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
+    path = os.path.join(options.results, f"host-{slug}{'' if whole else '-partial'}")
+    os.makedirs(options.results, exist_ok=True)
+    with open(path + ".json", "w") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    with open(path + ".svg", "w") as file:
+        file.write(report.svg([row for row in result["rows"] if row["collective"] == "all_reduce"], result["cpu"]))
+    print(f"# {path}.json and .svg written")
+
+
 def main():
     options = parse()
     cores = sorted(os.sched_getaffinity(0))[:field.RANKS]
     if len(cores) < field.RANKS:
         sys.exit(f"run.py: {field.RANKS} cores are needed, {len(cores)} may be used")
     folder = tempfile.mkdtemp(prefix="tutti-peers-")
-    machine = Machine(options.build, cores)
+    machine = place.Machine(options.build, cores)
     running = []
     try:
-        for index, one in enumerate(field.contestants()):
-            if options.only and one.kind != "tutti" and options.only not in one.name:
-                continue
-            if not os.path.exists(os.path.join(options.build, one.driver)):
-                print(f"# {one.name} is left out: {one.driver} was not built")
-            elif one.start(options.build, os.path.join(folder, str(index)), cores):
-                running.append(one)
+        running, tutti_is_well = start(options, folder, cores)
         print(report.HEADER, flush=True)
-        rows = measure_all(running, machine, options)
+        rows, whole = measure_all(running, machine, options)
     finally:
         for one in running:
             one.stop()
-        machine.process.stdin.close()
-        machine.process.wait()
+        machine.stop()
         shutil.rmtree(folder)
-    result = {"cpu": cpu_name(), "cores": cores, "kernel": os.uname().release, "date": time.strftime("%Y-%m-%d"),
-              "links_ns": machine.seen, "rows": rows}
-    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
-    os.makedirs(options.results, exist_ok=True)
-    path = os.path.join(options.results, f"host-{slug}")
-    with open(path + ".json", "w") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
-    with open(path + ".svg", "w") as file:
-        file.write(report.svg([row for row in rows if row["collective"] == "all_reduce"], result["cpu"]))
-    print(f"# {path}.json and .svg written")
+    store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(), "cores": cores,
+                    "kernel": os.uname().release, "versions": place.versions(),
+                    "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
+                    "contestants": [one.settings(cores) for one in running], "links_ns": machine.seen, "rows": rows}, whole)
+    failed = [one.name for one in running if one.kind == "tutti" and one.failed]
+    if failed or not tutti_is_well:
+        sys.exit(f"run.py: {', '.join(failed) or 'a contestant of ours'} was wrong, hung or ended: see above")
 
 
 if __name__ == "__main__":
