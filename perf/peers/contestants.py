@@ -14,6 +14,9 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_":
 NO_CMA = "--mca btl_vader_single_copy_mechanism none"
 SEGMENTED = ("--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 "
              "--mca coll_tuned_allreduce_algorithm_segmentsize 262144")
+WIDE = "--mca btl_vader_max_send_size 131072"
+OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC it is not chosen otherwise.
+POSIX_ONLY = {"UCX_TLS": "posix,self"}
 
 
 class Contestant:
@@ -127,19 +130,29 @@ class Contestant:
             process.wait()
 
 
+def tuned_openmpi(name, arguments, environment=None, **limits):
+    return Contestant(f"openmpi {name}", "tuned", "openmpi_driver", f"openmpi {arguments}",
+                      environment={**KEEP_MEMORY, **(environment or {})}, **limits)
+
+
 def contestants():
-    mpi = {"openmpi": "openmpi_driver", "mpich": "mpich_driver"}
     plain_gloo = ("all_reduce", "all_gather", "broadcast", "all_to_all")
     return [
         Contestant("tutti", "tutti", "tutti_driver", "each host"),
         Contestant("tutti registered", "tutti", "tutti_driver", "each registered"),
-        Contestant("openmpi", "default", mpi["openmpi"], "openmpi"),
-        Contestant("openmpi nocma+malloc", "tuned", mpi["openmpi"], f"openmpi {NO_CMA}", environment=KEEP_MEMORY),
-        Contestant("openmpi nocma+seg+malloc", "tuned", mpi["openmpi"], f"openmpi {NO_CMA} {SEGMENTED}",
-                   environment=KEEP_MEMORY, collectives=("all_reduce",)),
-        Contestant("mpich", "default", mpi["mpich"], "mpich"),
-        Contestant("mpich posix+malloc", "tuned", mpi["mpich"], "mpich",
-                   environment={**KEEP_MEMORY, "UCX_TLS": "posix,self"}),
+        Contestant("openmpi", "default", "openmpi_driver", "openmpi"),
+        tuned_openmpi("malloc", ""),
+        tuned_openmpi("nocma+malloc", NO_CMA),
+        tuned_openmpi("nocma+seg+malloc", f"{NO_CMA} {SEGMENTED}", collectives=("all_reduce",)),
+        tuned_openmpi("nocma+wide+malloc", f"{NO_CMA} {WIDE}"),
+        tuned_openmpi("nocma+seg+wide+malloc", f"{NO_CMA} {SEGMENTED} {WIDE}", collectives=("all_reduce",)),
+        # Its collectives in shared memory, for broadcast, reduce and all-reduce: for small ones.
+        tuned_openmpi("nocma+sm+malloc", f"{NO_CMA} --mca coll_sm_priority 90", most_bytes=64 << 10),
+        tuned_openmpi("ucx+malloc", OVER_UCX, environment={"UCX_TLS": "posix,cma,self"}),
+        tuned_openmpi("ucx+posix+malloc", OVER_UCX, environment=POSIX_ONLY),
+        Contestant("mpich", "default", "mpich_driver", "mpich"),
+        Contestant("mpich malloc", "tuned", "mpich_driver", "mpich", environment=KEEP_MEMORY),
+        Contestant("mpich posix+malloc", "tuned", "mpich_driver", "mpich", environment={**KEEP_MEMORY, **POSIX_ONLY}),
         Contestant("gloo", "default", "gloo_driver", "each plain", collectives=plain_gloo),
         Contestant("gloo busy", "tuned", "gloo_driver", "each busy", collectives=("all_reduce",),
                    most_bytes=16 << 20),

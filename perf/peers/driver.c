@@ -194,7 +194,7 @@ static void answer(const struct driver* driver, const struct driver_call* call, 
   fflush(answers);
 }
 
-static void pin(int core) {
+void driver_pin(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
@@ -226,7 +226,6 @@ int driver_serve(const struct driver* driver) {
   FILE* answers = driver_open(driver, "answer", "w");
   FILE* commands = driver_open(driver, "command", "r");
   char line[256];
-  pin(driver->core);
   map_meetings(driver);
   fprintf(answers, "ready\n");
   fflush(answers);

@@ -36,7 +36,11 @@ struct driver {
   void (*barrier)(void);
 };
 
-/* Binds the process to its core, serves until "quit" or the end of the commands; returns main's result. */
+/* Binds the calling thread, and those that it starts, to a core. For each driver to call before it makes a
+ * communicator: libraries look then at how many cores they have, and which. */
+void driver_pin(int core);
+
+/* Serves until "quit" or the end of the commands; returns main's result. */
 int driver_serve(const struct driver* driver);
 
 /* Ends the process with a sentence on stderr. */

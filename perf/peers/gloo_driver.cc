@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   self.core = std::atoi(argv[4]);
   self.run = run;
   self.barrier = barrier;
+  driver_pin(self.core);
   try {
     connect(self, std::strcmp(argv[5], "busy") == 0);
     return driver_serve(&self);

@@ -30,17 +30,26 @@ static int core_of(const char* list, int rank) {
   return atoi(list);
 }
 
+/* Before MPI_Init nobody else can tell. */
+static int rank_from_launcher(void) {
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == NULL) rank = getenv("PMI_RANK");
+  if (rank == NULL) driver_fail("mpi_driver: neither OMPI_COMM_WORLD_RANK nor PMI_RANK is set: start it by mpirun");
+  return atoi(rank);
+}
+
 int main(int argc, char** argv) {
   struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier};
   int result;
   if (argc != 3) driver_fail("usage: mpi_driver DIRECTORY CORE,CORE,...");
+  driver.core = core_of(argv[2], rank_from_launcher());
+  driver_pin(driver.core);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &driver.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &driver.ranks);
   if (driver.ranks > 64) driver_fail("mpi_driver: at most 64 ranks");
   ranks = driver.ranks;
   driver.directory = argv[1];
-  driver.core = core_of(argv[2], driver.rank);
   result = driver_serve(&driver);
   MPI_Finalize();
   return result;

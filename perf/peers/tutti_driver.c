@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   driver.ranks = atoi(argv[3]);
   driver.core = atoi(argv[4]);
   if (strcmp(argv[5], "registered") == 0) driver.allocate = allocate;
+  driver_pin(driver.core);
   exchange(&driver, &id);
   require(tutti_comm_create(&id, driver.rank, driver.ranks, NULL, &comm));
   result = driver_serve(&driver);
