@@ -121,6 +121,7 @@ static void meet(const struct driver* driver) {
   int other;
   unsigned turn;
   driver->barrier();
+  if (driver->sleeps) return;
   turn = meetings[driver->rank].arrived + 1;
   __atomic_store_n(&meetings[driver->rank].arrived, turn, __ATOMIC_RELEASE);
   for (other = 0; other < driver->ranks; ++other) {

@@ -34,6 +34,7 @@ struct driver {
   void* (*allocate)(size_t bytes); /* Null: malloc. */
   void (*run)(const struct driver_call* call);
   void (*barrier)(void);
+  int sleeps; /* Threads of the library need this core: ranks that meet there by spinning keep them from it. */
 };
 
 /* Binds the calling thread, and those that it starts, to a core. For each driver to call before it makes a

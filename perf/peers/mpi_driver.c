@@ -39,7 +39,7 @@ static int rank_from_launcher(void) {
 }
 
 int main(int argc, char** argv) {
-  struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier};
+  struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier, 0};
   int result;
   if (argc != 3) driver_fail("usage: mpi_driver DIRECTORY CORE,CORE,...");
   driver.core = core_of(argv[2], rank_from_launcher());

@@ -51,7 +51,7 @@ static void exchange(const struct driver* driver, tutti_unique_id* id) {
 }
 
 int main(int argc, char** argv) {
-  struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier};
+  struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier, 0};
   tutti_unique_id id;
   int result;
   if (argc != 6) driver_fail("usage: tutti_driver DIRECTORY RANK RANKS CORE host|registered");
