@@ -1,6 +1,9 @@
 #include "src/plan/lanes.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
 namespace tutti {
 namespace {
@@ -12,8 +15,6 @@ struct End {
   Direction direction = Direction::sends;
   auto operator<=>(const End&) const = default;
 };
-
-End end_of(const Operand& lane, Direction direction) { return {lane.peer, lane.tag, direction}; }
 
 // Calls visit(operand, direction, step, round) for each lane operand of the plan, in the order of the steps.
 template <typename Visit>
@@ -63,142 +64,250 @@ std::vector<LaneUse> uses_of(const Plan& plan) {
   return merged;
 }
 
-// What happens at one end of a lane, in the order of the steps.
-struct Event {
-  Direction direction;
-  std::uint32_t step, stage, count;
+// Which units of a block a message holds: messages of the same units are equally long whatever the caller's counts, and
+// one of other units may even be empty, which is not sent.
+struct UnitsOfBlock {
+  std::uint32_t first = 0, count = 0, run = 0, stride = 0;
+  auto operator<=>(const UnitsOfBlock&) const = default;
 };
 
-std::vector<Event> events_of(const Plan& plan, const End& sends, const End& receives) {
+UnitsOfBlock units_of(const Step& step, std::uint32_t units, const Loop& loop) {
+  if (units == 1 && loop.longest == 1) return {};  // Whole blocks: all are empty, or all take a slot.
+  for (const std::span<const Operand> side : {step.sources, step.targets}) {
+    for (const Operand& operand : side) {
+      if (!operand.is_memory()) continue;
+      if (units == 1 || operand.count == 1) return {operand.first % units, operand.count, 0, 0};
+      return {operand.first % units, operand.count, operand.run, operand.run < operand.count ? operand.stride : 0};
+    }
+  }
+  return {};
+}
+
+// A message sent or received.
+struct Event {
+  Direction direction = Direction::sends;
+  std::uint16_t tag = 0;
+  std::uint32_t step = 0, stage = 0;
+  std::uint32_t count = 0;
+  UnitsOfBlock units;
+};
+
+// What a rank does on its lanes from and to one peer, in the order of its steps.
+struct Traffic {
   std::vector<Event> events;
+  std::uint32_t stages = 1;
+};
+
+Traffic traffic_with(const Plan& plan, Rank peer, const Loop& loop) {
+  Traffic traffic{.events = {}, .stages = static_cast<std::uint32_t>(plan.shape.stages.size())};
   for_each_lane(plan, [&](const Operand& operand, Direction direction, std::uint32_t step, std::uint32_t round) {
-    const End end = end_of(operand, direction);
-    if (end == sends || end == receives)
-      events.push_back({direction, step, stage_of(plan.shape, round), operand.count});
+    if (operand.peer != peer) return;
+    traffic.events.push_back({.direction = direction,
+                              .tag = operand.tag,
+                              .step = step,
+                              .stage = stage_of(plan.shape, round),
+                              .count = operand.count,
+                              .units = units_of(plan.steps[step], plan.shape.units, loop)});
   });
-  return events;
+  return traffic;
 }
 
-constexpr std::int32_t kNoTag = -1;
-
-// The one lane to `peer` among these operands.
-std::int32_t tag_of_lane(std::span<const Operand> operands, Rank peer) {
-  std::int32_t tag = kNoTag;
-  for (const Operand& operand : operands) {
-    if (operand.place != Place::lane || operand.peer != peer) continue;
-    if (tag != kNoTag) return kNoTag;
-    tag = operand.tag;
+// Of the one lane that sends, and the one that receives.
+Traffic only(const Traffic& traffic, std::uint16_t sending, std::uint16_t receiving) {
+  Traffic chosen{.events = {}, .stages = traffic.stages};
+  for (const Event& event : traffic.events) {
+    if (event.tag == (event.direction == Direction::sends ? sending : receiving)) chosen.events.push_back(event);
   }
-  return tag;
-}
-
-// The lane on which the first step that receives `peer`'s lane `tag` sends back.
-std::int32_t answering_tag(const Plan& plan, Rank peer, std::uint16_t tag) {
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step step = plan.steps[i];
-    if (tag_of_lane(step.sources, peer) == tag) return tag_of_lane(step.targets, peer);
-  }
-  return kNoTag;
-}
-
-// Whether the lane peer -> self, tag `asking`, makes round trips by the lane self -> peer, tag `answering`: every
-// message of one is answered by one of the other in the same step, and the asker has as many of both, of equal
-// lengths, asking first.
-bool makes_round_trips(const Plan& answerer, const Plan& asker, std::uint16_t asking, std::uint16_t answering) {
-  const Rank self = answerer.steps.self();
-  const Rank peer = asker.steps.self();
-  const std::vector<Event> here =
-      events_of(answerer, {peer, answering, Direction::sends}, {peer, asking, Direction::receives});
-  for (std::size_t i = 0; i < here.size(); i += 2) {
-    const bool pair = i + 1 < here.size() && here[i].direction == Direction::receives &&
-                      here[i + 1].direction == Direction::sends && here[i].step == here[i + 1].step;
-    if (!pair) return false;
-  }
-  std::vector<std::uint32_t> asked, answered;
-  for (const Event& event :
-       events_of(asker, {self, asking, Direction::sends}, {self, answering, Direction::receives})) {
-    (event.direction == Direction::sends ? asked : answered).push_back(event.count);
-    if (answered.size() > asked.size()) return false;
-  }
-  return asked == answered && !asked.empty();
-}
-
-// The tag of the answers to the asker's lane `asking`, if it makes round trips.
-std::int32_t round_trip_tag(const Plan& answerer, const Plan& asker, std::uint16_t asking) {
-  const std::int32_t answering = answering_tag(answerer, asker.steps.self(), asking);
-  if (answering == kNoTag) return kNoTag;
-  return makes_round_trips(answerer, asker, asking, static_cast<std::uint16_t>(answering)) ? answering : kNoTag;
+  return chosen;
 }
 
 // What a loop makes of the events of one piece: all pieces' events in the order of obedience. The order repeats, so
 // that a few more pieces than slots and stages show all there is.
-std::vector<Direction> in_loop_order(const std::vector<Event>& events, std::uint32_t stages, const Loop& loop) {
+std::vector<const Event*> in_loop_order(const Traffic& traffic, const Loop& loop) {
+  const std::uint32_t stages = traffic.stages;
   const std::uint32_t pieces = std::min(loop.pieces, 2 * loop.slots + 2 * stages);
-  std::vector<Direction> order;
+  const bool reversed = loop.skew > 0 && loop.order == StageOrder::latest_first;
+  std::vector<const Event*> order;
   for (std::uint32_t turn = 0; turn < pieces + loop.skew * (stages - 1); ++turn) {
     for (std::uint32_t position = 0; position < stages; ++position) {
-      const bool reversed = loop.skew > 0 && loop.order == StageOrder::latest_first;
       const std::uint32_t stage = reversed ? stages - 1 - position : position;
       if (turn < loop.skew * stage || turn - loop.skew * stage >= pieces) continue;
-      for (const Event& event : events) {
-        if (event.stage == stage) order.push_back(event.direction);
+      for (const Event& event : traffic.events) {
+        if (event.stage == stage) order.push_back(&event);
       }
     }
   }
   return order;
 }
 
-// Whether a rank, when it sends the k-th message of the pair's lanes of this tag, has received the (k - slots)-th: it
-// then owns the slot where that lay. It receives as many as it sends, so that the next operation begins alike.
-bool sends_into_what_it_read(const Plan& plan, Rank peer, std::uint16_t tag, const Loop& loop) {
-  const std::vector<Event> events = events_of(plan, {peer, tag, Direction::sends}, {peer, tag, Direction::receives});
-  if (events.empty() || loop.strands) return false;
-  for (std::size_t i = 1; i < events.size(); ++i) {
-    if (events[i].step == events[i - 1].step) return false;  // It would write what it is reading.
+// ---- Round trips ----
+
+// Lanes asker -> answerer, tag `asking`, and back, tag `answering`.
+struct RoundTrip {
+  Rank asker = 0;
+  std::uint16_t asking = 0, answering = 0;
+};
+
+// The lane on which the answerer sends back in the step that first receives `asking`; none if other lanes of the pair
+// are in that step too.
+std::optional<std::uint16_t> answering_tag(const Traffic& answerer, std::uint16_t asking) {
+  const std::vector<Event>& events = answerer.events;
+  const auto ask = std::find_if(events.begin(), events.end(), [&](const Event& event) {
+    return event.direction == Direction::receives && event.tag == asking;
+  });
+  if (ask == events.end()) return std::nullopt;
+  std::optional<std::uint16_t> answering;
+  for (const Event& event : events) {
+    if (event.step != ask->step || &event == &*ask) continue;
+    if (event.direction == Direction::receives || answering) return std::nullopt;
+    answering = event.tag;
   }
-  std::uint32_t ahead = 0;
-  std::uint32_t behind = 0;
-  for (const Direction direction : in_loop_order(events, static_cast<std::uint32_t>(plan.shape.stages.size()), loop)) {
-    if (direction == Direction::receives) {
-      behind += ahead == 0;
-      ahead -= ahead > 0;
-      continue;
-    }
-    behind -= behind > 0;
-    if (behind == 0 && ++ahead > loop.slots) return false;
-  }
-  return ahead == 0 && behind == 0;
+  return answering;
 }
 
-void choose_form(LaneUse& use, const Plan& mine, const Plan& theirs, const Loop& loop) {
-  const Plan& writer = use.direction == Direction::sends ? mine : theirs;
-  const Plan& reader = use.direction == Direction::sends ? theirs : mine;
-  const auto pair = [&](LaneForm form, std::uint16_t partner, bool answers) {
-    use.form = form;
-    use.partner_tag = partner;
-    use.answers = answers;
-  };
-  // As the asking lane: its reader answers. As the answering one: its writer answers some lane of the reader.
-  const std::int32_t answer = round_trip_tag(reader, writer, use.tag);
-  if (answer != kNoTag) return pair(LaneForm::round_trip, static_cast<std::uint16_t>(answer), false);
-  for (const LaneUse& other : uses_of(reader)) {
-    if (other.peer != writer.steps.self() || other.direction != Direction::sends) continue;
-    if (round_trip_tag(writer, reader, other.tag) == use.tag) return pair(LaneForm::round_trip, other.tag, true);
+// Whether every message of the one lane is answered by one of the other in the same step.
+bool answers_all(const Traffic& answerer) {
+  const std::vector<Event>& events = answerer.events;
+  for (std::size_t i = 0; i < events.size(); i += 2) {
+    const bool pair = i + 1 < events.size() && events[i].direction == Direction::receives &&
+                      events[i + 1].direction == Direction::sends && events[i].step == events[i + 1].step;
+    if (!pair) return false;
   }
-  if (sends_into_what_it_read(mine, use.peer, use.tag, loop) &&
-      sends_into_what_it_read(theirs, mine.steps.self(), use.tag, loop)) {
-    pair(LaneForm::swap, use.tag, false);
+  return true;
+}
+
+// Whether the asker takes back all it sends, in that order, of equal lengths, asking first.
+bool takes_all_back(const Traffic& asker) {
+  std::vector<std::uint32_t> asked, answered;
+  for (const Event& event : asker.events) {
+    (event.direction == Direction::sends ? asked : answered).push_back(event.count);
+    if (answered.size() > asked.size()) return false;
+  }
+  return asked == answered && !asked.empty();
+}
+
+// Whether a slot that the asker writes has always come back: it does not wait for it.
+bool has_slots_for_all_asked(const Traffic& asker, const Loop& loop) {
+  std::uint32_t in_flight = 0;
+  for (const Event* event : in_loop_order(asker, loop)) {
+    if (event->direction == Direction::receives) --in_flight;
+    else if (++in_flight * loop.longest > loop.slots) return false;
+  }
+  return true;
+}
+
+void add_round_trips(const Traffic& asker, const Traffic& answerer, Rank rank, const Loop& loop,
+                     std::vector<RoundTrip>& trips) {
+  std::set<std::uint16_t> asking;
+  for (const Event& event : asker.events) {
+    if (event.direction == Direction::sends) asking.insert(event.tag);
+  }
+  for (const std::uint16_t tag : asking) {
+    const auto answer = answering_tag(answerer, tag);
+    if (!answer || !answers_all(only(answerer, *answer, tag))) continue;
+    const Traffic both = only(asker, tag, *answer);
+    if (takes_all_back(both) && has_slots_for_all_asked(both, loop)) trips.push_back({rank, tag, *answer});
   }
 }
+
+// ---- Swaps ----
+
+// Whether a rank, when it sends the k-th message of the pair's lanes of this tag, has received the (k - slots)-th: it
+// then owns the slot where that lay. It receives as many as it sends, so that the next operation begins alike. All of
+// that for messages of any units alone, and together: some may be empty.
+bool sends_into_what_it_read(const Traffic& all, std::uint16_t tag, const Loop& loop) {
+  const Traffic traffic = only(all, tag, tag);
+  for (std::size_t i = 1; i < traffic.events.size(); ++i) {
+    if (traffic.events[i].step == traffic.events[i - 1].step) return false;  // It would write what it is reading.
+  }
+  std::map<UnitsOfBlock, std::int64_t> ahead;  // Sent less received.
+  std::int64_t most = 0;                       // By which the sent ones can be ahead, whatever is empty.
+  for (const Event* event : in_loop_order(traffic, loop)) {
+    std::int64_t& mine = ahead[event->units];
+    most -= std::max<std::int64_t>(mine, 0);
+    mine += event->direction == Direction::sends ? 1 : -1;
+    most += std::max<std::int64_t>(mine, 0);
+    if (most * loop.longest > loop.slots) return false;
+  }
+  return !ahead.empty() && std::all_of(ahead.begin(), ahead.end(), [](const auto& entry) { return entry.second == 0; });
+}
+
+// ---- Both ----
+
+// The forms of all lanes between two ranks: the same whichever of them asks.
+class Forms {
+ public:
+  Forms(const Plan& mine, const Plan& theirs, const Loop& loop)
+      : self_(mine.steps.self()),
+        peer_(theirs.steps.self()),
+        mine_(traffic_with(mine, peer_, loop)),
+        theirs_(traffic_with(theirs, self_, loop)),
+        loop_(loop) {
+    if (loop.strands) return;  // Strands have no common order.
+    add_round_trips(mine_, theirs_, self_, loop, trips_);
+    add_round_trips(theirs_, mine_, peer_, loop, trips_);
+  }
+
+  void choose(LaneUse& use) const {
+    const Rank writer = use.direction == Direction::sends ? self_ : peer_;
+    const auto names = [&](const RoundTrip& trip) {
+      return use.tag == (trip.asker == writer ? trip.asking : trip.answering);
+    };
+    const auto trip = std::find_if(trips_.begin(), trips_.end(), names);
+    if (trip != trips_.end()) {
+      if (shares_a_lane(*trip)) return;
+      use.form = LaneForm::round_trip;
+      use.answers = trip->asker != writer;
+      use.partner_tag = use.answers ? trip->asking : trip->answering;
+    } else if (swaps(use.tag)) {
+      use.form = LaneForm::swap;
+      use.partner_tag = use.tag;
+    }
+  }
+
+ private:
+  // A message that is answered by a message that is answered: its lane cannot belong to both pairs.
+  bool shares_a_lane(const RoundTrip& trip) const {
+    return std::any_of(trips_.begin(), trips_.end(), [&](const RoundTrip& other) {
+      return other.asker != trip.asker && (other.asking == trip.answering || other.answering == trip.asking);
+    });
+  }
+
+  bool swaps(std::uint16_t tag) const {
+    const bool taken = std::any_of(trips_.begin(), trips_.end(),
+                                   [&](const RoundTrip& trip) { return trip.asking == tag || trip.answering == tag; });
+    return !taken && !loop_.strands && sends_into_what_it_read(mine_, tag, loop_) &&
+           sends_into_what_it_read(theirs_, tag, loop_);
+  }
+
+  Rank self_, peer_;
+  Traffic mine_, theirs_;
+  const Loop loop_;
+  std::vector<RoundTrip> trips_;
+};
 
 }  // namespace
 
 std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop) {
   std::vector<LaneUse> uses = uses_of(plans[self]);
-  for (LaneUse& use : uses) {
-    if (use.peer != self) choose_form(use, plans[self], plans[use.peer], loop);
+  std::optional<Forms> forms;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const Rank peer = uses[i].peer;
+    if (peer == self) continue;
+    if (i == 0 || uses[i - 1].peer != peer) forms.emplace(plans[self], plans[peer], loop);  // They are sorted by peer.
+    forms->choose(uses[i]);
   }
   return uses;
+}
+
+std::uint32_t longest_message(std::span<const Plan> plans) {
+  std::uint32_t longest = 0;
+  for (const Plan& plan : plans) {
+    for_each_lane(plan, [&](const Operand& operand, Direction, std::uint32_t, std::uint32_t) {
+      longest = std::max(longest, operand.count);
+    });
+  }
+  return longest;
 }
 
 }  // namespace tutti

@@ -25,12 +25,17 @@ struct LaneUse {
 };
 
 // The lanes of plans[self], sorted by peer, tag, direction. Both ends of a lane get the same form: it is decided from
-// both plans and nothing else. Forms are proved safe for:
+// both plans and nothing else. Forms are proved safe for `loop`, whose slots are those of the lane (of a swap, in each
+// of its two sets), because neither has credits: a writer does not wait for slots.
 //   round_trip  (A -> B tag t, B -> A tag t'): each message that B receives on t it folds in the slot and returns on t'
-//               in the same step, with as many units; A receives on t' what it sent on t, one for one. Any loop.
+//               in the same step, with as many units; A receives on t' what it sent on t, one for one, and as the loop
+//               orders its steps never has more of them under way than there are slots.
 //   swap        (both ways, one tag): a rank sends its k-th message only after it has received the (k - loop.slots)-th,
-//               as the loop orders its steps; it sends and receives equally many.
-// The best form wins: round_trip, then swap.
+//               as the loop orders its steps; it sends and receives equally many, whichever units are empty.
+// The best form wins: round_trip, then swap. A lane belongs to one pair: where it could be in two, it is in none.
 std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop = {});
+
+// Units of the longest message of any plan.
+std::uint32_t longest_message(std::span<const Plan> plans);
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ TEST(Lanes, OfAFusedTwoShotMakeRoundTrips) {
   for (const Rank ranks : {2u, 3u, 7u}) {
     const std::vector<Plan> plans = fused(kTwoShot, ranks);
     for (Rank self = 0; self < ranks; ++self) {
-      const std::vector<LaneUse> uses = lanes_of(plans, self, {.pieces = 9, .skew = 1});
+      const std::vector<LaneUse> uses = lanes_of(plans, self, {.pieces = 9, .skew = 1, .slots = 2});
       EXPECT_EQ(uses.size(), 4 * (ranks - 1));
       for (const LaneUse& use : uses) {
         EXPECT_EQ(use.form, LaneForm::round_trip);
@@ -42,6 +42,137 @@ TEST(Lanes, OfAFusedTwoShotMakeRoundTrips) {
       }
     }
   }
+}
+
+// How many pieces the asker sends ahead of the answers: a loop that fills before it drains has one more under way.
+TEST(Lanes, MakeRoundTripsOnlyWithASlotForEachMessageUnderWay) {
+  struct Border {
+    Loop loop;
+    std::uint32_t slots;  // Exactly enough.
+  };
+  const Border borders[] = {{{.pieces = 1}, 1},
+                            {{.pieces = 9}, 1},
+                            {{.pieces = 2, .skew = 1, .order = StageOrder::earliest_first}, 2},
+                            {{.pieces = 9, .skew = 1, .order = StageOrder::earliest_first}, 3},
+                            {{.pieces = 9, .skew = 2, .order = StageOrder::earliest_first}, 5},
+                            {{.pieces = 9, .skew = 2}, 4},
+                            {{.pieces = 9, .skew = 1, .order = StageOrder::earliest_first, .longest = 2}, 6}};
+  for (const Border& border : borders) {
+    for (const Rank ranks : {2U, 3U}) {
+      SCOPED_TRACE("skew " + std::to_string(border.loop.skew) + " slots " + std::to_string(border.slots));
+      const std::vector<Plan> plans = fused(kTwoShot, ranks);
+      Loop loop = border.loop;
+      loop.slots = border.slots;
+      for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::round_trip);
+      --loop.slots;
+      for (const LaneUse& use : lanes_of(plans, 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way);
+    }
+  }
+}
+
+TEST(Lanes, OfStrandsAreOneWay) {
+  const Loop loop{.pieces = 9, .strands = true, .slots = 16};
+  for (const LaneUse& use : lanes_of(fused(kTwoShot, 2), 0, loop)) EXPECT_EQ(use.form, LaneForm::one_way);
+}
+
+// Plans of two ranks, written by hand.
+std::vector<Plan> by_hand(std::uint32_t units, void (*write)(Steps& steps)) {
+  std::vector<Plan> plans;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    Plan plan;
+    plan.problem = problem(Collective::all_reduce, 2);
+    plan.shape.units = units;
+    plan.shape.rounds = 1;
+    plan.shape.stages.push_back(0);
+    plan.steps = Steps(rank);
+    plan.rounds.push_back(0);
+    write(plan.steps);
+    plan.rounds.push_back(static_cast<std::uint32_t>(plan.steps.size()));
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+std::vector<LaneForm> forms(const std::vector<LaneUse>& uses) {
+  std::vector<LaneForm> result;
+  for (const LaneUse& use : uses) result.push_back(use.form);
+  return result;
+}
+
+// There, back, and there again: the lane back would belong to two pairs.
+TEST(Lanes, ThatAnswerAndAreAnsweredMakeNoRoundTrip) {
+  const auto write = [](Steps& steps) {
+    if (steps.self() == 0) {
+      steps.send(input(0), 1, 0);
+      steps.fold({lane(1, 1, 1)}, {output(0), lane(1, 1, 2)});
+    } else {
+      steps.fold({lane(0, 1, 0)}, {output(0), lane(0, 1, 1)});
+      steps.recv(0, output(0), 2);
+    }
+  };
+  const std::vector<Plan> plans = by_hand(1, write);
+  for (Rank self = 0; self < 2; ++self) {
+    EXPECT_EQ(forms(lanes_of(plans, self, {.slots = 4})), std::vector<LaneForm>(3, LaneForm::one_way));
+  }
+}
+
+// The lane with tag 0 to rank 1 makes round trips; the one to rank 0 must not swap with it.
+TEST(Lanes, OfARoundTripDoNotSwapAsWell) {
+  const auto write = [](Steps& steps) {
+    if (steps.self() == 0) {
+      steps.send(input(0), 1, 0);
+      steps.recv(1, output(0), 1);
+      steps.recv(1, output(0), 0);
+    } else {
+      steps.fold({lane(0, 1, 0)}, {output(0), lane(0, 1, 1)});
+      steps.send(output(0), 0, 0);
+    }
+  };
+  const std::vector<Plan> plans = by_hand(1, write);
+  for (const LaneUse& use : lanes_of(plans, 0, {.slots = 4})) {
+    const bool back = use.tag == 0 && use.direction == Direction::receives;
+    EXPECT_EQ(use.form, back ? LaneForm::one_way : LaneForm::round_trip);
+  }
+}
+
+// With one element in two units, the first is empty and is not sent: then one rank sends into what it never receives.
+TEST(Lanes, SwapOnlyMessagesOfTheSameUnits) {
+  const auto exchange = [](Steps& steps, std::uint32_t mine, std::uint32_t theirs) {
+    steps.send(input(mine), 1 - steps.self());
+    steps.recv(1 - steps.self(), output(theirs));
+  };
+  static const auto write = exchange;
+  const auto same = [](Steps& steps) { write(steps, 1, 1); };
+  const auto different = [](Steps& steps) { write(steps, steps.self(), 1 - steps.self()); };
+  for (const LaneUse& use : lanes_of(by_hand(2, same), 0)) EXPECT_EQ(use.form, LaneForm::swap);
+  for (const LaneUse& use : lanes_of(by_hand(2, different), 0)) EXPECT_EQ(use.form, LaneForm::one_way);
+}
+
+// Rank 1 hears from rank 0 first, and only then speaks to it.
+TEST(Lanes, OfOneThatReceivesFirstSwap) {
+  const auto write = [](Steps& steps) {
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      if (steps.self() == 1) steps.recv(0, output(0));
+      steps.send(input(0), 1 - steps.self());
+      if (steps.self() == 0) steps.recv(1, output(0));
+    }
+  };
+  const std::vector<Plan> plans = by_hand(1, write);
+  for (Rank self = 0; self < 2; ++self) {
+    EXPECT_EQ(forms(lanes_of(plans, self)), std::vector<LaneForm>(2, LaneForm::swap));
+  }
+}
+
+TEST(Lanes, KnowTheLongestMessageOfAllRanks) {
+  EXPECT_EQ(longest_message(emit_plans(kRing, problem(Collective::all_reduce, 5))), 1U);
+  EXPECT_EQ(longest_message(emit_plans(OneShot(), problem(Collective::all_reduce, 1))), 0U);
+  EXPECT_EQ(longest_message(by_hand(4,
+                                    [](Steps& steps) {
+                                      const Rank peer = 1 - steps.self();
+                                      steps.send(input(0, 3 - 2 * steps.self()), peer);
+                                      steps.recv(peer, output(0, 3 - 2 * peer));
+                                    })),
+            3U);
 }
 
 TEST(Lanes, OfOneTagForBothWaysMakeNone) {
