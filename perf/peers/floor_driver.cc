@@ -1,5 +1,5 @@
 // What the machine itself can do, between two cores.   floor_driver CORE CORE, then on stdin:
-//   latency        ->  one way of a cache line, in ns
+//   latency             ->  one way of a cache line, in ns
 //   read BYTES     ->  each core reads BYTES that the other has just written, both at once: us
 //   take BYTES     ->  the same, but only the second core reads: us
 //   copy BYTES     ->  each core copies BYTES of its own, both at once: us
@@ -74,15 +74,16 @@ class Floor {
   }
 
   // Median over repetitions of the slower core's time.
-  double transfer_us(const std::string& what, std::size_t bytes) {
+  double transfer_us(const std::string& what, std::size_t bytes, std::size_t written_bytes) {
     const std::size_t words = std::max<std::size_t>(bytes / sizeof(float), 2);
+    const std::size_t written = std::max(written_bytes / sizeof(float), words);
     const int repetitions = static_cast<int>(std::clamp<std::size_t>((32U << 20) / (words * 4), 3, 200));
     std::vector<double> times[2];
     both([&](int self) {
-      if (from_[self].size() < words) from_[self].assign(words, 1);
+      if (from_[self].size() < written) from_[self].assign(written, 1);
       if (to_[self].size() < words) to_[self].assign(words, 1);
       for (int i = 0; i < repetitions; ++i) {
-        std::fill_n(from_[self].begin(), words, static_cast<float>(i));
+        std::fill_n(from_[self].begin(), written, static_cast<float>(i));
         meeting_.meet(self);
         const auto start = Clock::now();
         move(what, self, words);
@@ -148,9 +149,10 @@ int main(int argc, char** argv) {
   Floor floor(std::atoi(argv[1]), std::atoi(argv[2]));
   char line[128], what[32];
   while (std::fgets(line, sizeof line, stdin) != nullptr) {
-    std::size_t bytes = 0;
-    if (std::sscanf(line, "%31s %zu", what, &bytes) < 1) continue;
-    const double result = std::strcmp(what, "latency") == 0 ? floor.latency_ns() : floor.transfer_us(what, bytes);
+    std::size_t bytes = 0, written = 0;
+    if (std::sscanf(line, "%31s %zu %zu", what, &bytes, &written) < 1) continue;
+    const double result =
+        std::strcmp(what, "latency") == 0 ? floor.latency_ns() : floor.transfer_us(what, bytes, written);
     std::printf("%.3f\n", result);
     std::fflush(stdout);
   }

@@ -25,9 +25,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
-# Bytes that each rank has to take from the other, of the whole vector's. Of an all-reduce's input: half of the sums can be
-# made on either rank. (Sums that are pushed back cross the link when somebody reads them.)
-TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1.0, "all_to_all": 0.5}
+# What a rank has to take from the other, and what the other wrote, as parts of the whole vector. Of an all-reduce's input
+# half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
+TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
+WRITTEN = {"all_reduce": 1, "all_gather": 0.5, "reduce_scatter": 1, "broadcast": 1, "all_to_all": 1}
 FRESH = 16 * KIB  # Calls are on fresh data from this size on, as driver.h says.
 WRITTEN_AND_READ_PER_US = 8e3  # Bytes, what that costs a rank beside its call; of caches more, so that rows end early.
 ROW_S = 3  # A row's passes take no longer, unless three do.
@@ -39,10 +40,10 @@ def floors(machine, collective, size):
     of bytes copied, or added, each core its own. one_way: a cache line from core to core.
     floor: what no library that reads its peer's data can beat. On fresh data: the longer of read and one_way. Back
     to back: one_way; nothing in broadcasts, whose root may run ahead."""
-    taken = max(int(size * TAKEN[collective]), 8)
+    part = f"{max(int(size * TAKEN[collective]), 8)} {int(size * WRITTEN[collective])}"
     one_way = machine.link_ns() / 1e3
-    result = {"read": machine.ask(f"{'take' if collective == 'broadcast' else 'read'} {taken}"),
-              "copy": machine.ask(f"copy {taken}"), "add": machine.ask(f"add {taken}"), "one_way": one_way}
+    result = {"read": machine.ask(("take " if collective == "broadcast" else "read ") + part),
+              "copy": machine.ask("copy " + part), "add": machine.ask("add " + part), "one_way": one_way}
     if size >= FRESH:
         result["floor"] = max(result["read"], one_way)
     else:
