@@ -11,21 +11,21 @@
 namespace tutti {
 
 struct Proof {
-  std::uint32_t slots = 1;     // K: with fewer slots per lane, and messages of one slot, the plan deadlocks.
+  std::uint32_t slots = 1;     // K: with fewer slots per lane the plan deadlocks, with as many it does not.
   std::uint32_t longest = 0;   // Units of the longest message.
   std::uint64_t messages = 0;  // Of one piece, over all ranks.
   bool drained = true;         // Every stage leaves all lanes empty: K then holds for any skew.
-  // Every round leaves all lanes empty, and steps of a round share memory only position by position: messages may be
-  // cut into any number of slices.
+  // Messages may take several slots, a slice in each: every round leaves all lanes empty, and its steps share memory
+  // only position by position. Otherwise every message must fit one slot, or slices of different messages would mix,
+  // which no number of slots mends: cut the call into pieces until it does (longest_message(), pieces of every unit).
   bool balanced = true;
 };
 
-// Slots per lane that suffice for messages of up to `longest` slots.
-inline std::uint32_t slots_needed(const Proof& proof, std::uint32_t longest) {
-  return proof.balanced ? proof.slots : proof.slots * longest;
+// Whether the loop may run the plan: its slots are enough, and its longest message is one slice or may be several.
+// verify() does not ask this: it is how one learns K.
+inline bool suffices(const Proof& proof, const Loop& loop) {
+  return proof.slots <= loop.slots && (proof.balanced || loop.longest <= 1);
 }
-// Whether lanes of `loop.slots` suffice. verify() does not ask this: it is how one learns K.
-inline bool suffices(const Proof& proof, const Loop& loop) { return slots_needed(proof, loop.longest) <= loop.slots; }
 
 // `plans`: all ranks', in order, as they will be obeyed (after fuse). What is proved for `loop`:
 // - every output unit ends as the collective demands, from this operation's and this piece's input; no contribution

@@ -197,9 +197,15 @@ TEST(Verify, KnowsBalancedRounds) {
   const Proof two_shot = verify(emit_plans(kTwoShot, all_reduce)).value();
   EXPECT_FALSE(two_shot.balanced);
   EXPECT_FALSE(two_shot.drained);
-  EXPECT_EQ(slots_needed(two_shot, 3), 3u);
-  EXPECT_TRUE(suffices({.slots = 2, .balanced = true}, {.slots = 2, .longest = 9}));
-  EXPECT_FALSE(suffices({.slots = 2, .balanced = false}, {.slots = 4, .longest = 3}));
+}
+
+TEST(Verify, LetsOnlyBalancedPlansBeSliced) {
+  const Proof balanced{.slots = 2, .balanced = true};
+  EXPECT_TRUE(suffices(balanced, {.slots = 2, .longest = 9}));
+  EXPECT_FALSE(suffices(balanced, {.slots = 1}));
+  const Proof unbalanced{.slots = 2, .balanced = false};
+  EXPECT_TRUE(suffices(unbalanced, {.slots = 2}));
+  EXPECT_FALSE(suffices(unbalanced, {.slots = 16, .longest = 2}));  // More slots do not keep slices apart.
 }
 
 // Slices of a round's steps go in turn: what one slice reads, an earlier step's slice must have written.
