@@ -23,7 +23,8 @@ import report  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KIB, MIB = 1 << 10, 1 << 20
-SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]}
+SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB,
+                        256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
 # What a rank has to take from the other, and what the other wrote, as parts of the whole vector. Of an all-reduce's input
 # half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
@@ -31,7 +32,7 @@ TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast
 WRITTEN = {"all_reduce": 1, "all_gather": 0.5, "reduce_scatter": 1, "broadcast": 1, "all_to_all": 1}
 FRESH = 16 * KIB  # Calls are on fresh data from this size on, as driver.h says.
 WRITTEN_AND_READ_PER_US = 8e3  # Bytes, what that costs a rank beside its call; of caches more, so that rows end early.
-ROW_S = 3  # A row's passes take no longer, unless three do.
+ROW_S = 3  # A row's passes take no longer, unless three of them do.
 ATTEMPTS = 3  # At a row whose link changed while it was measured.
 
 
@@ -68,13 +69,11 @@ def repetitions_of(size):
     return 1 if size >= 16 * MIB else 3
 
 
-def measure_once(running, collective, size, options):
+def measure_once(taking, calls, passes, collective, size):
     """Medians by contestant; they take turns, in an order that rotates from pass to pass."""
-    calls, pass_s = first_look([one for one in running if one.takes(collective, size)], collective, size)
-    taking = [one for one in running if one.name in calls]
     times = {one.name: [] for one in taking}
     order = {"warmups": 0 if size >= 16 * MIB else 2, "repetitions": repetitions_of(size)}
-    for turn in range(max(3, min(3 if options.quick else 15, int(ROW_S / max(pass_s, 1e-3))))):
+    for turn in range(passes):
         for place in range(len(taking)):
             one = taking[(place + turn) % len(taking)]
             if one.takes(collective, size):
@@ -84,9 +83,12 @@ def measure_once(running, collective, size, options):
 
 
 def measure_row(running, machine, collective, size, options):
+    calls, pass_s = first_look([one for one in running if one.takes(collective, size)], collective, size)
+    taking = [one for one in running if one.name in calls]
+    passes = 3 if options.quick else max(3, min(15, int(ROW_S / max(pass_s, 1e-3))))
     for _ in range(ATTEMPTS):
         before = machine.link_ns()
-        times = measure_once(running, collective, size, options)
+        times = measure_once(taking, calls, passes, collective, size)
         limits = floors(machine, collective, size)
         after = machine.link_ns()
         if place.tag(before, after) != "mixed" or time.monotonic() > options.end:
@@ -119,7 +121,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=540, help="no row begins later")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--only", help="contestants whose name contains this, and tutti")
-    parser.add_argument("--sizes", type=lambda text: text.split(","), help="these only, as the table has them: '8 B,1 MiB'")
+    parser.add_argument("--sizes", type=lambda text: text.split(","), help="only these, named as in the table: '8 B,1 MiB'")
     options = parser.parse_args()
     options.end = time.monotonic() + options.seconds
     return options
@@ -174,7 +176,8 @@ def main():
     store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(), "cores": cores,
                     "kernel": os.uname().release, "versions": place.versions(),
                     "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
-                    "contestants": [one.settings(cores) for one in running], "links_ns": machine.seen, "rows": rows}, whole)
+                    "contestants": [one.settings(cores) for one in running], "links_ns": machine.seen, "rows": rows},
+          whole)
     failed = [one.name for one in running if one.kind == "tutti" and one.failed]
     if failed or not tutti_is_well:
         sys.exit(f"run.py: {', '.join(failed) or 'a contestant of ours'} was wrong, hung or ended: see above")
