@@ -26,12 +26,33 @@ struct Invitation {
   int read_end = -1, write_end = -1;
 };
 
-void run_thread(const Collective& collective, const Options& options, const tutti_unique_id& id, int rank,
-                std::atomic<bool>& right) {
-  const int core = options.pin ? pin(rank) : -1;
-  tutti_comm comm = nullptr;
-  require(tutti_comm_create(&id, rank, ranks_of(options), nullptr, &comm), "creating the communicator");
-  if (!run_rank(collective, options, comm, core)) right = false;
+// The timeout is of the whole run: a rank that waits in a barrier waits for one that is stuck in what is measured.
+tutti_comm_options comm_options(const Options& options) {
+  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
+  result.timeout_ms = options.timeout_ms;
+  return result;
+}
+
+// Runs `count` ranks from `first` on, each in a thread; the first in the caller's.
+template <typename RunRank>
+void run_threads(std::uint32_t count, int first, const RunRank& run) {
+  std::vector<std::thread> threads;
+  for (int i = 1; i < static_cast<int>(count); ++i) threads.emplace_back([&run, rank = first + i] { run(rank); });
+  run(first);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// All ranks are threads of this process: they know each other from the start, and share their memory.
+int run_alone(const Collective& collective, const Options& options) {
+  std::vector<tutti_comm> comms(options.threads);
+  const tutti_comm_options general = comm_options(options);
+  require(tutti_comm_create_all(ranks_of(options), &general, comms.data()), "creating the communicators");
+  std::atomic<bool> right = true;
+  run_threads(options.threads, 0, [&](int rank) {
+    const int core = options.pin ? pin(rank) : -1;
+    if (!run_rank(collective, options, comms[static_cast<std::size_t>(rank)], core)) right = false;
+  });
+  return right ? 0 : 1;
 }
 
 int run_process(const Collective& collective, const Options& options, int process, const Invitation& invitation) {
@@ -48,13 +69,13 @@ int run_process(const Collective& collective, const Options& options, int proces
   ::close(invitation.read_end);
 
   std::atomic<bool> right = true;
-  std::vector<std::thread> threads;
-  const int first = process * static_cast<int>(options.threads);
-  for (int i = 1; i < static_cast<int>(options.threads); ++i) {
-    threads.emplace_back([&, rank = first + i] { run_thread(collective, options, id, rank, right); });
-  }
-  run_thread(collective, options, id, first, right);
-  for (std::thread& thread : threads) thread.join();
+  run_threads(options.threads, process * static_cast<int>(options.threads), [&](int rank) {
+    const int core = options.pin ? pin(rank) : -1;  // First, since a communicator looks at where its ranks may run.
+    tutti_comm comm = nullptr;
+    const tutti_comm_options general = comm_options(options);
+    require(tutti_comm_create(&id, rank, ranks_of(options), &general, &comm), "creating the communicator");
+    if (!run_rank(collective, options, comm, core)) right = false;
+  });
   return right ? 0 : 1;
 }
 
@@ -127,23 +148,24 @@ int fork_processes(const Collective& collective, const Options& options) {
 }  // namespace
 
 int launch(const Collective& collective, Options options) {
-  if (options.processes == 0 && options.threads == 1) {
+  if (options.processes == 0) {
     tutti_comm comm = nullptr;
     const char* launcher = "";
-    require(tutti_comm_create_from_environment(nullptr, &comm), "creating the communicator from the environment");
+    const tutti_comm_options general = comm_options(options);
+    require(tutti_comm_create_from_environment(&general, &comm), "creating the communicator from the environment");
     require(tutti_comm_launcher(comm, &launcher), "tutti_comm_launcher");
     if (*launcher != '\0') {
+      if (options.threads > 1) {
+        fail("-t and -g: ranks are the processes that %s started; start more of them instead", launcher);
+      }
       int rank = 0;
       require(tutti_comm_rank(comm, &rank), "tutti_comm_rank");
       return run_rank(collective, options, comm, options.pin ? pin(rank) : -1) ? 0 : 1;
     }
     require(tutti_comm_destroy(comm), "tutti_comm_destroy");
-    options.processes = 2;
+    options.processes = options.threads > 1 ? 1 : 2;
   }
-  if (options.processes <= 1) {
-    options.processes = 1;
-    return run_process(collective, options, 0, {});
-  }
+  if (options.processes == 1) return run_alone(collective, options);
   return fork_processes(collective, options);
 }
 

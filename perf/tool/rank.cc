@@ -45,7 +45,6 @@ class RankRun {
     if (options.root >= at_.ranks)
       fail("--root %d: there are %d ranks; give 0 to %d, or all", options.root, at_.ranks, at_.ranks - 1);
     tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
-    forced.timeout_ms = options.timeout_ms;
     const auto unless_empty = [](const std::string& name) { return name.empty() ? nullptr : name.c_str(); };
     forced.algorithm = unless_empty(options.algorithm);
     forced.protocol = unless_empty(options.protocol);
