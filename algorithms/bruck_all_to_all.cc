@@ -19,7 +19,9 @@ class Bruck : public Entry<Algorithm> {
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
-    if (round == 0) sort_by_distance(self, n, steps);
+    if (round == 0) {  // scratch(i) = the block that has to go i ranks ahead. One by one: no longer than a message.
+      for (Rank i = 0; i < n; ++i) steps.copy(input((self + i) % n), scratch(i));
+    }
     if (n > 1) {
       const Rank distance = Rank{1} << round;
       const Rank full = n / (2 * distance) * distance, rest = n % (2 * distance);
@@ -31,13 +33,6 @@ class Bruck : public Entry<Algorithm> {
     if (round + 1 == shape(problem).rounds) {  // What came i ranks far is from the rank i behind.
       for (Rank i = 0; i < n; ++i) steps.copy(scratch(i), output((self + n - i) % n));
     }
-  }
-
- private:
-  // scratch(i) = the block that has to go i ranks ahead.
-  static void sort_by_distance(Rank self, Rank n, Steps& steps) {
-    steps.copy(input(self, n - self), scratch(0, n - self));
-    if (self > 0) steps.copy(input(0, self), scratch(n - self, self));
   }
 };
 

@@ -300,14 +300,21 @@ std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop
   return uses;
 }
 
-std::uint32_t longest_message(std::span<const Plan> plans) {
+std::uint32_t longest_step(std::span<const Plan> plans) {
   std::uint32_t longest = 0;
+  bool lanes = false;
   for (const Plan& plan : plans) {
-    for_each_lane(plan, [&](const Operand& operand, Direction, std::uint32_t, std::uint32_t) {
-      longest = std::max(longest, operand.count);
-    });
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
+      for (const std::span<const Operand> side : {step.sources, step.targets}) {
+        for (const Operand& operand : side) {
+          longest = std::max(longest, operand.count);
+          lanes = lanes || operand.place == Place::lane;
+        }
+      }
+    }
   }
-  return longest;
+  return lanes ? longest : 0;
 }
 
 }  // namespace tutti
