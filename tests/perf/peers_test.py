@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What perf/peers/run.py makes of its measurements."""
+
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "perf", "peers"))
+sys.dont_write_bytecode = True
+import contestants  # noqa: E402
+import machine  # noqa: E402
+import report  # noqa: E402
+import run  # noqa: E402
+
+KINDS = {"tutti": "tutti", "tutti registered": "tutti", "installed": "default", "expert": "tuned"}
+
+
+def row(link, **medians):
+    made = {"collective": "all_reduce", "bytes": 8, "link": link, "link_ns": [50, 50], "floors": {"floor": None},
+            "times": {name.replace("_", " "): {"median_us": us} for name, us in medians.items()}}
+    report.summarise(made, KINDS)
+    return made
+
+
+class Asked:
+    """A machine that takes 1 us for everything, and remembers what it was asked."""
+
+    def __init__(self):
+        self.questions = []
+
+    def ask(self, question):
+        self.questions.append(question)
+        return 1.0
+
+    def link_ns(self):
+        return 50.0
+
+
+class Peers(unittest.TestCase):
+    def test_links_are_classed_by_themselves(self):
+        self.assertEqual(machine.tag(45, 50), "near")
+        self.assertEqual(machine.tag(135, 145), "middle")
+        self.assertEqual(machine.tag(215, 230), "far")
+        self.assertEqual(machine.tag(50, 215), "mixed")
+
+    def test_ratios_are_of_the_best_peer(self):
+        ratios = row("near", tutti=2.0, tutti_registered=1.0, installed=4.0, expert=3.0)["ratios"]
+        self.assertEqual(ratios, {"default/tutti": 2, "tuned/tutti": 1.5, "default/registered": 4, "tuned/registered": 3})
+
+    def test_settings_that_do_not_help_are_not_the_best(self):
+        self.assertEqual(row("near", tutti=2.0, installed=4.0, expert=5.0)["best_tuned"], "installed")
+
+    def test_a_changing_link_has_no_ratios(self):
+        mixed = row("mixed", tutti=2.0, tutti_registered=1.0, installed=4.0)
+        self.assertEqual(set(mixed["ratios"].values()), {None})
+        self.assertIn("| mixed |", report.line(mixed))
+        self.assertNotIn("x |", report.line(mixed))
+
+    def test_only_the_receiver_of_a_broadcast_reads(self):
+        asked = Asked()
+        run.floors(asked, "broadcast", 1 << 20)
+        run.floors(asked, "all_reduce", 1 << 20)
+        self.assertIn("take 1048576 1048576", asked.questions)
+        self.assertIn("read 524288 1048576", asked.questions)
+
+    def test_nothing_bounds_a_small_broadcast(self):
+        self.assertIsNone(run.floors(Asked(), "broadcast", 1024)["floor"])
+        self.assertEqual(run.floors(Asked(), "all_reduce", 1024)["floor"], 0.05)
+
+    def test_part_of_a_run_leaves_the_whole_alone(self):
+        with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+            sys.stdout, shown = nowhere, sys.stdout
+            run.store(types.SimpleNamespace(results=folder), {"cpu": "A CPU", "rows": []}, False)
+            run.store(types.SimpleNamespace(results=folder), {"cpu": "A CPU", "rows": []}, True)
+            sys.stdout = shown
+            self.assertEqual(sorted(os.listdir(folder)), ["host-a-cpu-partial.json", "host-a-cpu-partial.svg",
+                                                          "host-a-cpu.json", "host-a-cpu.svg"])
+
+    def test_contestants_say_how_to_run_them_again(self):
+        settings = {one.name: one.settings([0, 1]) for one in contestants.contestants()}
+        self.assertEqual(settings["gloo"]["commands"][1], "gloo_driver DIRECTORY 1 2 1 plain")
+        self.assertIn("--mca btl_vader_single_copy_mechanism none", settings["openmpi nocma+malloc"]["commands"][0])
+        self.assertEqual(settings["mpich posix+malloc"]["environment"]["UCX_TLS"], "posix,self")
+
+
+if __name__ == "__main__":
+    unittest.main()

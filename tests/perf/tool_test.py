@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The perf tools as programs: tool_test.py ALL_REDUCE_PERF"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv.pop()
+LAUNCHER = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+def run(*options, **environment):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER)}
+    return subprocess.run([PROGRAM, *options], capture_output=True, text=True, timeout=120,
+                          env={**inherited, **environment})
+
+
+def rows(output):
+    return [line.split() for line in output.splitlines() if re.match(r" *\d", line)]
+
+
+class Tool(unittest.TestCase):
+    def assert_table(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("busbw", result.stdout)
+        self.assertIn("Out of bounds values : 0 OK", result.stdout)
+        self.assertEqual([int(row[0]) for row in rows(result.stdout)], [8, 64, 512, 4096])
+        for row in rows(result.stdout):
+            self.assertEqual((row[2], row[3], row[8], row[12]), ("float", "sum", "0", "0"))
+
+    def test_measures_between_processes_and_writes_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.json")
+            self.assert_table(run("--ranks", "2", "-b", "8", "-e", "4K", "-f", "8", "-J", path))
+            with open(path) as file:
+                written = json.load(file)
+        self.assertEqual([row["size"] for row in written["results"]], [8, 64, 512, 4096])
+        self.assertEqual(len({rank["pid"] for rank in written["devices"]}), 2)
+        self.assertEqual(written["out_of_bounds"], {"count": 0, "okay": "true"})
+
+    def test_measures_between_threads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.json")
+            self.assert_table(run("-t", "2", "-b", "8", "-e", "4K", "-f", "8", "-J", path))
+            with open(path) as file:
+                devices = json.load(file)["devices"]
+        self.assertEqual([rank["rank"] for rank in devices], [0, 1])
+        self.assertEqual(len({rank["pid"] for rank in devices}), 1)
+
+    def test_refuses_what_it_cannot_do(self):
+        for options, words in ((("--datatype", "quad"), "--datatype quad"), (("--ranks", "0"), "--ranks 0"),
+                               (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "8: not an option"),
+                               (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong")):
+            result = run("-e", "8", *options)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertIn(words, result.stderr)
+
+    def test_refuses_threads_under_a_launcher(self):
+        result = run("-t", "2", "-b", "8", "-e", "8", TUTTI_RANK="0", TUTTI_RANKS="1", TUTTI_ROOT="127.0.0.1:29517")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("-t and -g: ranks are the processes that", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
