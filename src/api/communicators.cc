@@ -4,6 +4,7 @@
 
 #include "src/api/call_entry.h"
 #include "src/api/environment.h"
+#include "src/api/turn.h"
 
 namespace tutti {
 namespace {
@@ -185,6 +186,8 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     tutti::Communicator* runner = door->runner;
     if (runner == nullptr) return tutti::no_runner(*door);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
+    const tutti::Turn turn(door->membership);
+    TUTTI_CHECK_OK(turn.await());
     auto made = TUTTI_TRY(runner->split(color, key, merged));
     *part = made == nullptr ? nullptr : TUTTI_TRY(tutti::admit(std::move(made)));
     return {};

@@ -4,6 +4,7 @@
 
 #include "src/api/call_entry.h"
 #include "src/api/streams.h"
+#include "src/api/turn.h"
 #include "src/communicator/group.h"
 
 namespace tutti {
@@ -23,7 +24,7 @@ struct Pending {
 // Calls that run together, behind all that their communicators were given before.
 struct Batch {
   std::vector<Pending> calls;
-  std::vector<std::pair<std::shared_ptr<Membership>, std::uint64_t>> tickets;
+  std::vector<Turn> turns;
 };
 
 struct Group {
@@ -52,29 +53,23 @@ Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
 std::shared_ptr<Batch> line_up(std::vector<Pending> calls) {
   auto batch = std::make_shared<Batch>();
   for (const Pending& pending : calls) {
-    const auto is_same = [&](const auto& ticket) { return ticket.first == pending.membership; };
-    if (std::any_of(batch->tickets.begin(), batch->tickets.end(), is_same)) continue;
-    pending.membership->queued.fetch_add(1, std::memory_order_acq_rel);
-    batch->tickets.emplace_back(pending.membership, pending.membership->communicator->take_ticket());
+    const auto is_same = [&](const Turn& turn) { return turn.membership() == pending.membership.get(); };
+    if (std::none_of(batch->turns.begin(), batch->turns.end(), is_same)) batch->turns.emplace_back(pending.membership);
   }
   batch->calls = std::move(calls);
   return batch;
 }
 
-Status run_in_turn(const Batch& batch) {
-  Status status;
-  for (const auto& [membership, ticket] : batch.tickets) {
-    if (status.ok()) status = membership->communicator->await_ticket(ticket);
-  }
-  if (status.ok()) {
-    std::vector<GroupedCall> calls;
-    for (const Pending& pending : batch.calls) calls.push_back(pending.grouped);
-    status = run_group(calls);
-  }
-  for (const auto& [membership, ticket] : batch.tickets) {
-    membership->communicator->finish_ticket();
-    membership->queued.fetch_sub(1, std::memory_order_acq_rel);
-  }
+Status run_calls(const Batch& batch) {
+  for (const Turn& turn : batch.turns) TUTTI_CHECK_OK(turn.await());
+  std::vector<GroupedCall> calls;
+  for (const Pending& pending : batch.calls) calls.push_back(pending.grouped);
+  return run_group(calls);
+}
+
+Status run_in_turn(Batch& batch) {
+  Status status = caught([&] { return run_calls(batch); });
+  batch.turns.clear();
   return status;
 }
 
@@ -95,7 +90,7 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<Stream*>& st
   }
   const auto outcome = std::make_shared<Outcome>();
   first.enqueue([batch = line_up(std::move(calls)), outcome]() -> Status {
-    Status status = caught([&] { return run_in_turn(*batch); });
+    Status status = run_in_turn(*batch);
     outcome->status = Status(status.code(), status.message());
     return status;
   });

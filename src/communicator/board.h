@@ -68,6 +68,7 @@ class Board {
   Rank ranks() const { return header().ranks; }
   BoardEntry& entry(Rank rank) const { return entries_[rank]; }
   bool failed() const;
+  const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
   // Keeps the first failure, here and for all ranks; later ones are dropped.
   void fail(Rank finder, const Status& status) const;
   // As `self` is told: its own words where it found the failure, else who did.

@@ -155,7 +155,11 @@ class HostCommunicator final : public Communicator {
   Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
 
   // ---- split.cc ----
-  Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Watch& watch);
+  // Ranks of this one's part, in its order; none without a colour.
+  Result<std::vector<Rank>> agree_on_members(int color, int key);
+  Result<Socket> await_socket(Rank peer, const Deadline& deadline);
+  Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline);
+  Result<std::unique_ptr<Communicator>> make_part(const std::vector<Rank>& members, const CommunicatorOptions& options);
 
   // ---- point_to_point.cc ----
   // Messages of one lane go one after the other.

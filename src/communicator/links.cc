@@ -96,6 +96,10 @@ Status Links::collect(Rank peer) {
       TUTTI_CHECK_OK(regions_.adopt(peer, std::move(*received)));
       continue;
     }
+    if (received->frame.kind == FrameKind::socket) {
+      sockets_[peer].push_back(std::move(received->file));
+      continue;
+    }
     LaneOffer lane;
     if (received->frame.kind != FrameKind::lane || received->frame.bytes != sizeof lane) {
       return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");
@@ -107,6 +111,14 @@ Status Links::collect(Rank peer) {
     }
     addresses_[lane.spec] = lane.address;
   }
+}
+
+File Links::take_socket(Rank peer) {
+  const auto found = sockets_.find(peer);
+  if (found == sockets_.end() || found->second.empty()) return {};
+  File socket = std::move(found->second.front());
+  found->second.pop_front();
+  return socket;
 }
 
 Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {

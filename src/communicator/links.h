@@ -2,6 +2,7 @@
 // long as the communicator lives, for all plans that name them alike.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -28,8 +29,10 @@ class Links {
   Status offer(const LaneSpec& spec);
   // Whether both ends can be used; false while the owner's address has not come. Does not wait.
   Result<bool> ready(const LaneSpec& spec);
-  // Takes in all control messages that have come from the peer: addresses of lanes, regions.
+  // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets.
   Status collect(Rank peer);
+  // A socket that the peer has passed for a split, and that was collected; nothing if there is none.
+  File take_socket(Rank peer);
   // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
   LaneState* end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
 
@@ -47,6 +50,7 @@ class Links {
   Rank self_;
   std::map<LaneSpec, std::unique_ptr<Link>> links_;
   std::map<LaneSpec, LaneAddress> addresses_;        // Come, not yet attached.
+  std::map<Rank, std::deque<File>> sockets_;         // Come, not yet taken.
   std::set<std::pair<Rank, std::uint32_t>> passed_;  // Segments whose descriptor the peer has.
 };
 

@@ -30,8 +30,37 @@ std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color
 
 }  // namespace
 
+Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key) {
+  std::vector<Wish> wishes(ranks_);
+  wishes[rank_] = {color, key};
+  Call gather;
+  gather.collective = Collective::all_gather;
+  gather.type = DataType::int8;
+  gather.count = sizeof(Wish);
+  gather.input = reinterpret_cast<const std::byte*>(&wishes[rank_]);
+  gather.output = reinterpret_cast<std::byte*>(wishes.data());
+  CommunicatorOptions options = options_;  // Not what the caller forces upon collectives of its own.
+  options.algorithm = options.protocol = "";
+  options.force();
+  TUTTI_CHECK_OK(run(gather, &options).during("gathering the colours of a split"));
+  return color < 0 ? std::vector<Rank>() : members_of(wishes, color);
+}
+
+// The peer may have sent addresses of lanes before it, and may not have come here yet.
+Result<Socket> HostCommunicator::await_socket(Rank peer, const Deadline& deadline) {
+  for (;;) {
+    TUTTI_CHECK_OK(links_.collect(peer));
+    if (File file = links_.take_socket(peer)) return adopt_socket(file.take());
+    if (board_.failed()) return board_.failure(rank_);
+    if (const auto dead = mesh_.find_dead())
+      return remote_error("rank " + std::to_string(*dead) + " died while the communicator was split");
+    if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not come to the split in time");
+    mesh_.wait(peer, Watch{deadline, board_.failed_word()}.poll_ms());
+  }
+}
+
 // Of each pair, the rank that comes first in the parent makes the sockets.
-Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank self, const Watch& watch) {
+Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline) {
   std::vector<Socket> sockets(members.size());
   Frame frame;
   frame.kind = FrameKind::socket;
@@ -42,33 +71,28 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
     TUTTI_CHECK_OK(mesh_.send(members[other], frame, pair.second.get()));
   }
   for (Rank other = 0; other < members.size(); ++other) {
-    if (members[other] >= rank_) continue;
-    ReceivedFrame received = TUTTI_TRY(await_frame(mesh_, members[other], FrameKind::socket, watch));
-    sockets[other] = adopt_socket(received.file.take());
+    if (members[other] < rank_) sockets[other] = TUTTI_TRY(await_socket(members[other], deadline));
   }
   return Mesh(self, std::move(sockets));
 }
 
-Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
-  std::vector<Wish> wishes(ranks_);
-  wishes[rank_] = {color, key};
-  Call gather;
-  gather.collective = Collective::all_gather;
-  gather.type = DataType::int8;
-  gather.count = sizeof(Wish);
-  gather.input = reinterpret_cast<const std::byte*>(&wishes[rank_]);
-  gather.output = reinterpret_cast<std::byte*>(wishes.data());
-  TUTTI_CHECK_OK(run(gather, nullptr));
-  if (color < 0) return std::unique_ptr<Communicator>();
-
-  const std::vector<Rank> members = members_of(wishes, color);
+Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vector<Rank>& members,
+                                                                  const CommunicatorOptions& options) {
   const auto self = static_cast<Rank>(std::find(members.begin(), members.end(), rank_) - members.begin());
-  const Watch watch{Deadline::after_ms(options.init_timeout_ms), nullptr};
-  Mesh mesh = TUTTI_TRY(split_mesh(members, self, watch));
+  const Watch watch{Deadline::after_ms(options.init_timeout_ms), board_.failed_word()};
+  Mesh mesh = TUTTI_TRY(split_mesh(members, self, watch.deadline));
   Board board = TUTTI_TRY(share_board(mesh, self, static_cast<Rank>(members.size()), watch));
-  return std::unique_ptr<Communicator>(
-      std::make_unique<HostCommunicator>(self, std::move(mesh), std::move(board), options,
-                                         one_process_ ? Spread::one_process : Spread::one_host, crowded_));
+  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
+      self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::one_host));
+}
+
+// A rank that fails here has peers that wait for it: all are told.
+Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
+  const std::vector<Rank> members = TUTTI_TRY(agree_on_members(color, key));
+  if (members.empty()) return std::unique_ptr<Communicator>();
+  auto part = make_part(members, options);
+  if (part.ok()) return part;
+  return fail(std::move(part).status());
 }
 
 }  // namespace tutti

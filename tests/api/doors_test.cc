@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "tests/api/fake_communicator.h"
 #include "tutti/tutti.h"
@@ -308,6 +309,27 @@ TEST_F(Doors, GiveNoCommunicatorToARankWithoutColour) {
   EXPECT_EQ(part, nullptr);
   EXPECT_EQ(tutti_comm_split(comm_, -2, 0, nullptr, &part), tutti_invalid_argument);
   ASSERT_EQ(tutti_comm_split(comm_, 1, 0, nullptr, &part), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
+}
+
+TEST_F(Doors, SplitBehindWorkThatIsInStreams) {
+  tutti_stream stream = nullptr;
+  tutti_comm part = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  fake_->held = true;
+  EXPECT_EQ(all_reduce(1, stream), tutti_ok);
+  EXPECT_EQ(all_reduce(2, stream), tutti_ok);
+  std::atomic<bool> done = false;
+  std::thread releasing([&] {  // Once the split has lined up, or has gone ahead.
+    while (fake_->awaited < 2 && !done) std::this_thread::yield();
+    fake_->release();
+  });
+  EXPECT_EQ(tutti_comm_split(comm_, 0, 0, nullptr, &part), tutti_ok);
+  done = true;
+  releasing.join();
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(fake_->calls_before_split, 2U);
+  EXPECT_EQ(all_reduce(3), tutti_ok);  // Nobody waits for the split any more.
   EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
 }
 

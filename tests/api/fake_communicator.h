@@ -28,6 +28,8 @@ class FakeCommunicator final : public Communicator {
   }
   std::uint64_t take_ticket() override { return tickets_++; }
   Status await_ticket(std::uint64_t ticket) override {
+    for (std::uint64_t before = awaited; before < ticket && !awaited.compare_exchange_weak(before, ticket);) {
+    }
     for (std::uint64_t served = served_; served != ticket; served = served_) served_.wait(served);
     return {};
   }
@@ -36,6 +38,7 @@ class FakeCommunicator final : public Communicator {
     served_.notify_all();
   }
   Result<std::unique_ptr<Communicator>> split(int color, int, const CommunicatorOptions&) override {
+    calls_before_split = calls.size();
     if (color < 0) return std::unique_ptr<Communicator>();
     return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
   }
@@ -44,10 +47,12 @@ class FakeCommunicator final : public Communicator {
   Status failure() override { return aborted ? aborted_error("aborted by the test") : Status(); }
 
   std::vector<Call> calls;
+  std::size_t calls_before_split = 0;
   std::string last_algorithm;
   Code answer = Code::ok;
   std::atomic<bool> aborted = false;
-  std::atomic<bool> held = false;  // Calls wait until release().
+  std::atomic<bool> held = false;          // Calls wait until release().
+  std::atomic<std::uint64_t> awaited = 0;  // The highest ticket that somebody waited for.
 
   void release() {
     held = false;

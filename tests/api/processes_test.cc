@@ -1,6 +1,7 @@
 // Ranks that are processes: made by id, from a launcher's variables, and killed.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +106,21 @@ TEST(Processes, NameTheRankThatWasKilled) {
   EXPECT_TRUE(WIFSIGNALED(statuses[1]));
   EXPECT_EQ(statuses[0], 0);
   EXPECT_EQ(statuses[2], 0);
+}
+
+TEST(Processes, HearAtOnceThatASplitFailsOnAPeer) {
+  const Pipe pipe;
+  const auto statuses = run_processes(2, [&](int rank) {
+    const tutti_comm comm = create(rank, 2, pipe);
+    tutti_comm part = nullptr;
+    if (comm == nullptr || tutti_comm_split(comm, 0, 0, nullptr, &part) != tutti_ok) return 1;
+    const rlimit no_more_files = {3, 3};
+    if (rank == 0 && ::setrlimit(RLIMIT_NOFILE, &no_more_files) != 0) return 2;
+    const tutti_status status = tutti_comm_split(comm, 0, 0, nullptr, &part);
+    ::fprintf(stderr, "rank %d: %s\n", rank, last_error().c_str());
+    return status == tutti_system_error ? 0 : 3;
+  });
+  EXPECT_EQ(statuses, std::vector<int>(2, 0));
 }
 
 TEST(Processes, ReadEachOthersMemoryInPlace) {

@@ -138,5 +138,45 @@ TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
+Call message(Kind kind, Rank peer, std::vector<int>& buffer) {
+  Call call;
+  call.kind = kind;
+  call.type = DataType::int32;
+  call.root = peer;
+  call.count = buffer.size();
+  call.input = reinterpret_cast<const std::byte*>(buffer.data());
+  call.output = reinterpret_cast<std::byte*>(buffer.data());
+  return call;
+}
+
+// Rank 0's recv has sent the address of its lane, which rank 1 has not looked at when it waits for a socket.
+TEST(Split, TakesInWhatWasSentBeforeIt) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    const Rank rank = communicator.rank();
+    std::vector<int> buffer(100, rank == 0 ? 0 : 7);
+    (void)TUTTI_TRY(communicator.split(0, 0, communicator.options()));  // Its lanes are there from now on.
+    std::vector<std::unique_ptr<Operation>> recv;
+    if (rank == 0) {
+      recv.push_back(TUTTI_TRY(communicator.start(message(Kind::recv, 1, buffer))));
+      (void)TUTTI_TRY(recv[0]->advance());
+    }
+    const auto part = TUTTI_TRY(communicator.split(0, 0, communicator.options()));
+    if (rank == 1) return communicator.run(message(Kind::send, 0, buffer));
+    TUTTI_CHECK_OK(drive(recv));
+    return buffer == std::vector<int>(100, 7) ? Status() : internal_error("another message arrived");
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Split, IgnoresWhatIsForcedUponCollectives) {
+  CommunicatorOptions options;
+  options.protocol = "no such protocol";
+  Communicators ranks = make_ranks(2, options);
+  const auto statuses = on_all(
+      ranks, [](Communicator& communicator) { return communicator.split(0, 0, communicator.options()).status(); });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
 }  // namespace
 }  // namespace tutti
