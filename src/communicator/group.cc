@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <thread>
-
-#include "src/communicator/stream.h"
 
 namespace tutti {
+
 Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
   bool any = false;
   for (auto& operation : operations) {
@@ -25,6 +23,9 @@ namespace {
 struct Lineup {
   std::deque<const GroupedCall*> waiting;
   std::vector<std::unique_ptr<Operation>> running;
+  bool alone = false;  // The running operation is a collective.
+
+  bool done() const { return waiting.empty() && running.empty(); }
 
   // Messages start at once, up to the next collective; a collective starts when all before it is done.
   Status start() {
@@ -38,7 +39,11 @@ struct Lineup {
     }
     return {};
   }
-  bool alone = false;  // The running operation is a collective.
+  // True if any call came to its end.
+  Result<bool> advance() {
+    TUTTI_CHECK_OK(start());
+    return advance_all(running);
+  }
 };
 
 }  // namespace
@@ -51,38 +56,31 @@ Status drive(std::vector<std::unique_ptr<Operation>>& operations) {
   return {};
 }
 
-namespace {
-
-Status obey(Lineup& lineup) {
-  while (!lineup.waiting.empty() || !lineup.running.empty()) {
-    TUTTI_CHECK_OK(lineup.start());
-    const bool any = TUTTI_TRY(advance_all(lineup.running));
-    if (!any && !lineup.running.empty()) TUTTI_CHECK_OK(lineup.running.front()->wait());
-  }
-  return {};
-}
-
-}  // namespace
-
+// To start a call does not wait either, so one thread drives all communicators, be they ranks that wait for each other.
+// One that fails does not stop the others, whose peers count on them.
 Status run_group(const std::vector<GroupedCall>& calls) {
   std::map<Communicator*, Lineup> lineups;
   for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
-  std::vector<Status> outcomes(lineups.size());
-  std::vector<std::thread> threads;
-  std::size_t index = 0;
-  // To start a call may be to wait for peers, which may be other ranks of this group: each has a thread, all but the
-  // last, which has ours.
-  for (auto& [communicator, lineup] : lineups) {
-    Status& outcome = outcomes[index++];
-    if (index < lineups.size()) {
-      threads.push_back(quiet_thread([&outcome, &lineup = lineup] { outcome = obey(lineup); }));
-    } else {
-      outcome = obey(lineup);
+  Status first;
+  const auto give_up = [&first](Lineup& lineup, Status status) {
+    lineup = {};
+    if (first.ok()) first = std::move(status);
+  };
+  while (!lineups.empty()) {
+    bool any = false;
+    for (auto& [communicator, lineup] : lineups) {
+      auto advanced = lineup.advance();
+      any = any || !advanced.ok() || advanced.value();
+      if (!advanced.ok()) give_up(lineup, std::move(advanced).status());
     }
+    for (auto& [communicator, lineup] : lineups) {
+      if (any || lineup.done()) continue;
+      Status waited = lineup.running.front()->wait();
+      if (!waited.ok()) give_up(lineup, std::move(waited));
+    }
+    std::erase_if(lineups, [](const auto& entry) { return entry.second.done(); });
   }
-  for (std::thread& thread : threads) thread.join();
-  for (Status& outcome : outcomes) TUTTI_CHECK_OK(std::move(outcome));
-  return {};
+  return first;
 }
 
 }  // namespace tutti

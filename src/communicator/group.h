@@ -15,7 +15,8 @@ struct GroupedCall {
   CommunicatorOptions options;
 };
 
-// Runs all; returns when all are done, or the first has failed. Blocks, with bounded waits.
+// Runs all; a communicator whose call fails runs no more of them. Returns the first failure when all are done or
+// failed. Blocks, with bounded waits.
 Status run_group(const std::vector<GroupedCall>& calls);
 
 // Advances each once and takes those that are done out; true if there were any.

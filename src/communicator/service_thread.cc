@@ -5,11 +5,6 @@
 #include <cerrno>
 
 namespace tutti {
-namespace {
-
-constexpr std::size_t kStackBytes = 256 * 1024;  // glibc takes all thread-local storage of the process out of it.
-
-}  // namespace
 
 void* ServiceThread::run(void* self) {
   auto& thread = *static_cast<ServiceThread*>(self);
@@ -18,11 +13,11 @@ void* ServiceThread::run(void* self) {
   return nullptr;
 }
 
-Result<std::unique_ptr<ServiceThread>> ServiceThread::start(std::function<void()> work) {
+Result<std::unique_ptr<ServiceThread>> ServiceThread::start(std::function<void()> work, std::size_t stack_bytes) {
   std::unique_ptr<ServiceThread> made(new ServiceThread(std::move(work)));
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, kStackBytes);
+  ::pthread_attr_setstacksize(&attributes, stack_bytes);
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // The new thread inherits it.
@@ -31,7 +26,7 @@ Result<std::unique_ptr<ServiceThread>> ServiceThread::start(std::function<void()
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_attr_destroy(&attributes);
   errno = error;
-  if (error != 0) return system_error("start a thread");
+  if (error != 0) return system_error("start a thread (ulimit -u, ulimit -v and the cgroup's pids.max are its limits)");
   made->started_ = true;
   return made;
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -11,9 +12,14 @@
 
 namespace tutti {
 
+// glibc takes all thread-local storage of the process out of a stack.
+inline constexpr std::size_t kServiceStackBytes = 256 * 1024;
+
 class ServiceThread {
  public:
-  static Result<std::unique_ptr<ServiceThread>> start(std::function<void()> work);
+  // Fails if the system gives no thread.
+  static Result<std::unique_ptr<ServiceThread>> start(std::function<void()> work,
+                                                      std::size_t stack_bytes = kServiceStackBytes);
   ~ServiceThread();  // Waits for `work` to return.
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;

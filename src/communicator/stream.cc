@@ -1,20 +1,20 @@
 #include "src/communicator/stream.h"
 
-#include <csignal>
 #include <utility>
 
 namespace tutti {
 
-std::thread quiet_thread(std::function<void()> body) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
+namespace {
 
-Stream::Stream() : worker_(quiet_thread([this] { serve(); })) {}
+constexpr std::size_t kStackBytes = 2 << 20;  // Plans are made and proved on it.
+
+}  // namespace
+
+Result<std::unique_ptr<Stream>> Stream::create() {
+  std::unique_ptr<Stream> stream(new Stream);
+  stream->worker_ = TUTTI_TRY(ServiceThread::start([self = stream.get()] { self->serve(); }, kStackBytes));
+  return stream;
+}
 
 Stream::~Stream() {
   {
@@ -22,7 +22,6 @@ Stream::~Stream() {
     ending_ = true;
   }
   arrived_.notify_one();
-  worker_.join();
 }
 
 void Stream::enqueue(std::function<Status()> work) {

@@ -7,19 +7,17 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "src/base/status.h"
+#include "src/communicator/service_thread.h"
 
 namespace tutti {
-
-// A thread that takes no signals: they belong to the application's.
-std::thread quiet_thread(std::function<void()> body);
 
 // Any thread may use it. An idle stream sleeps.
 class Stream {
  public:
-  Stream();
+  // Fails if the system gives no thread.
+  static Result<std::unique_ptr<Stream>> create();
   ~Stream();  // Does what was enqueued first.
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -30,6 +28,7 @@ class Stream {
   bool idle() const;
 
  private:
+  Stream() = default;
   void serve();
 
   mutable std::mutex mutex_;
@@ -39,7 +38,7 @@ class Stream {
   std::uint64_t done_ = 0;
   Status failure_;
   bool ending_ = false;
-  std::thread worker_;  // Last: it uses the members above.
+  std::unique_ptr<ServiceThread> worker_;  // Last: it uses the members above.
 };
 
 // A mark in a stream: reached when the stream has done what was enqueued before the last record(). Any thread.

@@ -123,6 +123,28 @@ TEST(Processes, HearAtOnceThatASplitFailsOnAPeer) {
   EXPECT_EQ(statuses, std::vector<int>(2, 0));
 }
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kNeedsAddresses = true;  // The sanitizer itself, more than any limit.
+#else
+constexpr bool kNeedsAddresses = false;
+#endif
+
+// Without threads to be had: in a process of its own, whose address space is full.
+TEST(Streams, SayWhyThereIsNoThread) {
+  if (kNeedsAddresses) GTEST_SKIP() << "the sanitizer does not live with a limit of address space";
+  const auto statuses = run_processes(1, [](int) {
+    const rlimit no_more_memory = {0, 0};
+    sigset_t blocked;
+    tutti_stream stream = nullptr;
+    if (::setrlimit(RLIMIT_AS, &no_more_memory) != 0) return 1;
+    if (tutti_stream_create(&stream) != tutti_system_error || stream != nullptr) return 2;
+    if (last_error().find("start a thread") == std::string::npos) return 3;
+    if (::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) != 0) return 4;
+    return ::sigismember(&blocked, SIGTERM) == 0 ? 0 : 5;
+  });
+  EXPECT_EQ(statuses[0], 0);
+}
+
 TEST(Processes, ReadEachOthersMemoryInPlace) {
   const Pipe pipe;
   const auto statuses = run_processes(2, [&](int rank) {

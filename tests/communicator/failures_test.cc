@@ -123,6 +123,19 @@ TEST(Groups, LetOneThreadDriveAllRanks) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(20'000, 3));
 }
 
+TEST(Groups, RunOnWhereAnotherCommunicatorFails) {
+  Communicators well = make_ranks(2);
+  Communicators aborted = make_ranks(2);
+  aborted[0]->abort();
+  std::vector<std::vector<float>> buffers(3, std::vector<float>(1000, 1));
+  const Status status = run_group({{aborted[0].get(), all_reduce(buffers[2]), {}},
+                                   {well[0].get(), all_reduce(buffers[0]), {}},
+                                   {well[1].get(), all_reduce(buffers[1]), {}}});
+  EXPECT_EQ(status.code(), Code::aborted) << status.message();
+  EXPECT_EQ(buffers[0], std::vector<float>(1000, 2));
+  EXPECT_EQ(buffers[1], std::vector<float>(1000, 2));
+}
+
 TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
   Communicators ranks = make_ranks(5);
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
