@@ -300,7 +300,7 @@ std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop
   return uses;
 }
 
-std::uint32_t longest_step(std::span<const Plan> plans) {
+std::uint32_t longest_message(std::span<const Plan> plans) {
   std::uint32_t longest = 0;
   bool lanes = false;
   for (const Plan& plan : plans) {

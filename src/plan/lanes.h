@@ -35,9 +35,9 @@ struct LaneUse {
 // The best form wins: round_trip, then swap. A lane belongs to one pair: where it could be in two, it is in none.
 std::vector<LaneUse> lanes_of(std::span<const Plan> plans, Rank self, const Loop& loop = {});
 
-// Units of the longest step of any plan, messages and what a rank does by itself alike; 0 if there are no lanes. What
-// is longer than a slot goes in slices, each step of its round with the others: so where messages must be one slice
-// (Proof::balanced), all of a step's units together must fit a slot. All ranks cut alike, so it is that of all plans.
-std::uint32_t longest_step(std::span<const Plan> plans);
+// Units of the longest message of any plan, or of a longer step that a rank does by itself; 0 if there are no lanes.
+// What is longer than a slot goes in slices, each step of its round with the others: so where messages must be one
+// slice (Proof::balanced), all of this must fit a slot. All ranks cut alike, so it is that of all plans.
+std::uint32_t longest_message(std::span<const Plan> plans);
 
 }  // namespace tutti

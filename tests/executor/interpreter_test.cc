@@ -42,7 +42,7 @@ class Interpreters : public testing::TestWithParam<cases::Entry> {
   std::vector<Shape> shapes() {
     const std::uint64_t slot = slot_elements(voyage_.protocol);
     const std::uint64_t units = voyage_.plans[0][0].shape.units;
-    const std::uint64_t longest = longest_step(voyage_.plans[0]);
+    const std::uint64_t longest = longest_message(voyage_.plans[0]);
     if (longest == 0) return {{"one element", {}, 1}, {"some elements", {}, 1 + random_() % 40}};
     const std::uint64_t room = std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Of a unit's part.
     const bool scratch = voyage_.plans[0][0].shape.scratch > 0;

@@ -163,25 +163,25 @@ TEST(Lanes, OfOneThatReceivesFirstSwap) {
   }
 }
 
-TEST(Lanes, KnowTheLongestStepOfAllRanks) {
-  EXPECT_EQ(longest_step(emit_plans(kRing, problem(Collective::all_reduce, 5))), 1U);
-  EXPECT_EQ(longest_step(emit_plans(OneShot(), problem(Collective::all_reduce, 1))), 0U);  // No lanes, no slots.
-  EXPECT_EQ(longest_step(by_hand(4,
-                                 [](Steps& steps) {
-                                   const Rank peer = 1 - steps.self();
-                                   steps.send(input(0, 3 - 2 * steps.self()), peer);
-                                   steps.recv(peer, output(0, 3 - 2 * peer));
-                                 })),
+TEST(Lanes, KnowTheLongestMessageOfAllRanks) {
+  EXPECT_EQ(longest_message(emit_plans(kRing, problem(Collective::all_reduce, 5))), 1U);
+  EXPECT_EQ(longest_message(emit_plans(OneShot(), problem(Collective::all_reduce, 1))), 0U);  // No lanes, no slots.
+  EXPECT_EQ(longest_message(by_hand(4,
+                                    [](Steps& steps) {
+                                      const Rank peer = 1 - steps.self();
+                                      steps.send(input(0, 3 - 2 * steps.self()), peer);
+                                      steps.recv(peer, output(0, 3 - 2 * peer));
+                                    })),
             3U);
-  EXPECT_EQ(longest_step(by_hand(4,
-                                 [](Steps& steps) {
-                                   const Rank peer = 1 - steps.self();
-                                   if (peer == 0)
-                                     steps.copy(input(0, 4),
-                                                output(0, 4));  // It is cut like the messages of its round.
-                                   steps.send(input(0), peer);
-                                   steps.recv(peer, output(0));
-                                 })),
+  EXPECT_EQ(longest_message(by_hand(4,
+                                    [](Steps& steps) {
+                                      const Rank peer = 1 - steps.self();
+                                      if (peer == 0)
+                                        steps.copy(input(0, 4),
+                                                   output(0, 4));  // It is cut like the messages of its round.
+                                      steps.send(input(0), peer);
+                                      steps.recv(peer, output(0));
+                                    })),
             4U);
 }
 
