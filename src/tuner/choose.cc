@@ -11,23 +11,26 @@ constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
 constexpr std::uint64_t kMappedBytes = 16 * kKiB;  // Below, two flag rounds cost more than a copy.
 constexpr std::uint64_t kPieceBytes = 64 * kKiB;   // Two slots of it in each direction stay in a level-2 cache.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
-constexpr Rank kFewRanks = 8;  // Up to here every rank talks to every other.
+constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
+constexpr Rank kFewRanks = 8;                       // Above, a rank no longer sends its whole block to each other one.
+constexpr Rank kFewLeaves = 4;                      // Up to here a root serves all ranks itself.
+constexpr Rank kDirectRanks = 64;                   // Up to here every rank may have lanes to every other.
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
   if (ranks > kFewRanks)
-    return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= 64 ? "two_shot" : "ring";
+    return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= kDirectRanks ? "two_shot" : "ring";
   return query.block_bytes * (ranks - 1) <= kOneShotBytes ? "one_shot" : "two_shot";
 }
 
 std::string_view rooted(const Query& query, std::string_view tree) {
-  if (query.problem.ranks <= 4) return "direct";
-  return query.block_bytes >= 1024 * kKiB && query.problem.ranks <= 64 ? "chain" : tree;
+  if (query.problem.ranks <= kFewLeaves) return "direct";
+  return query.block_bytes >= kChainBytes && query.problem.ranks <= kDirectRanks ? "chain" : tree;
 }
 
 std::string_view algorithm_for(const Query& query) {
-  const bool direct = query.problem.ranks <= 64;
+  const bool direct = query.problem.ranks <= kDirectRanks;
   const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
   switch (query.problem.collective) {
     case Collective::all_reduce: return all_reduce(query);
@@ -42,7 +45,8 @@ std::string_view algorithm_for(const Query& query) {
   return "";
 }
 
-// Where an algorithm sends several blocks at once, at most all of them.
+// Where an algorithm sends several blocks at once, at most all of them. This room knows algorithms by name only; the
+// tests hold these names, and the ending of the mapped ones, against what the algorithms do.
 std::uint64_t longest_message(std::string_view algorithm, const Query& query) {
   const bool blocks = algorithm.starts_with("bruck") || algorithm.starts_with("binomial") || algorithm == "doubling" ||
                       algorithm == "halving";

@@ -1,0 +1,110 @@
+#include "src/tuner/choose.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/plan/lanes.h"
+#include "tests/algorithms/cases.h"
+
+namespace tutti {
+namespace {
+
+constexpr Rank kRanks[] = {2, 3, 4, 5, 8, 9, 16, 64, 65, 128};
+constexpr std::uint64_t kSizes[] = {1, 8, 448, 449, 4096, 32768, 32769, 1 << 20, 1 << 28};
+
+Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
+  Query query;
+  query.problem.collective = collective;
+  query.problem.ranks = ranks;
+  query.block_bytes = bytes;
+  return query;
+}
+
+bool works_in_peers_memory(const std::vector<Plan>& plans) {
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
+      for (const std::span<const Operand> side : {step.sources, step.targets}) {
+        for (const Operand& operand : side) {
+          if (operand.is_memory() && operand.peer != plan.steps.self()) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+TEST(Choose, NamesAnAlgorithmThatSupportsTheCall) {
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    for (const Rank ranks : kRanks) {
+      for (const std::uint64_t bytes : kSizes) {
+        for (const bool mapped : {false, true}) {
+          Query asked = query(static_cast<Collective>(i), ranks, bytes);
+          asked.mapped = mapped;
+          const Choice choice = choose(asked).value();
+          const Algorithm* algorithm = find(asked.problem.collective, choice.algorithm);
+          ASSERT_NE(algorithm, nullptr) << choice.algorithm;
+          EXPECT_TRUE(algorithm->supports(asked.problem)) << choice.algorithm;
+          EXPECT_TRUE(mapped || !choice.mapped) << choice.algorithm;
+        }
+      }
+    }
+  }
+}
+
+// The room knows algorithms by their names alone.
+TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
+  for (const cases::Entry& entry : cases::flat_entries()) {
+    Query asked = query(entry.collective, 4, 1024);
+    asked.algorithm = entry.algorithm->name();
+    const bool mapped = works_in_peers_memory(emit_plans(*entry.algorithm, asked.problem));
+    EXPECT_EQ(choose(asked).value().mapped, mapped) << cases::title(entry);
+  }
+}
+
+// Lines are for messages that fit one slot of them: 448 bytes.
+TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
+  constexpr std::uint64_t kBlock = 64;
+  for (const cases::Entry& entry : cases::flat_entries()) {
+    for (const Rank ranks : {2U, 3U, 5U, 7U, 8U, 16U, 33U}) {
+      Query asked = query(entry.collective, ranks, kBlock);
+      if (!entry.algorithm->supports(asked.problem)) continue;
+      asked.algorithm = entry.algorithm->name();
+      const std::vector<Plan> plans =
+          cases::fused(emit_plans(*entry.algorithm, asked.problem), cases::Fusion::whole_stages);
+      const std::uint64_t longest = longest_message(plans) * kBlock / plans[0].shape.units;
+      EXPECT_TRUE(longest <= 448 || !choose(asked).value().lines) << cases::title(entry) << " of " << ranks;
+    }
+  }
+}
+
+TEST(Choose, HasItsCrossoversWhereTheyWereMeasured) {
+  const auto chosen = [](Rank ranks, std::uint64_t bytes, bool mapped = false) {
+    Query asked = query(Collective::all_reduce, ranks, bytes);
+    asked.mapped = mapped;
+    return choose(asked).value();
+  };
+  EXPECT_EQ(chosen(2, 8).algorithm, "one_shot");
+  EXPECT_EQ(chosen(2, 1 << 20).algorithm, "two_shot");
+  EXPECT_EQ(chosen(9, 8).algorithm, "recursive_doubling");
+  EXPECT_EQ(chosen(65, 1 << 20).algorithm, "ring");
+  EXPECT_EQ(chosen(2, 1 << 20, true).algorithm, "two_shot_mapped");
+  EXPECT_EQ(chosen(2, 8, true).algorithm, "one_shot");
+  EXPECT_TRUE(chosen(2, 8).lines);
+  EXPECT_FALSE(chosen(2, 1 << 20).lines);
+}
+
+TEST(Choose, ObeysWhatIsForced) {
+  Query asked = query(Collective::all_reduce, 2, 8);
+  asked.algorithm = "ring";
+  asked.protocol = "bulk";
+  const Choice choice = choose(asked).value();
+  EXPECT_EQ(choice.algorithm, "ring");
+  EXPECT_FALSE(choice.lines);
+  asked.protocol = "smoke";
+  EXPECT_EQ(choose(asked).status().message(), "there is no protocol 'smoke'; the protocols are lines and bulk");
+}
+
+}  // namespace
+}  // namespace tutti
