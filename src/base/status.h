@@ -55,12 +55,25 @@ Status aborted_error(std::string message);
 Status unsupported(std::string message);
 Status internal_error(std::string message);
 
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
+
+}  // namespace tutti
+
+// Our own bugs; always on, outside of kernels.
+#define TUTTI_ASSERT(condition) \
+  (__builtin_expect(!(condition), 0) ? ::tutti::assertion_failed(#condition, __FILE__, __LINE__) : (void)0)
+
+namespace tutti {
+
 // A value or the reason why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  // A failure: success without a value is none.
+  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {  // NOLINT(google-explicit-constructor)
+    TUTTI_ASSERT(!std::get<1>(state_).ok());
+  }
 
   bool ok() const { return state_.index() == 0; }
   T& value() & { return std::get<0>(state_); }
@@ -72,13 +85,7 @@ class [[nodiscard]] Result {
   std::variant<T, Status> state_;
 };
 
-[[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
-
 }  // namespace tutti
-
-// Our own bugs; always on, outside of kernels.
-#define TUTTI_ASSERT(condition) \
-  (__builtin_expect(!(condition), 0) ? ::tutti::assertion_failed(#condition, __FILE__, __LINE__) : (void)0)
 
 // T x = TUTTI_TRY(result_of_T): the value, or return its failure. Only as a whole initialiser or statement.
 #define TUTTI_TRY(expression)                                        \
