@@ -1,5 +1,6 @@
-// The only memory operations by which ranks synchronise, the same on host and device: system scope,
-// acquire on loads that admit data, release on stores that publish it. Words are naturally aligned.
+// The memory operations by which lanes, flags and their protocols synchronise ranks, the same on host and device:
+// system scope, acquire on loads that admit data, release on stores that publish it. Words are naturally aligned. Where
+// a rank both tells and asks, these do not suffice, and host code adds the fence itself.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,13 @@ inline constexpr auto kMemoryOrderRelaxed = std::memory_order_relaxed;
 inline constexpr auto kMemoryOrderRelease = std::memory_order_release;
 inline constexpr auto kMemoryOrderAcquireRelease = std::memory_order_acq_rel;
 
-// Tells the core that this is a polling loop; about 40 to 140 cycles.
-inline void pause() { __builtin_ia32_pause(); }
-
 }  // namespace tutti
+
+// pause(): tells the core that this is a polling loop.
+#if defined(__x86_64__) || defined(__i386__)
+#include "src/base/pause_x86.h"
+#elif defined(__aarch64__)
+#include "src/base/pause_aarch64.h"
+#else
+#include "src/base/pause_portable.h"
+#endif

@@ -1,4 +1,6 @@
-// store_pair() for x86: one aligned 16-byte store, so that a polling peer never takes the line between two stores.
+// store_pair() for x86: one aligned 16-byte store, so that a polling peer never takes the line between two stores. That
+// the two halves are seen together is needed, and promised by Intel and AMD for processors with AVX; older ones are not
+// known to split an aligned store within a line, but nobody says so.
 #pragma once
 
 #include <emmintrin.h>
