@@ -34,6 +34,12 @@ Result<bool> CollectiveOperation::get_ready() {
 }
 
 Result<bool> CollectiveOperation::advance() {
+  Result<bool> done = go_on();
+  if (!done.ok()) return owner_.told(std::move(done).status());
+  return done;
+}
+
+Result<bool> CollectiveOperation::go_on() {
   if (!ready_) {
     ready_ = TUTTI_TRY(get_ready());
     if (!ready_) return false;

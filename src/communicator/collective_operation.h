@@ -17,6 +17,7 @@ class CollectiveOperation final : public Operation {
   Status complete();
 
  private:
+  Result<bool> go_on();
   // Goes on to the interpreter; false while it waits for a peer.
   Result<bool> get_ready();
 

@@ -17,7 +17,13 @@ constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right af
 
 Status HostCommunicator::run(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
-  if (board_.failed()) return board_.failure(rank_);
+  if (board_.failed()) [[unlikely]]
+    return board_.failure(rank_);
+  Status status = run_unheard(call, chosen);
+  return status.ok() ? Status() : told(std::move(status));
+}
+
+Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
     timeout_ms_ = chosen.timeout_ms;
     std::vector<std::unique_ptr<Operation>> messages;
@@ -127,6 +133,12 @@ Status HostCommunicator::mismatch_with(Rank peer) {
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
                             std::to_string(peer) + " sent belongs to another call"));
+}
+
+Status HostCommunicator::told(Status status) {
+  const bool is_question = status.code() == Code::invalid_argument || status.code() == Code::unsupported;
+  if (is_question || board_.failed()) return status;
+  return fail(std::move(status));
 }
 
 Status HostCommunicator::fail(Status status) {

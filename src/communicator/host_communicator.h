@@ -78,6 +78,7 @@ class HostCommunicator final : public Communicator {
     std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
     bool overlaps = false;            // Pieces do overlap.
+    bool balanced = false;            // Proved: a message may take several slots.
     std::uint32_t longest_units = 1;  // Of the longest message of any rank.
     std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
   };
@@ -104,7 +105,7 @@ class HostCommunicator final : public Communicator {
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
-  void lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
+  Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
   void bind(const Call& call, Prepared& prepared) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key);
   Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
@@ -114,6 +115,7 @@ class HostCommunicator final : public Communicator {
   void compile(WiredPlan& wired);
 
   // ---- execute.cc ----
+  Status run_unheard(const Call& call, const CommunicatorOptions& options);
   // The next collective of this rank is this; announce() tells the peers.
   void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);
@@ -128,6 +130,7 @@ class HostCommunicator final : public Communicator {
   struct Patience {
     std::uint32_t polls = 0;
     std::int64_t began_ns = 0;
+    std::int64_t yielded_ns = 0;
     std::int64_t probed_ns = 0;
   };
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
@@ -140,6 +143,9 @@ class HostCommunicator final : public Communicator {
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
+  // What stops this rank stops all, who would wait for it in vain; but for a call that cannot be made as it is, and
+  // that nothing was done for.
+  Status told(Status status);
   // Makes a failure known to all ranks; returns what all ranks are told.
   Status fail(Status status);
   std::string current_call() const;

@@ -14,7 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
-constexpr std::uint32_t kCacheLine = 64;
+constexpr std::uint64_t kCacheLine = 64;
+constexpr std::uint64_t kMostPieces = 1U << 30;
 constexpr std::uint64_t kStreamedBytes = 4 << 20;  // Outputs that would wash the caches out; measured out of place.
 
 std::uint32_t mix(std::uint64_t value) {
@@ -54,6 +55,14 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
 
+// Whether some collective has an algorithm of this name.
+bool is_known(std::string_view name) {
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    if (find(static_cast<Collective>(i), name) != nullptr) return true;
+  }
+  return false;
+}
+
 std::string names_for(const Problem& problem) {
   std::string names;
   for (const Algorithm* algorithm : catalogue(problem.collective)) {
@@ -85,15 +94,15 @@ std::vector<LaneSpec> flags_of(const Plan& plan) {
   return {flags.begin(), flags.end()};
 }
 
-// Parts so small that `longest` of them, one of each unit of a message, fit a slot.
-std::uint32_t pieces_for(std::uint64_t block_bytes, std::uint32_t units, std::uint32_t longest,
-                         std::uint64_t piece_bytes) {
-  const std::uint64_t unit_bytes = block_bytes / units + 1;
-  const std::uint64_t lines = (unit_bytes + kCacheLine - 1) / kCacheLine;
-  std::uint64_t room = piece_bytes / kCacheLine / std::max(longest, 1U);
-  room = std::max<std::uint64_t>(room, 1);
-  const std::uint64_t pieces = (lines + room - 1) / room;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pieces, 1, 1U << 20));
+// Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
+std::uint64_t granule_bytes(bool lines) { return lines ? 8 : kCacheLine; }
+
+// Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
+// never do.
+std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
+                         std::uint64_t granule) {
+  const std::uint64_t room = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
+  return std::max<std::uint64_t>((unit_bytes + room - 1) / room, 1);
 }
 
 }  // namespace
@@ -134,7 +143,13 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
 
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, options.algorithm, options.protocol}));
+  // A forced algorithm is for the collectives that have it.
+  const bool forced = find(call.collective, options.algorithm) != nullptr;
+  if (!forced && !options.algorithm.empty() && !is_known(options.algorithm))
+    return invalid_argument("no collective has an algorithm '" + options.algorithm + "'; " + describe(problem) +
+                            " takes one of " + names_for(problem));
+  const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
+  Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, options.protocol}));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (algorithm == nullptr || !algorithm->supports(problem)) {
     return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
@@ -145,15 +160,20 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
+    if (!algorithm->supports(mine))
+      return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(mine) +
+                              ": pass another buffer as output, or leave the choice open");
+    if (call.reduction == Reduction::pre_mul_sum)
+      return unsupported("algorithm '" + std::string(choice.algorithm) +
+                         "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not know: take an "
+                         "algorithm that is not mapped, or leave the choice open");
     prepared->mapped_algorithm = algorithm;
     prepared->mapped_only = true;
     choice = TUTTI_TRY(choose({problem, block_bytes, false, "", options.protocol}));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (options.algorithm.empty()) {
+  } else if (!forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
     prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
   }
-  if (call.reduction == Reduction::pre_mul_sum)
-    prepared->mapped_algorithm = nullptr;  // Peers' scalars are not known here.
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
   prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.lines, block_bytes > choice.piece_bytes}));
@@ -161,25 +181,35 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   return prepared;
 }
 
-void HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared& prepared) const {
+Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared& prepared) const {
   const WiredPlan& plan = *prepared.plan;
-  const auto element = static_cast<std::uint32_t>(size_of(call.type));
+  const std::uint64_t element = size_of(call.type);
   const std::uint32_t units = plan.compiled->program().units;
+  const std::uint64_t block_bytes = call.count * element;
+  const std::uint64_t unit_bytes = (call.count + units - 1) / units * element;
+  const std::uint64_t granule = std::max(granule_bytes(plan.key.lines), element);
+  const std::uint64_t slot = std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
+  const std::uint64_t pieces = slot == 0 ? 1 : pieces_for(unit_bytes, plan.longest_units, slot, granule);
+  const std::uint64_t granules = (unit_bytes + granule - 1) / granule;
+  const std::uint64_t part_bytes = (granules + pieces - 1) / pieces * granule;
+  const bool fits = slot == 0 || plan.longest_units * part_bytes <= plan.slot_bytes;
+  if (pieces > kMostPieces || (!fits && !plan.balanced)) {
+    return unsupported(std::string(plan.key.algorithm->name()) + " sends messages that do not fit the slots of " +
+                       std::to_string(plan.slot_bytes) + " bytes: force no protocol, or another algorithm");
+  }
   Launch& launch = prepared.launch;
-  launch.element_bytes = element;
+  launch.element_bytes = static_cast<std::uint32_t>(element);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   launch.loop = choice.loop;
-  const std::uint64_t piece =
-      plan.slot_bytes == 0 ? ~std::uint64_t{0} >> 1 : std::min<std::uint64_t>(choice.piece_bytes, plan.slot_bytes);
-  launch.loop.pieces = plan.slot_bytes == 0 ? 1 : pieces_for(call.count * element, units, plan.longest_units, piece);
-  launch.loop.skew = plan.overlaps ? choice.loop.skew : 0;
-  launch.cut = {.units = units, .parts = launch.loop.pieces, .granule = std::max(kCacheLine / element, 1U)};
-  launch.slice_elements = plan.slot_bytes == 0 ? call.count * units * ranks_ : plan.slot_bytes / element;
-  const std::uint64_t block_bytes = call.count * element;
+  launch.loop.pieces = static_cast<std::uint32_t>(pieces);
+  launch.loop.skew = plan.overlaps && pieces > 1 ? choice.loop.skew : 0;
+  launch.cut = {.units = units, .parts = launch.loop.pieces, .granule = static_cast<std::uint32_t>(granule / element)};
+  launch.slice_elements = slot == 0 ? call.count * units * ranks_ : plan.slot_bytes / element;
   prepared.scratch_bytes =
       plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / units + 1) * block_bytes;
   prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
+  return {};
 }
 
 // What does not depend on the buffers is worked out here, once the lanes are there.
@@ -187,7 +217,7 @@ Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepa
   if (prepared.plan == nullptr || prepared.interpreter) return std::optional<Rank>();
   const auto awaited = TUTTI_TRY(awaited_by(*prepared.plan));
   if (awaited) return awaited;
-  lay_out(call, prepared.choice, prepared);
+  TUTTI_CHECK_OK(lay_out(call, prepared.choice, prepared));
   bind(call, prepared);
   return awaited;
 }
@@ -218,6 +248,7 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
   fuse_stages(plans);
   // Pieces overlap where lanes have the slots for it, and where there is no scratch that they would share.
   bool overlaps = key.pipelined && plans.front().shape.scratch == 0;
+  auto wired = std::make_unique<WiredPlan>();
   if (ranks_ <= kAlwaysVerified || config().verify) {
     auto proof = verify(plans, loop_of(overlaps));
     if (proof.ok() && overlaps && !suffices(proof.value(), loop_of(overlaps))) {
@@ -227,8 +258,8 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
     if (!proof.ok())
       return std::move(proof).status().during("proving " + std::string(key.algorithm->name()) + " for " +
                                               describe(key.problem));
+    wired->balanced = proof.value().balanced;
   }
-  auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
   wired->overlaps = overlaps;
   TUTTI_CHECK_OK(wire(plans, *wired));
@@ -245,15 +276,10 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
   std::vector<LaneSpec> specs;
   for (const LaneUse& use : uses) {
     specs.push_back(spec_of(use, rank_, protocol));
-    wired.longest_units = std::max(wired.longest_units, use.longest);
     wired.slot_bytes =
         protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
-  // All ranks cut alike: the longest message is that of any rank's plan.
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    for (const LaneUse& use : lanes_of(plans, rank, loop))
-      wired.longest_units = std::max(wired.longest_units, use.longest);
-  }
+  wired.longest_units = std::max(longest_message(plans), 1U);  // All ranks cut alike.
   const Plan& mine = plans[rank_];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kPollsPerLook = 1024;
 constexpr std::uint32_t kPollsBeforeYield = 50;
+constexpr std::int64_t kYieldNs = 200'000;    // Between looks around while yielding.
 constexpr std::int64_t kProbeNs = 5'000'000;  // Between looks at the peers' sockets.
 
 }  // namespace
@@ -26,12 +27,16 @@ void HostCommunicator::show_cpu() {
 Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
   ++patience.polls;
   const bool yields = crowded_ && (patience.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer));
-  if (yields) {
-    ::sched_yield();
-  } else {
+  if (!yields) {
     pause();
+    return patience.polls % kPollsPerLook == 0 ? look_around(peer, patience) : Status();
   }
-  return patience.polls % kPollsPerLook == 0 ? look_around(peer, patience) : Status();
+  ::sched_yield();  // May take as long as all that others of this CPU do.
+  const std::int64_t now = now_ns();
+  if (patience.yielded_ns == 0) patience.yielded_ns = now;
+  if (now - patience.yielded_ns < kYieldNs) return {};
+  patience.yielded_ns = 0;
+  return look_around(peer, patience);
 }
 
 Status HostCommunicator::look_around(Rank peer, Patience& patience) {
