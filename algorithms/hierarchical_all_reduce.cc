@@ -5,16 +5,21 @@
 //   hierarchical_ring  rings inside and across: 2(g-1) a + 2(k-1) a for g ranks a host
 // Hosts may be uneven. Shards of hosts of different size do not match, so the block is cut at the union of all hosts'
 // shard borders; each interval has one owner per host, and these are one all-reduce across.
+#include <algorithm>
 #include <numeric>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/entry.h"
 #include "algorithms/memo.h"
+#include "src/base/status.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::uint64_t kMostUnits = 1 << 20;
+constexpr std::uint64_t kMostTags = 1 << 16;
+constexpr std::uint32_t kInsideTags = 2;    // Of the reduce-scatters, of the all-gathers.
+constexpr std::uint32_t kTagsOfAcross = 2;  // Of the algorithm across the last level's groups, at most.
 
 struct Names {
   const char* reduce_scatter;
@@ -29,6 +34,15 @@ std::uint64_t units_of_shards(const std::vector<Rank>& groups) {
     if (size == 0 || (units = std::lcm(units, std::uint64_t{size})) > kMostUnits) return 0;
   }
   return units;
+}
+
+// Where the shards of some host end, in units of shards.
+std::vector<bool> borders_of(const std::vector<Rank>& hosts, std::uint32_t shard_units) {
+  std::vector<bool> borders(shard_units + 1, false);
+  for (const Rank size : hosts) {
+    for (Rank shard = 0; shard <= size; ++shard) borders[shard_units / size * shard] = true;
+  }
+  return borders;
 }
 
 class Hierarchical : public Entry<Sequence> {
@@ -46,7 +60,7 @@ class Hierarchical : public Entry<Sequence> {
       if (units == 0 || units > kMostUnits) return false;
       members = static_cast<Rank>(level.size());
     }
-    return units * members <= kMostUnits;
+    return units * members <= kMostUnits && tags_of(problem) <= kMostTags;
   }
 
   std::shared_ptr<const Composition> compose(const Problem& problem) const override {
@@ -106,12 +120,9 @@ class Hierarchical : public Entry<Sequence> {
 
   std::vector<Part> parts_across(const std::vector<Rank>& hosts, std::uint32_t shard_units, const Across& across,
                                  std::uint32_t scratch) const {
-    std::vector<bool> borders(shard_units + 1, false);
-    for (const Rank size : hosts) {
-      for (Rank shard = 0; shard <= size; ++shard) borders[shard_units / size * shard] = true;
-    }
+    const std::vector<bool> borders = borders_of(hosts, shard_units);
     const std::uint32_t units = across.algorithm->shape(across.problem).units;
-    const std::uint32_t tags = tags_of(across);
+    const std::uint64_t tags = tags_across(across.problem);
     std::vector<Part> parts;
     for (std::uint32_t begin = 0, end = 1; end <= shard_units; ++end) {
       if (!borders[end]) continue;
@@ -124,7 +135,9 @@ class Hierarchical : public Entry<Sequence> {
       for (std::uint32_t i = 0; i <= units; ++i) part.cuts.push_back(begin * units + i * (end - begin));
       part.input = part.output = Place::output;
       part.scratch = scratch;
-      part.tag = static_cast<std::uint16_t>(2 + tags * parts.size());
+      const std::uint64_t tag = kInsideTags + tags * parts.size();
+      TUTTI_ASSERT(tag < kMostTags);  // supports() has counted them.
+      part.tag = static_cast<std::uint16_t>(tag);
       part.fold = Fold::complete;
       parts.push_back(std::move(part));
       begin = end;
@@ -132,11 +145,18 @@ class Hierarchical : public Entry<Sequence> {
     return parts;
   }
 
-  // How many tags the algorithm across uses: its parts have to be that far apart.
-  std::uint32_t tags_of(const Across& across) const {
-    if (across.algorithm != this) return 2;
-    const std::vector<Part>& parts = compose(across.problem)->stages[1];
-    return parts.back().tag + tags_of(across_hosts(across.problem));
+  // How many tags the levels from here on use, and how many those above: the parts across are that far apart.
+  static std::uint64_t tags_of(const Problem& problem) {
+    const std::vector<Rank>& hosts = problem.groups[0];
+    const std::vector<bool> borders = borders_of(hosts, static_cast<std::uint32_t>(units_of_shards(hosts)));
+    const auto parts = static_cast<std::uint64_t>(std::count(borders.begin(), borders.end(), true)) - 1;
+    Problem across = problem;
+    across.groups.erase(across.groups.begin());
+    return kInsideTags + parts * tags_across(across);
+  }
+  static std::uint64_t tags_across(const Problem& across) {
+    const bool levels = !across.groups.empty() && across.groups[0].size() > 1;
+    return levels ? tags_of(across) : kTagsOfAcross;
   }
 
   Names names_;

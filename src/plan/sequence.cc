@@ -1,6 +1,7 @@
 #include "src/plan/sequence.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "src/base/status.h"
 
@@ -66,7 +67,9 @@ class Translation {
     operand.peer = part_.members[owner];
     operand.reserved = 1;  // The owner is set: Steps must keep it.
     if (!operand.is_memory()) {
-      operand.tag = static_cast<std::uint16_t>(operand.tag + part_.tag);
+      const std::uint32_t tag = std::uint32_t{operand.tag} + part_.tag;
+      TUTTI_ASSERT(tag <= std::numeric_limits<std::uint16_t>::max());  // Another part's lane would be taken for it.
+      operand.tag = static_cast<std::uint16_t>(tag);
       return operand;
     }
     if (lies_at_own_block(part_.problem.collective, operand.place)) operand.first += owner * part_units_;

@@ -78,6 +78,12 @@ TEST_P(Hierarchical, RefusesGroupsThatDoNotAddUp) {
   EXPECT_FALSE(algorithm().supports({.ranks = 8, .groups = {{4, 4}, {1, 2}}}));
 }
 
+// Each shard has lanes of its own across, and tags have 16 bits.
+TEST_P(Hierarchical, RefusesMoreShardsThanTags) {
+  EXPECT_TRUE(algorithm().supports({.ranks = 30001, .groups = {{30000, 1}}}));
+  EXPECT_FALSE(algorithm().supports({.ranks = 50001, .groups = {{50000, 1}}}));
+}
+
 // Each rank's bytes to other hosts: the point of the whole.
 TEST_P(Hierarchical, SendsTheLeastAcrossHosts) {
   constexpr Rank hosts = 4, size = 8;
