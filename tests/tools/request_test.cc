@@ -20,6 +20,28 @@ std::string complaint(std::vector<std::string> arguments) { return parse(std::mo
 
 TEST(Request, IsHelpWithoutACommand) { EXPECT_EQ(parse({}).value().command, ""); }
 
+TEST(Request, IsHelpWhereItIsAskedFor) { EXPECT_EQ(parse({"help"}).value().command, ""); }
+
+TEST(Request, RefusesWhatVerifyWouldNotHeed) {
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--root", "0"}, {"--in-place"}, {"--rank", "1"}, {"--fused"}, {"--dot"}}) {
+    std::vector<std::string> arguments = {"verify", "--all", "--ranks", "4"};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    EXPECT_NE(complaint(arguments).find("verify does not take " + option[0]), std::string::npos) << option[0];
+  }
+  EXPECT_NE(complaint({"verify", "--all", "--algorithm", "ring", "--ranks", "4"}), "");
+}
+
+TEST(Request, RefusesMoreRanksThanMemoryHolds) {
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "1025"}).find("at most 1024"), std::string::npos);
+  const std::vector<std::string> plan = {"plan",  "--collective", "all_reduce", "--algorithm", "ring", "--ranks",
+                                         "65536", "--rank",       "7"};
+  EXPECT_EQ(complaint(plan), "");  // One rank's plan is small.
+  std::vector<std::string> drawing = plan;
+  drawing.push_back("--dot");
+  EXPECT_NE(complaint(drawing).find("too large to be held at once"), std::string::npos);
+}
+
 TEST(Request, ReadsRangesOfRanks) {
   const Request request = parse({"verify", "--all", "--ranks", "1-3,8,16-17"}).value();
   EXPECT_EQ(request.ranks, (std::vector<Rank>{1, 2, 3, 8, 16, 17}));
@@ -45,7 +67,7 @@ TEST(Request, IgnoresARootWhereThereIsNone) {
 }
 
 TEST(Request, RefusesWhatItCannotRead) {
-  EXPECT_EQ(complaint({"sing"}), "'sing' is no command");
+  EXPECT_EQ(complaint({"sing"}), "'sing' is no command; the commands are plan, verify, doctor, help");
   EXPECT_NE(complaint({"plan", "--collective", "sum"}).find("'sum' is no collective; there are all_reduce"),
             std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'2' is no number from 4"), std::string::npos);

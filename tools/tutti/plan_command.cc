@@ -29,6 +29,11 @@ Status plan_command(const Request& request) {
   if (!algorithm->supports(problem)) {
     return unsupported(std::string(algorithm->name()) + " does not support " + describe(problem));
   }
+  if (!request.dot) std::printf("%s: %s\n", algorithm->name(), algorithm->summary());
+  if (request.rank && !request.fused && !request.dot) {
+    std::fputs(print(emit_plan(*algorithm, problem, *request.rank)).c_str(), stdout);
+    return {};
+  }
   std::vector<Plan> plans = emit_plans(*algorithm, problem);
   if (request.fused) {
     for (Plan& plan : plans) fuse(plan);

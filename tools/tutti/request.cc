@@ -13,11 +13,14 @@ const char* const kUsage =
     "tutti verify --all --ranks 1-64                                 proves every algorithm\n"
     "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100 [--groups 3+5]\n"
     "tutti doctor                                                    what this machine offers, and what is "
-    "configured\n";
+    "configured\n"
+    "tutti help                                                      this\n";
 
 namespace {
 
-constexpr Rank kMostRanks = 65536;  // The tool holds all ranks' plans at once.
+constexpr Rank kMostRanks = 65536;       // Of one rank alone.
+constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
+constexpr std::string_view kCommands = "plan, verify, doctor, help";
 
 // The parts of "3+5" or "1,7", by their separator.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
@@ -101,7 +104,10 @@ Status apply(Request& request, int option, std::string_view value) {
     case kAlgorithm: request.algorithm = value; break;
     case kRanks: request.ranks = TUTTI_TRY(parse_ranges(value)); break;
     case kRank: request.rank = TUTTI_TRY(parse_number(value, 0)); break;
-    case kRoot: request.root = TUTTI_TRY(parse_number(value, 0)); break;
+    case kRoot:
+      request.root = TUTTI_TRY(parse_number(value, 0));
+      request.root_given = true;
+      break;
     case kInPlace: request.in_place = true; break;
     case kGroups: request.groups = TUTTI_TRY(parse_groups(value)); break;
     case kFused: request.fused = true; break;
@@ -112,14 +118,45 @@ Status apply(Request& request, int option, std::string_view value) {
   return {};
 }
 
+// One rank's plan can be written alone; drawings, merged stages and proofs want all of them.
+Status check_size(const Request& request) {
+  const bool alone = request.command == "plan" && request.rank && !request.fused && !request.dot;
+  for (const Rank ranks : request.ranks) {
+    if (alone || ranks <= kMostRanksAtOnce) continue;
+    return invalid_argument("plans of " + std::to_string(ranks) + " ranks are too large to be held at once; at most " +
+                            std::to_string(kMostRanksAtOnce) + ", or the plan of one --rank without --fused and --dot");
+  }
+  return {};
+}
+
+// What verify would not heed: it goes through roots, both ways of passing buffers, and fusion by itself.
+Status check_verify(const Request& request) {
+  const std::pair<bool, const char*> ignored[] = {{request.rank.has_value(), "--rank"},
+                                                  {request.root_given, "--root"},
+                                                  {request.in_place, "--in-place"},
+                                                  {request.fused, "--fused"},
+                                                  {request.dot, "--dot"}};
+  for (const auto& [given, option] : ignored) {
+    if (given) {
+      return invalid_argument("verify does not take " + std::string(option) +
+                              ": it proves every class of root, in and out of place, as written and fused");
+    }
+  }
+  if (request.all && (request.collective || !request.algorithm.empty())) {
+    return invalid_argument("verify takes --all, or --collective and --algorithm");
+  }
+  return {};
+}
+
 Status check(const Request& request) {
   if (request.command == "doctor" || request.command.empty()) return {};
   if (request.command != "plan" && request.command != "verify") {
-    return invalid_argument("'" + request.command + "' is no command");
+    return invalid_argument("'" + request.command + "' is no command; the commands are " + std::string(kCommands));
   }
   if (request.ranks.empty()) return invalid_argument(request.command + " wants --ranks");
   if (!request.collective && !request.all) return invalid_argument(request.command + " wants --collective");
-  if (request.command == "verify") return {};
+  TUTTI_CHECK_OK(check_size(request));
+  if (request.command == "verify") return check_verify(request);
   if (request.all || request.algorithm.empty()) return invalid_argument("plan wants one --algorithm");
   if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks");
   const Rank ranks = request.ranks.front();
@@ -135,6 +172,7 @@ Result<Request> parse_request(int argc, char** argv) {
   Request request;
   if (argc < 2 || argv[1][0] == '-') return request;
   request.command = argv[1];
+  if (request.command == "help") request.command.clear();
   opterr = 0;  // The sentences are ours.
   for (optind = 2;;) {
     const int at = optind;

@@ -18,6 +18,7 @@ struct Request {
   std::vector<Rank> ranks;   // --ranks 1-64,100: each of these numbers of ranks.
   std::optional<Rank> rank;  // plan: of this rank only.
   Rank root = 0;
+  bool root_given = false;
   bool in_place = false;
   bool fused = false;                     // plan: after neighbours were merged.
   bool dot = false;                       // plan: as a drawing.

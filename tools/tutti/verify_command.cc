@@ -121,27 +121,38 @@ std::vector<Task> tasks_of(const Request& request) {
   return tasks;
 }
 
-void print_row(const char* collective, const char* algorithm, const Tally& tally) {
-  std::printf("%-15s %-22s %9" PRIu64 " %8" PRIu64 " %12" PRIu64 " %6u %8zu %9.2f\n", collective, algorithm,
+Status no_such_algorithm(const Request& request) {
+  const std::string of = request.collective ? std::string(" of ") + name(*request.collective) : "";
+  std::string known;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (request.collective.value_or(collective) != collective) continue;
+    for (const Algorithm* algorithm : catalogue(collective)) known += std::string(" ") + algorithm->name();
+  }
+  return invalid_argument("no algorithm '" + request.algorithm + "'" + of + "; there are:" + known);
+}
+
+void print_row(const char* collective, const char* algorithm, const Tally& tally, const char* summary = "") {
+  std::printf("%-15s %-22s %9" PRIu64 " %8" PRIu64 " %12" PRIu64 " %6u %8zu %9.2f  %s\n", collective, algorithm,
               tally.problems, tally.plans, tally.messages, tally.slots, tally.failures.size(),
-              static_cast<double>(tally.time_ns) * 1e-9);
+              static_cast<double>(tally.time_ns) * 1e-9, summary);
 }
 
 }  // namespace
 
 Status verify_command(const Request& request) {
   const std::vector<Task> tasks = tasks_of(request);
-  if (tasks.empty()) return invalid_argument("there is no such algorithm");
+  if (tasks.empty()) return no_such_algorithm(request);
   const std::int64_t begin_ns = now_ns();
   const std::vector<Tally> tallies = verify_all(tasks, request);
 
   std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
-              "slots", "failures", "seconds");
+              "slots", "failures", "seconds  what it does");
   Tally total;
   for (std::size_t i = 0; i < tasks.size(); i += request.ranks.size()) {
     Tally row;
     for (std::size_t j = i; j < i + request.ranks.size(); ++j) row.add(tallies[j]);
-    print_row(name(tasks[i].collective), tasks[i].algorithm->name(), row);
+    print_row(name(tasks[i].collective), tasks[i].algorithm->name(), row, tasks[i].algorithm->summary());
     total.add(row);
   }
   print_row("all", "", total);
