@@ -10,7 +10,9 @@ namespace tutti {
 // How far apart merged steps may be. All ranks must fuse with the same choice.
 enum class Across : std::uint8_t {
   rounds,  // Within a stage: right under every loop.
-  stages,  // Everywhere; the plan becomes one stage, so nothing is left to skew and there is nothing to run as strands.
+  // Everywhere; the plan becomes one stage, so nothing is left to skew and there is nothing to run as strands. Proved
+  // and compared, but not run so far: fuse_stages() merges what can go without losing the stages that overlap.
+  stages,
 };
 
 // Local to a rank: needs no other plan. Three merges, until none applies:

@@ -8,18 +8,21 @@ namespace tutti {
 
 // Of a skewed loop; without skew the stages of a piece follow each other.
 enum class StageOrder : std::uint8_t {
-  latest_first,    // Drains before it fills: the default.
-  earliest_first,  // Fills before it drains: gives a message a turn more to arrive; needs more slots.
+  latest_first,    // Drains before it fills: needs the fewest slots.
+  earliest_first,  // Fills before it drains: gives a message a turn more to arrive, for one slot more. The tuner's
+                   // choice.
 };
 
 struct Loop {
   std::uint32_t pieces = 1;  // The plan runs once per piece of every unit.
   std::uint32_t skew = 0;    // Turns by which a stage is behind the one before. 0: a piece runs all stages in a turn.
   StageOrder order = StageOrder::latest_first;
-  bool strands = false;       // Each stage is a process of its own and hands pieces on by flags.
+  // Each stage is a process of its own and hands pieces on by flags. Proved, but no executor runs it yet.
+  bool strands = false;
   std::uint32_t slots = 1;    // Per lane.
   std::uint32_t longest = 1;  // Slots that the longest message takes.
-  std::uint32_t banks = 1;    // Copies of scratch, used in turn by successive pieces, counted over operations.
+  // Copies of scratch, used in turn by successive pieces, counted over operations. Executors have one so far.
+  std::uint32_t banks = 1;
 };
 
 }  // namespace tutti
