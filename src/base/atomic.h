@@ -1,6 +1,6 @@
 // The memory operations by which lanes, flags and their protocols synchronise ranks, the same on host and device:
-// system scope, acquire on loads that admit data, release on stores that publish it. Words are naturally aligned. Where
-// a rank both tells and asks, these do not suffice, and host code adds the fence itself.
+// system scope, acquire on loads that admit data, release on stores that publish it. Words are naturally aligned.
+// Records that may change while they are read (the communicator's board) need fences as well; they are on the host only.
 #pragma once
 
 #include <cstdint>
