@@ -28,7 +28,7 @@ bool parse(const std::string& text, std::string& kept) {
 
 bool parse_time(const std::string& text, std::int64_t& milliseconds) {
   std::int64_t parsed = 0;
-  if (!parse(text, parsed) || parsed < 0) return false;
+  if (!parse(text, parsed) || parsed < 0 || parsed > kLongestTimeoutMs) return false;
   milliseconds = parsed;
   return true;
 }
@@ -59,12 +59,13 @@ struct Entry {
 
 constexpr std::array kEntries = {
     Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "longest wait of an operation, in milliseconds; 0: none"},
-          "a whole number of milliseconds, 0 or more",
+          "a whole number of milliseconds, 0 to a century",
           [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
     Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "longest wait for all ranks to join, in milliseconds; 0: none"},
-          "a whole number of milliseconds, 0 or more",
+          "a whole number of milliseconds, 0 to a century",
           [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
-    Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1", "factor on all timeouts, for slow machines and sanitizers"},
+    Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1",
+           "factor on TUTTI_TIMEOUT_MS and TUTTI_INIT_TIMEOUT_MS or their defaults, not on what a program passes"},
           "a number above 0",
           [](Config& config, const std::string& text) {
             double scale = 0;
@@ -88,7 +89,8 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_PROTOCOL", nullptr, "", "protocol of all lanes: lines or bulk"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
-    Entry{{"TUTTI_CHANNELS", nullptr, "0", "copies of a plan that share the work; 0: the tuner's choice"},
+    Entry{{"TUTTI_CHANNELS", nullptr, "0",
+           "copies of a plan that share the work; 0: the tuner's choice. On host memory there is 1"},
           "a whole number, 0 or more",
           [](Config& config, const std::string& text) { return parse(text, config.channels); }},
     Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
@@ -191,7 +193,9 @@ ReadConfig read_config(const Environment& environment) {
   ReadConfig read;
   for (const Entry& entry : kEntries) read_entry(environment, entry, read);
   const auto scale = [&read](std::int64_t& milliseconds) {
-    milliseconds = std::llround(static_cast<double>(milliseconds) * read.config.timeout_scale);
+    if (milliseconds == 0) return;  // None; and no other may become it.
+    const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;
+    milliseconds = std::llround(std::clamp(scaled, 1.0, static_cast<double>(kLongestTimeoutMs)));
   };
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);

@@ -25,6 +25,9 @@ class Environment {
   std::map<std::string, std::string> variables_;
 };
 
+// A century, and still far from where nanoseconds overflow.
+inline constexpr std::int64_t kLongestTimeoutMs = 100LL * 365 * 24 * 3600 * 1000;
+
 // The defaults here are those of the table in config.cc, which describes each variable.
 struct Config {
   std::int64_t timeout_ms = 600'000;       // Longest wait of an operation; 0: none.

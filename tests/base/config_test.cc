@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
+
+#include "src/base/clock.h"
 
 namespace tutti {
 namespace {
@@ -49,6 +52,23 @@ TEST(Config, ScalesTimeouts) {
   EXPECT_EQ(scaled.config.init_timeout_ms, 300'000);
 }
 
+TEST(Config, ScalesATimeoutToNeitherNoneNorNonsense) {
+  const auto scaled = [](const char* scale, const char* timeout) {
+    return read({{"TUTTI_TIMEOUT_SCALE", scale}, {"TUTTI_TIMEOUT_MS", timeout}}).config.timeout_ms;
+  };
+  EXPECT_EQ(scaled("0.0001", "100"), 1);
+  EXPECT_EQ(scaled("1e300", "100"), kLongestTimeoutMs);
+  EXPECT_EQ(scaled("7", "0"), 0);
+}
+
+TEST(Deadline, IsNoneWhereTheClockEnds) {
+  for (const std::int64_t timeout_ms : {std::numeric_limits<std::int64_t>::max(), std::int64_t{9'223'372'036'854}}) {
+    EXPECT_FALSE(Deadline::after_ms(timeout_ms).passed()) << timeout_ms;
+  }
+  EXPECT_FALSE(Deadline::after_ms(kLongestTimeoutMs).passed());
+  EXPECT_NE(Deadline::after_ms(kLongestTimeoutMs).at_ns, Deadline().at_ns);
+}
+
 TEST(Config, AnswersAMisspeltNameWithTheNearest) {
   const ReadConfig config = read({{"TUTTI_TIMEOUTS_MS", "1"}, {"TUTTI_ALGO", "ring"}, {"PATH", "/bin"}});
   EXPECT_EQ(config.warnings,
@@ -57,20 +77,22 @@ TEST(Config, AnswersAMisspeltNameWithTheNearest) {
 }
 
 TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},
-                                                                                    {"TUTTI_TIMEOUT_MS", "-1"},
-                                                                                    {"TUTTI_TIMEOUT_SCALE", "nan"},
-                                                                                    {"TUTTI_TIMEOUT_SCALE", "0"},
-                                                                                    {"TUTTI_LOG", "loud"},
-                                                                                    {"TUTTI_CHANNELS", "4 "},
-                                                                                    {"TUTTI_VERIFY", "yes"}}) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},
+                                                        {"TUTTI_TIMEOUT_MS", "-1"},
+                                                        {"TUTTI_TIMEOUT_MS", "9223372036854775807"},
+                                                        {"TUTTI_TIMEOUT_SCALE", "nan"},
+                                                        {"TUTTI_TIMEOUT_SCALE", "0"},
+                                                        {"TUTTI_LOG", "loud"},
+                                                        {"TUTTI_CHANNELS", "4 "},
+                                                        {"TUTTI_VERIFY", "yes"}}) {
     const ReadConfig config = read({{name, value}});
     ASSERT_EQ(config.warnings.size(), 1U) << name;
     EXPECT_EQ(config.warnings[0].find(name + " is \"" + value + "\", but must be "), 0U) << config.warnings[0];
     EXPECT_EQ(config.config.timeout_ms, 600'000);
   }
   EXPECT_EQ(read({{"TUTTI_TIMEOUT_MS", "ten"}}).warnings[0],
-            "TUTTI_TIMEOUT_MS is \"ten\", but must be a whole number of milliseconds, 0 or more: taking 600000");
+            "TUTTI_TIMEOUT_MS is \"ten\", but must be a whole number of milliseconds, 0 to a century: taking 600000");
 }
 
 }  // namespace
