@@ -76,14 +76,15 @@ typedef struct {
 
 typedef struct {
   size_t size;             /* sizeof(tutti_comm_options) */
-  const char* name;        /* In messages: "gradients". Null: numbered. Only at creation. */
+  const char* name;        /* In messages: "gradients". Null: none. Only at creation. */
   int64_t timeout_ms;      /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. */
   const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: the tuner's choice. */
-  const char* protocol;    /* "line" or "slots", for instance. Null: the tuner's choice. */
+  const char* protocol;    /* "lines" or "bulk". Null: the tuner's choice. */
   const char* transport;   /* "shm". Null: the cheapest that reaches the peer. */
   const char* wire;        /* Format on the wire: "raw". Null: raw. */
-  uint32_t channels;       /* Independent copies of the plan that share the work. 0: the tuner's choice. */
+  uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. More than 1 is
+                              tutti_unsupported for now. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
@@ -123,7 +124,9 @@ TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 /* Waits until all that was enqueued is done, here and on the peers. Only queries and destroy may follow. */
 TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
 
-/* Finalizes if need be, then frees. The handle is invalid from then on, whatever is returned. Null is allowed. */
+/* Finalizes if need be, then frees. Refused within a group, and while the ranks are joining: the handle then stays as
+ * it is. Otherwise it is invalid from then on, whatever is returned: a failure of the communicator that the caller has
+ * not heard of is told here at the latest. Null is allowed. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
 
 /* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
@@ -153,8 +156,9 @@ typedef enum {
   tutti_float8_e5m2
 } tutti_type;
 
-/* Floats of 16 and 8 bits are accumulated in float32 and rounded once. All ranks of an all-reduce end with the same
- * bits, and so does every run of the same call with the same options. */
+/* Floats of 16 and 8 bits: each step of an algorithm folds what it has at hand in float32 and rounds once; between steps
+ * values travel in the element type, so a result may be rounded up to once per rank. All ranks of an all-reduce end with
+ * the same bits, and so does every run of the same call with the same options. */
 enum {
   tutti_sum = 0,
   tutti_prod,
@@ -175,7 +179,10 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
 /* A null stream blocks; otherwise see "Streams". n is the number of ranks.
  * In place means the overlap that each function states; any other overlap of send and recv is undefined.
  * A collective of no elements does nothing and touches no buffer, which may be null. One rank copies or reduces alone.
- * Buffers that a rank does not use may be null. After an error, outputs are undefined. */
+ * Buffers that a rank does not use may be null. After an error, outputs are undefined.
+ * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
+ * A rank whose call waits for nobody (the root of a broadcast, a sender of a reduce or gather, a call of no elements) may
+ * return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
 struct tutti_stream_handle;
 typedef struct tutti_stream_handle* tutti_stream;
 
@@ -228,7 +235,8 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
  * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that fails is reported
- * by itself and by the end, which then runs none. Communicators are not created, split or destroyed within a group.
+ * by itself and by the end, which then runs none. Communicators are not created, split, finalized or destroyed within a
+ * group.
  * The end blocks if a call had a null stream. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);

@@ -27,6 +27,9 @@ inline constexpr std::uint64_t kMostElements = 1ULL << 40;
 // Depth of the calling thread's group. Initial-exec: one instruction instead of a call.
 extern thread_local constinit int group_depth __attribute__((tls_model("initial-exec")));
 
+// Communicators are not made, split or ended where calls to them may be waiting for the group's end.
+Status check_outside_group(const char* action);
+
 // The thread's group then runs nothing, and its end says this.
 void fail_group(tutti_status status, const std::string& message);
 
@@ -79,7 +82,10 @@ inline Call call_of(const CallEntry& entry) {
                           entry.stream == nullptr && runner != nullptr &&
                           door->membership->queued.load(std::memory_order_acquire) == 0;
     if (is_plain) [[likely]] {
-      return leave(entry.function, caught([&] { return runner->run(call_of(entry), door->options); }));
+      Status status = caught([&] { return runner->run(call_of(entry), door->options); });
+      if (status.ok()) [[likely]]
+        return tutti_ok;
+      return report(entry.function, telling(*door->membership, std::move(status)));
     }
   }
   return enter_slowly(entry);

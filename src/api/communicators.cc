@@ -1,10 +1,12 @@
 // Making, asking and ending communicators.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "src/api/call_entry.h"
 #include "src/api/environment.h"
 #include "src/api/turn.h"
+#include "src/base/config.h"
 
 namespace tutti {
 namespace {
@@ -51,18 +53,57 @@ Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_co
   return {};
 }
 
-Status check_outside_group(const char* action) {
-  if (group_depth == 0) return {};
-  return invalid_usage(std::string("communicators are not ") + action + " within a group: call tutti_group_end first");
-}
-
 Status check_ranks(int rank, int ranks) {
   if (ranks < 1) return invalid_argument("ranks is " + std::to_string(ranks) + ": pass 1 or more");
   if (rank >= 0 && rank < ranks) return {};
   return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
 }
 
+// What of the caller's struct this version knows. The header the caller was built with says how long it is.
+Result<tutti_comm_options> known_options(const tutti_comm_options& given) {
+  constexpr std::size_t first_version_bytes = 72;
+  static_assert(sizeof given >= first_version_bytes || sizeof(void*) != 8);
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  if (given.size < std::min(first_version_bytes, sizeof options)) {
+    return invalid_argument("options.size is " + std::to_string(given.size) +
+                            ": begin with TUTTI_COMM_OPTIONS_DEFAULT");
+  }
+  const auto* bytes = reinterpret_cast<const char*>(&given);
+  const std::size_t known = std::min(given.size, sizeof options);
+  if (std::any_of(bytes + known, bytes + given.size, [](char byte) { return byte != 0; })) {
+    return unsupported("options.size is " + std::to_string(given.size) + ", and what lies behind byte " +
+                       std::to_string(known) + " is set: the program was built against a newer tutti than this, " +
+                       std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR));
+  }
+  std::memcpy(&options, &given, known);
+  return options;
+}
+
+// Programs may ask for longer than a deadline can say.
+std::int64_t timeout_of(std::int64_t given, std::int64_t inherited) {
+  return given == 0 ? inherited : std::min(given, kLongestTimeoutMs);
+}
+
+Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicator>> communicators) {
+  std::vector<tutti_comm> handles;
+  for (auto& communicator : communicators) {
+    auto admitted = admit(std::move(communicator));
+    if (admitted.ok()) {
+      handles.push_back(admitted.value());
+      continue;
+    }
+    for (const tutti_comm handle : handles) Doors::instance().remove(handle);
+    return std::move(admitted).status();
+  }
+  return handles;
+}
+
 }  // namespace
+
+Status check_outside_group(const char* action) {
+  if (group_depth == 0) return {};
+  return invalid_usage(std::string("communicators are not ") + action + " within a group: call tutti_group_end first");
+}
 
 const CommunicatorOptions& options_of(const Door& door) {
   return door.options != nullptr ? *door.options : door.membership->communicator->options();
@@ -83,29 +124,27 @@ Status no_runner(const Door& door) {
 
 Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* given) {
   CommunicatorOptions merged = inherited;
-  if (given == nullptr) return merged;
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  if (given->size < sizeof options) {
-    return invalid_argument("options.size is " + std::to_string(given->size) +
-                            ": begin with TUTTI_COMM_OPTIONS_DEFAULT");
-  }
-  std::memcpy(&options, given, sizeof options);  // A later version's fields stay unread.
+  if (given != nullptr) options = TUTTI_TRY(known_options(*given));
   const auto take = [](const char* text, std::string& field) {
     if (text != nullptr) field = text;
   };
   take(options.name, merged.name);
   take(options.algorithm, merged.algorithm);
   take(options.protocol, merged.protocol);
-  if (options.timeout_ms != 0) merged.timeout_ms = options.timeout_ms;
-  if (options.init_timeout_ms != 0) merged.init_timeout_ms = options.init_timeout_ms;
+  merged.timeout_ms = timeout_of(options.timeout_ms, merged.timeout_ms);
+  merged.init_timeout_ms = timeout_of(options.init_timeout_ms, merged.init_timeout_ms);
+  if (options.channels != 0) merged.channels = options.channels;
   if (options.transport != nullptr && std::strcmp(options.transport, "shm") != 0) {
     return unsupported(std::string("transport ") + options.transport + " is not built: there is shm");
   }
   if (options.wire != nullptr && std::strcmp(options.wire, "raw") != 0) {
     return unsupported(std::string("wire format ") + options.wire + " is not built: there is raw");
   }
-  if (options.channels > 1)
-    return unsupported(std::to_string(options.channels) + " channels: there is 1 on host memory");
+  if (merged.channels > 1) {
+    return unsupported(std::to_string(merged.channels) +
+                       " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
+  }
   merged.force();
   return merged;
 }
@@ -150,7 +189,8 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     auto made = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
-    for (std::size_t rank = 0; rank < made.size(); ++rank) comms[rank] = TUTTI_TRY(tutti::admit(std::move(made[rank])));
+    const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(made)));
+    std::copy(handles.begin(), handles.end(), comms);
     return {};
   });
 }
@@ -187,9 +227,10 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     if (runner == nullptr) return tutti::no_runner(*door);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
     const tutti::Turn turn(door->membership);
-    TUTTI_CHECK_OK(turn.await());
-    auto made = TUTTI_TRY(runner->split(color, key, merged));
-    *part = made == nullptr ? nullptr : TUTTI_TRY(tutti::admit(std::move(made)));
+    TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
+    auto made = runner->split(color, key, merged);
+    if (!made.ok()) return tutti::telling(*door->membership, std::move(made).status());
+    *part = made.value() == nullptr ? nullptr : TUTTI_TRY(tutti::admit(std::move(made).value()));
     return {};
   });
 }

@@ -32,8 +32,15 @@ struct Membership {
   tutti_reduction next_reduction = kFirstPreMulSum;
   std::vector<tutti_comm> views;
   std::string launcher;
-  std::string failure;  // Of tutti_last_error: once said, it stays.
+  std::string failure;             // Of tutti_last_error: once said, it stays.
+  std::atomic<bool> told = false;  // The caller knows that the communicator has failed.
 };
+
+// A failure on its way to the caller: whether it is the communicator's, or only of a call that was wrong in itself.
+inline Status telling(Membership& membership, Status status) {
+  if (!status.ok() && !membership.communicator->failure().ok()) membership.told = true;
+  return status;
+}
 
 struct Door {                                    // What every call reads comes first.
   std::atomic<Communicator*> runner = nullptr;   // Null while it is being created, and once it is finalized.

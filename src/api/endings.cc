@@ -18,30 +18,34 @@ Status finalize(Door& door) {
     return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
   Communicator* runner = door.runner;
   if (runner == nullptr) return no_runner(door);
-  Status status = runner->finalize();
+  TUTTI_CHECK_OK(check_outside_group("finalized"));
+  Status status = telling(*door.membership, runner->finalize());
   close(door);
   return status;
 }
 
 Status destroy(tutti_comm comm) {
   Door* door = TUTTI_TRY(door_of(comm));
-  if (group_depth > 0)
-    return invalid_usage("communicators are not destroyed within a group: call tutti_group_end first");
+  TUTTI_CHECK_OK(check_outside_group("destroyed"));
   if (door->is_view) {
     std::erase(door->membership->views, comm);
     Doors::instance().remove(comm);
     return {};
   }
   if (door->membership->communicator == nullptr) return no_runner(*door);
-  Status status;
-  const bool has_failed = !door->membership->communicator->failure().ok();  // The caller was told when it happened.
-  if (door->runner != nullptr && !has_failed) status = finalize(*door);
+  Status status = door->membership->communicator->failure();
+  if (status.ok()) {
+    if (door->runner != nullptr) status = finalize(*door);
+  } else if (door->membership->told) {
+    status = {};
+  }
   for (const tutti_comm view : door->membership->views) Doors::instance().remove(view);
   Doors::instance().remove(comm);
   return status;
 }
 
 void abort(Membership& membership) {
+  membership.told = true;
   store_release(&membership.abort, 1U);
   if (membership.communicator != nullptr) membership.communicator->abort();
 }
@@ -78,7 +82,10 @@ tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
     if (error == nullptr) return tutti::invalid_argument("error is null: pass where to put it");
     const auto ask = [&](tutti::Door& door) {
       tutti::Communicator* communicator = door.membership->communicator.get();
-      *error = communicator == nullptr ? tutti_in_progress : static_cast<tutti_status>(communicator->failure().code());
+      *error = tutti_in_progress;
+      if (communicator == nullptr) return;
+      *error = static_cast<tutti_status>(communicator->failure().code());
+      if (*error != tutti_ok) door.membership->told = true;
     };
     return Doors::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
   });
@@ -91,6 +98,7 @@ const char* tutti_last_error(tutti_comm comm) {
     std::string& kept = door.membership->failure;
     tutti::Communicator* communicator = door.membership->communicator.get();
     if (kept.empty() && communicator != nullptr) kept = communicator->failure().message();
+    if (!kept.empty()) door.membership->told = true;
     text = kept.c_str();
   };
   guarded("tutti_last_error",

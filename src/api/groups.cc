@@ -69,6 +69,7 @@ Status run_calls(const Batch& batch) {
 
 Status run_in_turn(Batch& batch) {
   Status status = caught([&] { return run_calls(batch); });
+  for (const Turn& turn : batch.turns) status = telling(*turn.membership(), std::move(status));
   batch.turns.clear();
   return status;
 }
@@ -140,7 +141,7 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
   TUTTI_CHECK_OK(resolve(entry, door, call));
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
   if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
-    return door.membership->communicator->run(call, door.options);
+    return telling(*door.membership, door.membership->communicator->run(call, door.options));
   }
   std::vector<Pending> calls;
   calls.push_back(pending_of(entry, door, call));

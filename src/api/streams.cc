@@ -33,7 +33,8 @@ extern "C" {
 tutti_status tutti_stream_create(tutti_stream* stream) {
   return guarded("tutti_stream_create", [&]() -> Status {
     if (stream == nullptr) return invalid_argument("stream is null: pass where to put the handle");
-    *stream = static_cast<tutti_stream>(TUTTI_TRY(Streams::instance().insert(TUTTI_TRY(Stream::create()))));
+    auto made = TUTTI_TRY(Stream::create());
+    *stream = static_cast<tutti_stream>(TUTTI_TRY(Streams::instance().insert(std::move(made))));
     return {};
   });
 }

@@ -19,7 +19,7 @@ class Turn {
   Turn& operator=(Turn&& other) noexcept = delete;
   ~Turn() { end(); }
 
-  const Membership* membership() const { return membership_.get(); }
+  Membership* membership() const { return membership_.get(); }
 
   // Until the calls before it are done.
   Status await() const { return membership_->communicator->await_ticket(ticket_); }

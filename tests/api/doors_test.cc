@@ -164,12 +164,72 @@ TEST_F(Doors, PassTheOptionsOfTheHandleThatWasUsed) {
   ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // It died with the communicator.
-  options.size = 4;
   comm_ = insert_fake(fake_);
-  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-  options.size = sizeof options;
   options.transport = "carrier pigeon";
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
+}
+
+TEST_F(Doors, TakeOptionsOfOtherVersions) {
+  struct {
+    tutti_comm_options known = TUTTI_COMM_OPTIONS_DEFAULT;
+    std::uint64_t unknown = 0;
+  } newer;
+  newer.known.algorithm = "ring";
+  tutti_comm view = nullptr;
+  newer.known.size = 71;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_invalid_argument);
+  newer.known.size = sizeof newer;
+  ASSERT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "ring");
+  newer.unknown = 1;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_unsupported);
+  EXPECT_NE(last_error().find("newer tutti"), std::string::npos) << last_error();
+}
+
+TEST_F(Doors, RefuseMoreChannelsThanThereAre) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  tutti_comm view = nullptr;
+  options.channels = 2;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
+  CommunicatorOptions environment;
+  environment.channels = 2;
+  EXPECT_EQ(options_over(environment, nullptr).status().code(), Code::unsupported);
+  options.channels = 1;
+  EXPECT_TRUE(options_over(environment, &options).ok());
+}
+
+TEST_F(Doors, TellAFailureAtTheLatestWhenTheyClose) {
+  fake_->aborted = true;  // By a peer: nobody here has heard of it.
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_aborted);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_argument);
+  const std::function<void()> hearings[] = {[&] { EXPECT_EQ(all_reduce(1), tutti_aborted); },
+                                            [&] { tutti_comm_abort(comm_); },
+                                            [&] { EXPECT_STRNE(tutti_last_error(comm_), ""); },
+                                            [&] {
+                                              tutti_status error;
+                                              EXPECT_EQ(tutti_comm_async_error(comm_, &error), tutti_ok);
+                                            }};
+  for (const auto& hear : hearings) {
+    comm_ = insert_fake(fake_);
+    fake_->aborted = true;
+    fake_->answer = Code::aborted;
+    hear();
+    EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  }
+}
+
+TEST_F(Doors, GiveAllHandlesOrNone) {
+  std::vector<tutti_comm> taken;
+  FakeCommunicator* fake = nullptr;
+  for (int left = 4096 - 1; left > 2; --left) taken.push_back(insert_fake(fake));
+  tutti_comm comms[3] = {};
+  EXPECT_EQ(tutti_comm_create_all(3, nullptr, comms), tutti_invalid_usage);
+  for (const tutti_comm comm : comms) EXPECT_EQ(comm, nullptr);
+  EXPECT_EQ(tutti_comm_create_all(2, nullptr, comms), tutti_ok);  // Nothing was kept.
+  for (const tutti_comm comm : {comms[0], comms[1]}) EXPECT_EQ(tutti_comm_abort(comm), tutti_ok);
+  taken.insert(taken.end(), {comms[0], comms[1]});
+  for (const tutti_comm comm : taken) EXPECT_EQ(tutti_comm_destroy(comm), tutti_ok);
 }
 
 TEST_F(Doors, KeepTheScalarOfACallThatWasMade) {
@@ -206,14 +266,16 @@ TEST_F(Doors, DecodeTheScalarsOfSmallFloats) {
 
 TEST_F(Doors, HoldCallsBackUntilTheOutermostGroupEnds) {
   EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(2), tutti_ok);
-  EXPECT_EQ(tutti_group_end(), tutti_ok);
-  EXPECT_TRUE(fake_->calls.empty());
-  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_usage);
-  tutti_group_end();  // Tells of the destroy.
+  for (const auto end : {tutti_comm_finalize, tutti_comm_destroy}) {
+    tutti_group_start();
+    EXPECT_EQ(all_reduce(1), tutti_ok);
+    tutti_group_start();
+    EXPECT_EQ(all_reduce(2), tutti_ok);
+    EXPECT_EQ(tutti_group_end(), tutti_ok);
+    EXPECT_EQ(end(comm_), tutti_invalid_usage);
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);  // Tells of it, and runs nothing.
+    EXPECT_TRUE(fake_->calls.empty());
+  }
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);
   EXPECT_EQ(all_reduce(2), tutti_ok);
