@@ -3,8 +3,11 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <string>
+
+#include "src/communicator/address_space.h"
 
 namespace tutti {
 namespace {
@@ -63,11 +66,23 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
     return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) +
                             " bytes is not whole pages of 4096 bytes");
   }
-  if (find(memory, 1)) return invalid_usage("memory " + at(memory) + " is registered already");
+  if (overlaps(memory, bytes)) {
+    return invalid_usage("memory " + at(memory) + " of " + std::to_string(bytes) +
+                         " bytes overlaps what is registered already, or comes from tutti_mem_alloc");
+  }
+  TUTTI_CHECK_OK(check_ordinary(memory, bytes));
   Segment shared = TUTTI_TRY(Segment::create("tutti-memory", bytes, Forked::kept));
   std::memcpy(shared.data(), memory, bytes);
   TUTTI_CHECK_OK(shared.move_to(memory));
   return insert(std::move(shared), bytes, true);
+}
+
+bool Regions::overlaps(const std::byte* memory, std::size_t bytes) const {
+  const std::shared_lock lock(mutex_);
+  const auto after = regions_.lower_bound(memory + bytes);
+  if (after == regions_.begin()) return false;
+  const auto& [start, region] = *std::prev(after);
+  return start + region.memory.size() > memory;
 }
 
 Status Regions::withdraw(std::byte* memory) {

@@ -39,6 +39,7 @@ class Regions {
     std::size_t bytes = 0;
     bool enrolled = false;
   };
+  bool overlaps(const std::byte* memory, std::size_t bytes) const;
   Status insert(Segment memory, std::size_t bytes, bool enrolled);
 
   mutable std::shared_mutex mutex_;

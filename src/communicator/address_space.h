@@ -1,0 +1,14 @@
+// What kind of memory lies where in this process.
+#pragma once
+
+#include <cstddef>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+// Fails, and says what is there, unless all of [memory, memory + bytes) is private anonymous memory that can be read
+// and written: what malloc and mmap give, and no file, shared memory, code, stack or gap.
+Status check_ordinary(const std::byte* memory, std::size_t bytes);
+
+}  // namespace tutti

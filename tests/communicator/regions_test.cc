@@ -1,0 +1,96 @@
+// Which memory of a process can become a region, and that nothing else is touched.
+#include "src/communicator/regions.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+class Mapped {
+ public:
+  Mapped(std::size_t pages, int protection, int flags, int file = -1)
+      : bytes_(pages * kPage), memory_(::mmap(nullptr, bytes_, protection, flags, file, 0)) {
+    EXPECT_NE(memory_, MAP_FAILED);
+  }
+  ~Mapped() { ::munmap(memory_, bytes_); }
+  std::byte* page(std::size_t index) const { return static_cast<std::byte*>(memory_) + index * kPage; }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
+
+Status enroll(std::byte* memory, std::size_t pages) { return Regions::of_process().enroll(memory, pages * kPage); }
+Status withdraw(std::byte* memory) { return Regions::of_process().withdraw(memory); }
+
+TEST(Regions, TakeAnonymousAndHeapMemoryWithItsContent) {
+  const Mapped mapped(4, kReadWrite, kPrivate);
+  auto* heap = static_cast<std::byte*>(std::aligned_alloc(kPage, 2 * kPage));
+  for (std::byte* memory : {mapped.page(1), heap}) {
+    std::memset(memory, 5, 2 * kPage);
+    const Status enrolled = enroll(memory, 2);
+    ASSERT_TRUE(enrolled.ok()) << enrolled.message();
+    EXPECT_EQ(memory[2 * kPage - 1], std::byte{5});
+    EXPECT_TRUE(Regions::of_process().find(memory, 2 * kPage));
+    memory[0] = std::byte{6};
+    EXPECT_TRUE(withdraw(memory).ok());
+    EXPECT_EQ(memory[0], std::byte{6});
+    EXPECT_FALSE(Regions::of_process().find(memory, 1));
+  }
+  std::free(heap);
+}
+
+TEST(Regions, RefuseMemoryOfAnotherKind) {
+  const int file = ::open("/proc/self/exe", O_RDONLY);
+  const Mapped of_file(1, kReadWrite, MAP_PRIVATE, file);
+  const Mapped shared(1, kReadWrite, MAP_SHARED | MAP_ANONYMOUS);
+  const Mapped read_only(1, PROT_READ, kPrivate);
+  const Mapped half(2, kReadWrite, kPrivate);
+  const Mapped gap(2, kReadWrite, kPrivate);
+  ASSERT_EQ(::mprotect(half.page(1), kPage, PROT_NONE), 0);
+  ASSERT_EQ(::munmap(gap.page(1), kPage), 0);
+  const std::byte before = of_file.page(0)[1];
+  const struct {
+    std::byte* memory;
+    std::size_t pages;
+    const char* expected;
+  } cases[] = {{of_file.page(0), 1, "regions"},
+               {shared.page(0), 1, "rw-s"},
+               {read_only.page(0), 1, "r--p"},
+               {half.page(0), 2, "---p"},
+               {gap.page(0), 2, "nothing mapped"}};
+  for (const auto& [memory, pages, expected] : cases) {
+    const Status status = enroll(memory, pages);
+    EXPECT_EQ(status.code(), Code::unsupported) << expected;
+    EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(of_file.page(0)[1], before);
+  // The gap is closed again, so that nobody else's memory is there when it is unmapped.
+  EXPECT_EQ(::mmap(gap.page(1), kPage, PROT_NONE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), gap.page(1));
+  ::close(file);
+}
+
+TEST(Regions, RefuseWhatOverlapsAnother) {
+  const Mapped mapped(4, kReadWrite, kPrivate);
+  ASSERT_TRUE(enroll(mapped.page(1), 2).ok());
+  EXPECT_EQ(enroll(mapped.page(0), 2).code(), Code::invalid_usage);  // Its end.
+  EXPECT_EQ(enroll(mapped.page(0), 4).code(), Code::invalid_usage);  // All of it.
+  EXPECT_EQ(enroll(mapped.page(2), 2).code(), Code::invalid_usage);  // Its beginning.
+  EXPECT_TRUE(enroll(mapped.page(0), 1).ok());                       // Beside it.
+  EXPECT_TRUE(withdraw(mapped.page(0)).ok());
+  EXPECT_TRUE(withdraw(mapped.page(1)).ok());
+}
+
+}  // namespace
+}  // namespace tutti
