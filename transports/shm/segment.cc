@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -17,7 +16,11 @@ Result<Segment> Segment::create(const char* name, std::size_t bytes, Forked fork
     return system_error("size shared memory to " + std::to_string(bytes) + " bytes");
   }
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return system_error("seal shared memory");
-  return map(std::move(file), bytes, forked);
+  Segment segment;
+  segment.mapping_ =
+      TUTTI_TRY(forked == Forked::kept ? Mapping::make(file.get(), bytes) : Mapping::share(file.get(), bytes));
+  segment.file_ = std::move(file);
+  return segment;
 }
 
 Result<Segment> Segment::adopt(File file, std::size_t bytes) {
@@ -29,17 +32,9 @@ Result<Segment> Segment::adopt(File file, std::size_t bytes) {
   }
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return invalid_argument("a peer's shared memory is not sealed");
-  return map(std::move(file), bytes, Forked::dropped);
-}
-
-Result<Segment> Segment::map(File file, std::size_t bytes, Forked forked) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (data == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes of shared memory");
-  if (forked == Forked::dropped) ::madvise(data, bytes, MADV_DONTFORK);
   Segment segment;
+  segment.mapping_ = TUTTI_TRY(Mapping::share(file.get(), bytes));
   segment.file_ = std::move(file);
-  segment.data_ = static_cast<std::byte*>(data);
-  segment.bytes_ = bytes;
   return segment;
 }
 
@@ -47,41 +42,6 @@ Result<File> Segment::duplicate() const {
   File copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy) return system_error("duplicate a descriptor of shared memory");
   return copy;
-}
-
-Status Segment::move_to(std::byte* address) {
-  void* moved = ::mmap(address, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), 0);
-  if (moved == MAP_FAILED) return system_error("map shared memory over the caller's");
-  ::munmap(data_, bytes_);
-  data_ = address;
-  return {};
-}
-
-Status Segment::make_private() {
-  void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return system_error("find memory for a private copy");
-  std::memcpy(copy, data_, bytes_);
-  if (::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED)
-    return system_error("put a private copy back");
-  data_ = nullptr;
-  bytes_ = 0;
-  return {};
-}
-
-Segment::Segment(Segment&& other) noexcept
-    : file_(std::move(other.file_)),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-Segment& Segment::operator=(Segment&& other) noexcept {
-  std::swap(file_, other.file_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-Segment::~Segment() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
 }  // namespace tutti

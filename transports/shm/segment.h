@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "src/base/owned.h"
 #include "src/base/status.h"
+#include "transports/shm/mapping.h"
 
 namespace tutti {
 
@@ -23,30 +25,23 @@ class Segment {
  public:
   // A new segment of zeros, sealed against shrinking: a peer cannot make us fault. Untouched pages cost nothing.
   static Result<Segment> create(const char* name, std::size_t bytes, Forked forked = Forked::dropped);
-  // A peer's. Takes the descriptor over; fails if the file is shorter than `bytes` or may shrink.
+  // A peer's. Takes the descriptor over; fails if the file is shorter than `bytes` or may shrink. A segment that this
+  // process has already, be it its own, is seen at the same address, unless forks keep it.
   static Result<Segment> adopt(File file, std::size_t bytes);
 
-  Segment() = default;
-  Segment(Segment&& other) noexcept;
-  Segment& operator=(Segment&& other) noexcept;
-  ~Segment();
-
-  std::byte* data() const { return data_; }
-  std::size_t size() const { return bytes_; }
-  Result<File> duplicate() const;                 // Another descriptor of it.
-  int descriptor() const { return file_.get(); }  // Stays ours.
+  std::byte* data() const { return mapping_ == nullptr ? nullptr : mapping_->data(); }
+  std::size_t size() const { return mapping_ == nullptr ? 0 : mapping_->bytes(); }  // Of an adopted one: or more.
+  Result<File> duplicate() const;                                                   // Another descriptor of it.
+  int descriptor() const { return file_.get(); }                                    // Stays ours.
   // Maps it at `address` instead, over what is there. Owned by the caller again after make_private(), which leaves a
-  // private copy at the same address.
-  Status move_to(std::byte* address);
-  Status make_private();
+  // private copy at the same address. Both are for a segment that forks keep.
+  Status move_to(std::byte* address) { return mapping_->move_to(file_.get(), address); }
+  Status make_private() { return mapping_->make_private(); }
   void close_descriptor() { file_.reset(); }  // Keeps the mapping.
 
  private:
-  static Result<Segment> map(File file, std::size_t bytes, Forked forked);
-
   File file_;
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::shared_ptr<Mapping> mapping_;  // With the other ranks of this process that use the segment.
 };
 
 }  // namespace tutti

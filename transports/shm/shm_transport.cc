@@ -9,6 +9,9 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kSegmentBytes = std::size_t{256} << 20;  // Address space, not memory.
 
+constexpr std::uint32_t kMostSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
+static_assert(2U << kMostSlotShift <= kMaxSlots);
+
 // Forward words, partner words or credits.
 constexpr std::size_t kControlBytes = 2 * kWordsBytes;
 
@@ -56,10 +59,13 @@ Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, c
   }
   const Segment& memory = owner == self_ ? own_[address.segment] : peer->second;
   const std::size_t size = memory.size();
+  if (spec.slot_shift > kMostSlotShift) {
+    return invalid_argument("a lane with 2^" + std::to_string(spec.slot_shift) + " slots cannot be: at most " +
+                            std::to_string(1 << kMostSlotShift));
+  }
   const std::size_t slots = slots_bytes(spec);
-  if (spec.slot_shift > 3 || address.words % kWordsBytes != 0 || address.words > size ||
-      size - address.words < kControlBytes || address.slots % kWordsBytes != 0 || address.slots > size ||
-      size - address.slots < slots) {
+  if (address.words % kWordsBytes != 0 || address.words > size || size - address.words < kControlBytes ||
+      address.slots % kWordsBytes != 0 || address.slots > size || size - address.slots < slots) {
     return invalid_argument("rank " + std::to_string(owner) + " sent an address outside of its segment");
   }
   auto* words = reinterpret_cast<LaneWords*>(memory.data() + address.words);

@@ -1,0 +1,91 @@
+#include "transports/shm/mapping.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace tutti {
+namespace {
+
+// The shared mappings of this process.
+struct Registry {
+  std::mutex mutex;
+  std::map<Mapping::Identity, std::weak_ptr<Mapping>> mappings;
+};
+
+// Never destroyed: communicators that the process leaves behind may end after everything else. A fork waits for the
+// lock, and the child forgets what it cannot see.
+Registry& registry() {
+  static Registry& instance = []() -> Registry& {
+    static auto* made = new Registry;
+    ::pthread_atfork([] { made->mutex.lock(); }, [] { made->mutex.unlock(); },
+                     [] {
+                       made->mappings.clear();
+                       made->mutex.unlock();
+                     });
+    return *made;
+  }();
+  return instance;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Mapping>> Mapping::make(int file, std::size_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (data == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes of shared memory");
+  return std::make_shared<Mapping>(static_cast<std::byte*>(data), bytes);
+}
+
+Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {
+  struct stat info = {};
+  if (::fstat(file, &info) != 0) return system_error("look at shared memory");
+  const Identity identity = {info.st_dev, info.st_ino};
+  std::shared_ptr<Mapping> mapping;  // Outlives the lock, which its destructor takes.
+  const std::lock_guard lock(registry().mutex);
+  const auto known = registry().mappings.find(identity);
+  if (known != registry().mappings.end()) mapping = known->second.lock();
+  if (mapping != nullptr && mapping->bytes_ >= bytes) return mapping;
+  std::shared_ptr<Mapping> made = TUTTI_TRY(make(file, bytes));
+  ::madvise(made->data_, bytes, MADV_DONTFORK);
+  made->shared_as_ = identity;
+  registry().mappings[identity] = made;
+  return made;
+}
+
+Mapping::~Mapping() {
+  if (shared_as_) {
+    const std::lock_guard lock(registry().mutex);
+    const auto known = registry().mappings.find(*shared_as_);
+    // A larger one, or one made since the last user of this one left, may have taken its place.
+    if (known != registry().mappings.end() && known->second.expired()) registry().mappings.erase(known);
+  }
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Status Mapping::move_to(int file, std::byte* address) {
+  TUTTI_ASSERT(!shared_as_);
+  void* moved = ::mmap(address, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (moved == MAP_FAILED) return system_error("map shared memory over the caller's");
+  ::munmap(data_, bytes_);
+  data_ = address;
+  return {};
+}
+
+Status Mapping::make_private() {
+  TUTTI_ASSERT(!shared_as_);
+  void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return system_error("find memory for a private copy");
+  std::memcpy(copy, data_, bytes_);
+  if (::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED)
+    return system_error("put a private copy back");
+  data_ = nullptr;
+  bytes_ = 0;
+  return {};
+}
+
+}  // namespace tutti
