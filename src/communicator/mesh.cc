@@ -3,17 +3,26 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
 namespace tutti {
+namespace {
+
+constexpr int kGoodbyeMs = 100;  // For a peer that is slow to read.
+
+// What was written before a frame was sent is there for whoever received it. The kernel sees to that; between threads
+// of one process this word says so, to the compiler and to ThreadSanitizer, which cannot look into the kernel.
+std::atomic<std::uint64_t> sent_frames{0};
+
+}  // namespace
 
 Mesh::Mesh(Rank self, std::vector<Socket> sockets)
-    : self_(self),
-      sockets_(std::move(sockets)),
-      mutex_(std::make_unique<std::mutex>()),
-      left_(sockets_.size(), false) {}
+    : self_(self), peers_(sockets.size()), mutex_(std::make_unique<std::mutex>()) {
+  for (Rank peer = 0; peer < peers_.size(); ++peer) peers_[peer].socket = std::move(sockets[peer]);
+}
 
 Result<std::vector<Mesh>> Mesh::within_process(Rank ranks) {
   std::vector<std::vector<Socket>> sockets(ranks);
@@ -30,7 +39,7 @@ Result<std::vector<Mesh>> Mesh::within_process(Rank ranks) {
   return meshes;
 }
 
-Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
+Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
   iovec data = {const_cast<Frame*>(&frame), sizeof frame};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
@@ -45,18 +54,28 @@ Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
+  sent_frames.fetch_add(1, std::memory_order_release);
   ssize_t sent;
   do {
-    sent = ::sendmsg(sockets_[peer].get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = ::sendmsg(peers_[peer].socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
-  if (sent == static_cast<ssize_t>(sizeof frame)) return {};
-  if (errno == EPIPE || errno == ECONNRESET) return {};  // It is gone: whoever waits for it will hear by find_dead().
+  if (sent == static_cast<ssize_t>(sizeof frame)) return true;
+  if (errno == EPIPE || errno == ECONNRESET) return true;  // It is gone: whoever waits for it will hear by find_dead().
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
   return system_error("send a control message to rank " + std::to_string(peer));
 }
 
-Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
-  ReceivedFrame received;
-  iovec data = {&received.frame, sizeof received.frame};
+Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
+  if (TUTTI_TRY(try_send(peer, frame, descriptor))) return {};
+  return remote_error("rank " + std::to_string(peer) +
+                      " has left so many control messages unread that no other fits: it is stopped, or makes no calls");
+}
+
+// The next frame on the socket; a goodbye is noted and never returned. Whatever descriptors come are ours to close.
+std::optional<Mesh::Arrival> Mesh::pull(Peer& peer) {
+  Arrival arrival;
+  Frame& frame = arrival.received.frame;
+  iovec data = {&frame, sizeof frame};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &data;
@@ -64,51 +83,78 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t count;
-  do {
-    count = ::recvmsg(sockets_[peer].get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
-  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<ReceivedFrame>();
-  if (count <= 0) return std::optional<ReceivedFrame>();
-  if (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    received.file.reset(descriptor);
+  do {  // A peer that left without reading all of ours resets the connection; what it sent is behind that one error.
+    count = ::recvmsg(peer.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (count <= 0) return std::nullopt;
+  (void)sent_frames.load(std::memory_order_acquire);
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int descriptor = -1;  // The room for one descriptor is rounded up to that of two.
+      std::memcpy(&descriptor, reinterpret_cast<const char*>(header) + at, sizeof descriptor);
+      arrival.surplus = arrival.surplus || arrival.received.file;
+      arrival.received.file.reset(descriptor);
+    }
   }
-  if (count != static_cast<ssize_t>(sizeof received.frame) || received.frame.version != 1 ||
-      received.frame.bytes > received.frame.payload.size()) {
-    return invalid_usage("rank " + std::to_string(peer) + " sent a control message of another version of tutti");
+  arrival.truncated = (message.msg_flags & MSG_CTRUNC) != 0;
+  arrival.whole = count == static_cast<ssize_t>(sizeof frame) && frame.version == 1;
+  if (!arrival.whole || frame.kind != FrameKind::goodbye) return arrival;
+  peer.left = true;
+  return std::nullopt;
+}
+
+Status Mesh::judge(Rank peer, const Arrival& arrival) {
+  const std::string who = "rank " + std::to_string(peer);
+  const Frame& frame = arrival.received.frame;
+  if (!arrival.whole || frame.bytes > frame.payload.size())
+    return invalid_usage(who + " sent a control message of another version of tutti");
+  if (arrival.surplus) return invalid_usage(who + " sent several descriptors with one control message");
+  if (arrival.truncated) {
+    return {Code::system, "a descriptor from " + who + " was lost: raise the limit of open files (ulimit -n)"};
   }
-  if (message.msg_flags & MSG_CTRUNC) {
-    return Status(Code::system, "a descriptor from rank " + std::to_string(peer) +
-                                    " was lost: raise the limit of open files (ulimit -n)");
-  }
-  if (received.frame.kind == FrameKind::goodbye) {
+  const bool due = frame.kind == FrameKind::board || frame.kind == FrameKind::region || frame.kind == FrameKind::socket;
+  if (due && !arrival.received.file) return invalid_usage(who + " sent a control message without its descriptor");
+  return {};
+}
+
+Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
+  std::optional<Arrival> arrival;
+  {
     const std::lock_guard lock(*mutex_);
-    left_[peer] = true;
-    return std::optional<ReceivedFrame>();
+    std::deque<Arrival>& inbox = peers_[peer].inbox;
+    if (inbox.empty()) {
+      arrival = pull(peers_[peer]);
+    } else {
+      arrival = std::move(inbox.front());
+      inbox.pop_front();
+    }
   }
-  return std::optional<ReceivedFrame>(std::move(received));
+  if (!arrival) return std::optional<ReceivedFrame>();
+  TUTTI_CHECK_OK(judge(peer, *arrival));
+  return std::optional(std::move(arrival->received));
 }
 
 void Mesh::wait(Rank peer, int timeout_ms) const {
-  pollfd poll_state = {sockets_[peer].get(), POLLIN, 0};
+  pollfd poll_state = {peers_[peer].socket.get(), POLLIN, 0};
+  {
+    const std::lock_guard lock(*mutex_);
+    if (!peers_[peer].inbox.empty()) return;
+    if (peers_[peer].left) poll_state.fd = -1;  // Nothing more will come, though poll would never sleep again.
+  }
   ::poll(&poll_state, 1, timeout_ms);
 }
 
 // A dead peer's socket hangs up; what it sent before can still be read, a goodbye among it.
 std::optional<Rank> Mesh::find_dead() {
   const std::lock_guard lock(*mutex_);
-  for (Rank peer = 0; peer < sockets_.size(); ++peer) {
-    if (peer == self_ || left_[peer]) continue;
-    pollfd poll_state = {sockets_[peer].get(), POLLRDHUP, 0};
+  for (Rank rank = 0; rank < peers_.size(); ++rank) {
+    Peer& peer = peers_[rank];
+    if (rank == self_ || peer.left) continue;
+    pollfd poll_state = {peer.socket.get(), POLLRDHUP, 0};
     if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) continue;
-    Frame frame;
-    bool goodbye = false;
-    while (::recv(sockets_[peer].get(), &frame, sizeof frame, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof frame)) {
-      goodbye = goodbye || frame.kind == FrameKind::goodbye;
-    }
-    left_[peer] = goodbye;
-    if (!goodbye) return peer;
+    while (auto arrival = pull(peer)) peer.inbox.push_back(std::move(*arrival));
+    if (!peer.left) return rank;
   }
   return std::nullopt;
 }
@@ -116,8 +162,12 @@ std::optional<Rank> Mesh::find_dead() {
 void Mesh::leave() {
   Frame frame;
   frame.kind = FrameKind::goodbye;
-  for (Rank peer = 0; peer < sockets_.size(); ++peer) {
-    if (peer != self_ && sockets_[peer]) (void)send(peer, frame).ok();
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    const Socket& socket = peers_[peer].socket;
+    if (peer == self_ || !socket || send(peer, frame).ok()) continue;
+    pollfd poll_state = {socket.get(), POLLOUT, 0};
+    ::poll(&poll_state, 1, kGoodbyeMs);
+    (void)send(peer, frame).ok();
   }
 }
 

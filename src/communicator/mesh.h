@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,9 +40,13 @@ class Mesh {
   // Pairs of sockets for `ranks` ranks in one process.
   static Result<std::vector<Mesh>> within_process(Rank ranks);
 
-  // Does not wait: fails if the peer has left 100 or more frames unread. `descriptor` is duplicated, -1: none.
+  // Does not wait. False: the peer has left so many frames (100 or more) unread that no other fits; try again later.
+  // `descriptor` is duplicated, -1: none. A peer that is gone takes everything: see find_dead().
+  Result<bool> try_send(Rank peer, const Frame& frame, int descriptor = -1);
+  // The same for those who cannot come back later: a full socket is a failure.
   Status send(Rank peer, const Frame& frame, int descriptor = -1);
-  // The next frame from the peer, or none yet. A peer that is gone has none either: see find_dead().
+  // The next frame from the peer, with the descriptor that its kind calls for, or none yet. A peer that is gone has
+  // none after its last either.
   Result<std::optional<ReceivedFrame>> receive(Rank peer);
   // Sleeps until the peer has sent something or is gone, `timeout_ms` at most.
   void wait(Rank peer, int timeout_ms) const;
@@ -51,10 +56,24 @@ class Mesh {
   void leave();
 
  private:
+  // What came in one piece, not yet judged.
+  struct Arrival {
+    ReceivedFrame received;
+    bool whole = false;      // Of the length and version of a frame.
+    bool truncated = false;  // The system could not give us the descriptor.
+    bool surplus = false;    // There was more than one.
+  };
+  struct Peer {
+    Socket socket;
+    std::deque<Arrival> inbox;  // Found on a socket that has hung up, in order.
+    bool left = false;          // Has said goodbye.
+  };
+  static std::optional<Arrival> pull(Peer& peer);
+  static Status judge(Rank peer, const Arrival& arrival);
+
   Rank self_;
-  std::vector<Socket> sockets_;
-  std::unique_ptr<std::mutex> mutex_;  // Guards left_.
-  std::vector<bool> left_;
+  std::vector<Peer> peers_;
+  std::unique_ptr<std::mutex> mutex_;  // Guards what is received: any thread may look for the dead.
 };
 
 }  // namespace tutti

@@ -70,6 +70,7 @@ Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
 }
 
 Socket adopt_socket(int descriptor) {
+  if (descriptor < 0) return Socket();
   const std::lock_guard lock(registry().mutex);
   return enter(descriptor);
 }

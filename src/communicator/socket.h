@@ -17,7 +17,7 @@ using Socket = Owned<int, release_socket, -1>;
 
 Result<Socket> open_socket(int family, int type);
 Result<std::pair<Socket, Socket>> open_socket_pair(int type);  // AF_UNIX.
-// One that came over another socket.
+// One that came over another socket; -1: none.
 Socket adopt_socket(int descriptor);
 // The next connection, or none: also if the peer has already given up.
 Result<std::optional<Socket>> accept_socket(const Socket& listener);

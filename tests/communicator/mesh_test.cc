@@ -1,0 +1,204 @@
+// What the sockets between ranks promise: nothing sent is lost, and nobody who left in good order is called dead.
+#include "src/communicator/mesh.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+namespace tutti {
+namespace {
+
+Frame frame_of(FrameKind kind, std::uint8_t mark = 0) {
+  Frame frame;
+  frame.kind = kind;
+  frame.bytes = 1;
+  frame.payload[0] = std::byte{mark};
+  return frame;
+}
+
+// Two ranks; the second may be destroyed before the first.
+struct Ends {
+  Ends() {
+    std::vector<Mesh> both = std::move(Mesh::within_process(2)).value();
+    here.emplace(std::move(both[0]));
+    there.emplace(std::move(both[1]));
+  }
+  std::optional<Mesh> here, there;
+};
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    reading.reset(ends[0]);
+    writing.reset(ends[1]);
+  }
+  // Nobody holds the end to write to.
+  bool ended() const {
+    pollfd state = {reading.get(), 0, 0};
+    return ::poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
+  }
+  File reading, writing;
+};
+
+// What came next: its mark, or -1.
+int next_mark(Mesh& mesh) {
+  auto received = mesh.receive(1);
+  if (!received.ok() || !received.value()) return -1;
+  return std::to_integer<int>(received.value()->frame.payload[0]);
+}
+
+TEST(Mesh, DeliversWhatAPeerSentBeforeItLeft) {
+  Ends ends;
+  const Pipe pipe;
+  ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::lane, 1)).ok());
+  ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::board, 2), pipe.writing.get()).ok());
+  ends.there->leave();
+  ends.there.reset();
+  EXPECT_EQ(ends.here->find_dead(), std::nullopt);
+  ends.here->wait(1, 60'000);  // Returns at once: there is something to read.
+  EXPECT_EQ(next_mark(*ends.here), 1);
+  auto board = ends.here->receive(1);
+  ASSERT_TRUE(board.ok() && board.value());
+  EXPECT_EQ(::write(board.value()->file.get(), "hi", 2), 2);
+  EXPECT_EQ(next_mark(*ends.here), -1);
+}
+
+TEST(Mesh, DeliversWhatAPeerSentBeforeItDied) {
+  Ends ends;
+  ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::lane, 7)).ok());
+  ends.there.reset();
+  EXPECT_EQ(ends.here->find_dead(), std::optional<Rank>(1));
+  EXPECT_EQ(next_mark(*ends.here), 7);
+  EXPECT_EQ(ends.here->find_dead(), std::optional<Rank>(1));
+}
+
+// Such a peer resets the connection, which the system reports before what the peer sent.
+TEST(Mesh, DoesNotCallAPeerDeadThatLeftWithoutReadingAll) {
+  Ends ends;
+  ASSERT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
+  ASSERT_TRUE(ends.there->send(0, frame_of(FrameKind::lane, 3)).ok());
+  ends.there->leave();
+  ends.there.reset();
+  EXPECT_EQ(ends.here->find_dead(), std::nullopt);
+  EXPECT_EQ(next_mark(*ends.here), 3);
+}
+
+// One thread reads the goodbye, another looks for the dead at that moment.
+TEST(Mesh, DoesNotCallAPeerDeadWhoseGoodbyeAnotherThreadReads) {
+  for (int round = 0; round < 500; ++round) {
+    Ends ends;
+    std::atomic<int> started{0};
+    std::optional<Rank> dead;
+    std::thread reader([&] {
+      ++started;
+      while (started < 3) std::this_thread::yield();
+      for (int i = 0; i < 20; ++i) (void)next_mark(*ends.here);
+    });
+    std::thread watcher([&] {
+      ++started;
+      while (started < 3) std::this_thread::yield();
+      for (int i = 0; i < 20 && !dead; ++i) dead = ends.here->find_dead();
+    });
+    ends.there->leave();
+    ends.there.reset();
+    ++started;
+    reader.join();
+    watcher.join();
+    ASSERT_EQ(dead, std::nullopt) << "round " << round;
+  }
+}
+
+TEST(Mesh, TellsAFullSocketFromABrokenOne) {
+  Ends ends;
+  int sent = 0;
+  while (sent < 100'000 && std::move(ends.here->try_send(1, frame_of(FrameKind::lane))).value()) ++sent;
+  EXPECT_GE(sent, 100);
+  ASSERT_LT(sent, 100'000);
+  const Status full = ends.here->send(1, frame_of(FrameKind::lane));
+  EXPECT_EQ(full.code(), Code::remote);
+  EXPECT_NE(full.message().find("rank 1 has left so many control messages unread"), std::string::npos);
+  for (int i = 0; i < sent; ++i) {
+    auto received = ends.there->receive(0);
+    ASSERT_TRUE(received.ok() && received.value()) << i;
+  }
+  EXPECT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
+}
+
+// A mesh whose peer is the test itself, which need not keep to the rules.
+struct Stranger {
+  Stranger() {
+    auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
+    std::vector<Socket> sockets(2);
+    sockets[1] = std::move(pair.first);
+    mesh.emplace(0, std::move(sockets));
+    end = std::move(pair.second);
+  }
+  // A frame with descriptors, as many as are wanted.
+  void send(const Frame& frame, std::size_t bytes, const std::vector<int>& descriptors) {
+    iovec data = {const_cast<Frame*>(&frame), bytes};
+    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+    msghdr message = {};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    if (!descriptors.empty()) {
+      message.msg_control = control;
+      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
+    }
+    ASSERT_EQ(::sendmsg(end.get(), &message, 0), static_cast<ssize_t>(bytes));
+  }
+  std::string refusal() { return mesh->receive(1).status().message(); }
+
+  std::optional<Mesh> mesh;
+  Socket end;
+};
+
+TEST(Mesh, RefusesAFrameWithoutTheDescriptorThatIsDue) {
+  for (const FrameKind kind : {FrameKind::board, FrameKind::region, FrameKind::socket}) {
+    Stranger stranger;
+    stranger.send(frame_of(kind), sizeof(Frame), {});
+    EXPECT_EQ(stranger.refusal(), "rank 1 sent a control message without its descriptor");
+  }
+}
+
+TEST(Mesh, ClosesDescriptorsThatNobodyAskedFor) {
+  for (const std::size_t count : {2, 3, 5}) {
+    Stranger stranger;
+    std::vector<Pipe> pipes(count);
+    std::vector<int> descriptors;
+    for (const Pipe& pipe : pipes) descriptors.push_back(pipe.writing.get());
+    stranger.send(frame_of(FrameKind::board), sizeof(Frame), descriptors);
+    for (Pipe& pipe : pipes) pipe.writing.reset();
+    EXPECT_EQ(stranger.refusal(), "rank 1 sent several descriptors with one control message");
+    for (const Pipe& pipe : pipes) EXPECT_TRUE(pipe.ended());
+  }
+}
+
+TEST(Mesh, RefusesFramesOfAnotherShape) {
+  Frame frame = frame_of(FrameKind::lane);
+  Stranger stranger;
+  stranger.send(frame, sizeof frame - 1, {});
+  EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
+  frame.bytes = frame.payload.size() + 1;
+  stranger.send(frame, sizeof frame, {});
+  EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
+  frame = frame_of(FrameKind::goodbye);
+  frame.version = 2;
+  stranger.send(frame, sizeof frame, {});
+  EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
+}
+
+TEST(Socket, IsNoneWhereNoDescriptorCame) { EXPECT_FALSE(adopt_socket(-1)); }
+
+}  // namespace
+}  // namespace tutti
