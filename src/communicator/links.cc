@@ -64,23 +64,37 @@ LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag) {
 // Whose memory it lies in: who reads, so that polling stays local; of a pair of lanes the forward lane's reader.
 Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
 
-Status Links::offer(const LaneSpec& spec) {
-  if (owner(spec) != self_ || links_.contains(spec)) return {};
-  const LaneAddress address = TUTTI_TRY(transport_.create(spec));
-  TUTTI_CHECK_OK(attach(spec, self_, address));
-  if (spec.writer == self_) return {};
+Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
+
+Result<bool> Links::make(const LaneSpec& spec) {
+  if (owner(spec) != self_ || links_.contains(spec)) return true;
+  auto made = made_.find(spec);
+  if (made == made_.end()) made = made_.emplace(spec, TUTTI_TRY(transport_.create(spec))).first;
+  if (spec.writer != self_ && !TUTTI_TRY(tell(spec, made->second))) return false;
+  TUTTI_CHECK_OK(attach(spec, self_, made->second));
+  made_.erase(made);
+  return true;
+}
+
+// The segment's descriptor goes with the first lane in it that gets through.
+Result<bool> Links::tell(const LaneSpec& spec, const LaneAddress& address) {
   Frame frame;
   frame.kind = FrameKind::lane;
   const LaneOffer lane = {spec, address};
   frame.bytes = sizeof lane;
   std::memcpy(frame.payload.data(), &lane, sizeof lane);
-  const bool first = passed_.insert({spec.writer, address.segment}).second;
-  return mesh_.send(spec.writer, frame, first ? transport_.segment(address.segment).descriptor() : -1);
+  const std::pair segment = {spec.writer, address.segment};
+  const int descriptor = passed_.contains(segment) ? -1 : transport_.segment(address.segment).descriptor();
+  if (!TUTTI_TRY(mesh_.try_send(spec.writer, frame, descriptor))) return false;
+  passed_.insert(segment);
+  return true;
 }
 
+// What the other end has sent is taken in first: it may be waiting for room as well.
 Result<bool> Links::ready(const LaneSpec& spec) {
   if (links_.contains(spec)) return true;
-  TUTTI_CHECK_OK(collect(owner(spec)));
+  TUTTI_CHECK_OK(collect(spec.writer == self_ ? spec.reader : spec.writer));
+  if (owner(spec) == self_) return make(spec);
   const auto found = addresses_.find(spec);
   if (found == addresses_.end()) return false;
   TUTTI_CHECK_OK(attach(spec, owner(spec), found->second));
@@ -92,25 +106,31 @@ Status Links::collect(Rank peer) {
   for (;;) {
     auto received = TUTTI_TRY(mesh_.receive(peer));
     if (!received) return {};
-    if (received->frame.kind == FrameKind::region) {
-      TUTTI_CHECK_OK(regions_.adopt(peer, std::move(*received)));
-      continue;
-    }
-    if (received->frame.kind == FrameKind::socket) {
-      sockets_[peer].push_back(std::move(received->file));
-      continue;
-    }
-    LaneOffer lane;
-    if (received->frame.kind != FrameKind::lane || received->frame.bytes != sizeof lane) {
-      return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");
-    }
-    std::memcpy(&lane, received->frame.payload.data(), sizeof lane);
-    if (received->file) {
-      Segment memory = TUTTI_TRY(Segment::adopt(std::move(received->file), lane.address.segment_bytes));
-      TUTTI_CHECK_OK(transport_.adopt(peer, lane.address.segment, std::move(memory)));
-    }
-    addresses_[lane.spec] = lane.address;
+    TUTTI_CHECK_OK(take_in(peer, std::move(*received)));
   }
+}
+
+Status Links::take_in(Rank peer, ReceivedFrame received) {
+  if (received.frame.kind == FrameKind::region) return regions_.adopt(peer, std::move(received));
+  if (received.frame.kind == FrameKind::socket) {
+    sockets_[peer].push_back(std::move(received.file));
+    return {};
+  }
+  LaneOffer lane;
+  if (received.frame.kind != FrameKind::lane || received.frame.bytes != sizeof lane) {
+    return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");
+  }
+  std::memcpy(&lane, received.frame.payload.data(), sizeof lane);
+  if (owner(lane.spec) != peer || lane.spec.writer != self_) {
+    return invalid_usage("rank " + std::to_string(peer) + " offered a lane from rank " +
+                         std::to_string(lane.spec.writer) + " to rank " + std::to_string(lane.spec.reader));
+  }
+  if (received.file) {
+    Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), lane.address.segment_bytes));
+    TUTTI_CHECK_OK(transport_.adopt(peer, lane.address.segment, std::move(memory)));
+  }
+  addresses_[lane.spec] = lane.address;
+  return {};
 }
 
 File Links::take_socket(Rank peer) {

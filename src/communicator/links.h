@@ -25,9 +25,10 @@ class Links {
  public:
   Links(Mesh& mesh, PeerRegions& regions, Rank self) : mesh_(mesh), regions_(regions), transport_(self), self_(self) {}
 
-  // Makes the memory of a lane that this rank owns, and tells the other end. Does not wait; nothing if done before.
+  // Makes the memory of a lane that this rank owns, and tells the other end, or leaves that to ready() where the other
+  // end has no room for news. Does not wait; nothing if done before.
   Status offer(const LaneSpec& spec);
-  // Whether both ends can be used; false while the owner's address has not come. Does not wait.
+  // Whether both ends can be used; false while the owner's address has not come, or not gone out. Does not wait.
   Result<bool> ready(const LaneSpec& spec);
   // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets.
   Status collect(Rank peer);
@@ -42,6 +43,10 @@ class Links {
     LaneState writing, reading, partner_writing, partner_reading;
   };
   static Rank owner(const LaneSpec& spec);
+  // Both return whether the other end has been told.
+  Result<bool> make(const LaneSpec& spec);
+  Result<bool> tell(const LaneSpec& spec, const LaneAddress& address);
+  Status take_in(Rank peer, ReceivedFrame received);
   Status attach(const LaneSpec& spec, Rank owner, const LaneAddress& address);
 
   Mesh& mesh_;
@@ -49,6 +54,7 @@ class Links {
   ShmTransport transport_;
   Rank self_;
   std::map<LaneSpec, std::unique_ptr<Link>> links_;
+  std::map<LaneSpec, LaneAddress> made_;             // Ours, of which the other end has not been told.
   std::map<LaneSpec, LaneAddress> addresses_;        // Come, not yet attached.
   std::map<Rank, std::deque<File>> sockets_;         // Come, not yet taken.
   std::set<std::pair<Rank, std::uint32_t>> passed_;  // Segments whose descriptor the peer has.

@@ -1,0 +1,100 @@
+// Lanes are offered by whom they belong to, and found by the other end.
+#include "src/communicator/links.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+struct Side {
+  Side(Mesh made, Rank rank) : mesh(std::move(made)), links(mesh, regions, rank) {}
+  Mesh mesh;
+  PeerRegions regions;
+  Links links;
+};
+
+struct Sides {
+  Sides() {
+    std::vector<Mesh> both = std::move(Mesh::within_process(2)).value();
+    for (Rank rank = 0; rank < 2; ++rank) sides.push_back(std::make_unique<Side>(std::move(both[rank]), rank));
+  }
+  Links& operator[](Rank rank) { return sides[rank]->links; }
+  std::vector<std::unique_ptr<Side>> sides;
+};
+
+bool is_ready(Links& links, const LaneSpec& spec) {
+  const Result<bool> ready = links.ready(spec);
+  return ready.ok() && ready.value();
+}
+
+TEST(Links, ShowRanksOfOneProcessALaneAtOneAddress) {
+  Sides sides;
+  const LaneSpec spec = message_spec(0, 1, 5);
+  ASSERT_TRUE(sides[0].offer(spec).ok());  // Not ours to make: nothing happens.
+  EXPECT_FALSE(is_ready(sides[0], spec));
+  ASSERT_TRUE(sides[1].offer(spec).ok());
+  ASSERT_TRUE(is_ready(sides[0], spec) && is_ready(sides[1], spec));
+  const LaneView writing = sides[0].end(spec, 0, 5, LaneEnd::writer)->view;
+  const LaneView reading = sides[1].end(spec, 0, 5, LaneEnd::reader)->view;
+  EXPECT_EQ(writing.slots, reading.slots);
+  EXPECT_EQ(writing.words, reading.words);
+}
+
+// More lanes than a socket holds offers, in both directions at once, before anybody reads.
+TEST(Links, LoseNoOfferToAFullSocket) {
+  constexpr std::uint16_t kLanes = 1000;
+  Sides sides;
+  std::vector<LaneSpec> awaited;
+  for (std::uint16_t tag = 0; tag < kLanes; ++tag) {
+    for (const Rank writer : {0, 1}) {
+      awaited.push_back(flag_spec(writer, 1 - writer, tag));
+      ASSERT_TRUE(sides[1 - writer].offer(awaited.back()).ok()) << "lane " << tag;
+    }
+  }
+  for (int turn = 0; turn < kLanes && !awaited.empty(); ++turn) {
+    std::erase_if(awaited, [&](const LaneSpec& spec) {
+      const bool here = is_ready(sides[0], spec);
+      return is_ready(sides[1], spec) && here;
+    });
+  }
+  EXPECT_EQ(awaited.size(), 0U);
+}
+
+// The owner is not ready before its offer is out: it would wait for a writer that cannot know of the lane.
+TEST(Links, AreNotReadyWhileTheOfferIsHeldBack) {
+  Sides sides;
+  while (std::move(sides.sides[1]->mesh.try_send(0, Frame{})).value()) {
+  }
+  const LaneSpec spec = message_spec(0, 1, 0);
+  ASSERT_TRUE(sides[1].offer(spec).ok());
+  EXPECT_FALSE(is_ready(sides[1], spec));
+  while (std::move(sides.sides[0]->mesh.receive(1)).value()) {
+  }
+  EXPECT_TRUE(is_ready(sides[1], spec));
+  EXPECT_TRUE(is_ready(sides[0], spec));
+}
+
+TEST(Links, RefuseALaneBetweenOthers) {
+  Sides sides;
+  Frame frame;
+  const LaneSpec foreign = message_spec(2, 1, 0);  // Rank 1 owns it, but rank 0 does not write it.
+  frame.bytes = sizeof(LaneSpec) + sizeof(LaneAddress);
+  std::memcpy(frame.payload.data(), &foreign, sizeof foreign);
+  ASSERT_TRUE(sides.sides[1]->mesh.send(0, frame).ok());
+  EXPECT_EQ(sides[0].collect(1).message(), "rank 1 offered a lane from rank 2 to rank 1");
+}
+
+TEST(Links, RefuseALaneWhoseSegmentDidNotCome) {
+  Sides sides;
+  Frame frame;
+  const LaneSpec spec = message_spec(0, 1, 0);
+  frame.bytes = sizeof(LaneSpec) + sizeof(LaneAddress);
+  std::memcpy(frame.payload.data(), &spec, sizeof spec);
+  ASSERT_TRUE(sides.sides[1]->mesh.send(0, frame).ok());
+  EXPECT_EQ(sides[0].ready(spec).status().message(), "segment 0 of rank 1 is not mapped");
+}
+
+}  // namespace
+}  // namespace tutti
