@@ -18,7 +18,11 @@ class Greeter {
   explicit Greeter(Rank self) : self_(self) {}
 
   void listen(Socket listener, Role role, const Credentials& credentials);
-  void stop_listening() { listeners_.clear(); }  // Not between watch() and serve().
+  // Neither between watch() and serve(). Those whose handshake is under way may still come through.
+  void stop_listening() { listeners_.clear(); }
+  void stop_listening(Role role) {
+    std::erase_if(listeners_, [role](const Listener& listener) { return listener.role == role; });
+  }
   // The caller's handshake; what goes wrong with it is serve()'s error.
   void call(Handshake handshake);
 

@@ -59,6 +59,7 @@ void Rendezvous::serve(const std::vector<pollfd>& polled) {
 
 void Rendezvous::admit(Greeted greeted) {
   if (greeted.claim.role == Role::join) return join(std::move(greeted));
+  if (failure_) return;  // The id is of no use any more: whoever asked will ask again, and may meet the next try.
   Channel channel(std::move(greeted));
   (void)channel.send(Message::id, bytes_of(id_)).ok();  // If it has gone, it will be missed.
 }
@@ -78,8 +79,9 @@ void Rendezvous::join(Greeted greeted) {
     report_ = Deadline::after_ms(report_after_ms_);
   }
   if (Status refusal = refuse(claim, record.peer); !refusal.ok()) {
+    fail(refusal);
     (void)channel.send_failure(refusal).ok();
-    return fail(refusal);
+    return;
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
   log(LogLevel::trace, "rank %u of %u has come: %s", claim.rank, ranks_, describe(record.peer).c_str());
@@ -144,9 +146,11 @@ void Rendezvous::keep_time() {
   finished_ = true;
 }
 
-// The connections end here; what was sent on them arrives first.
+// The connections end here; what was sent on them arrives first. The meeting point is free before anybody hears of it,
+// for the ranks may try again there.
 void Rendezvous::fail(const Status& status) {
   if (failure_) return;
+  greeter_.stop_listening(Role::invitation);
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
   for (auto& [rank, member] : members_) (void)member.channel.send_failure(status).ok();
