@@ -60,8 +60,9 @@ Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::strin
 Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
-  if (!is_loopback(address) && options.secret_file.empty()) {
-    log(LogLevel::warn, "whoever reaches %s may join: set TUTTI_SECRET_FILE", describe(endpoint).c_str());
+  if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not say who calls.
+    log(LogLevel::warn, "whoever reaches %s may join%s: set TUTTI_SECRET_FILE", describe(endpoint).c_str(),
+        is_loopback(address) ? ", also other users of this host" : "");
   }
   Invitation invitation;
   invitation.listener = TUTTI_TRY(listen_at(endpoint));
@@ -123,7 +124,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     if (watch.aborted())
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
     if (!absent || watch.deadline.passed()) {
-      return std::move(status).during("asking rank 0 for the unique id at " + describe(endpoint));
+      return std::move(status).during("asking rank 0 for the unique id at " + describe(endpoint) +
+                                      (absent ? ": it has not come, or joining has failed there" : ""));
     }
     ::poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(pause_ms, watch.poll_ms())));
   }

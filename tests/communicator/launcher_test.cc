@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "src/base/log.h"
 #include "src/communicator/address.h"
 #include "tests/communicator/processes.h"
 
@@ -132,15 +133,59 @@ TEST(Meeting, BringsRanksOfAHostTogetherAgainAndAgain) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }
 
-TEST(Meeting, BringsRanksTogetherAtAPort) {
-  Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+MeetingPoint at_a_port() {
+  const Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   MeetingPoint meeting;
   meeting.host = "localhost";
   meeting.port = local_address(free_port).value().port;
-  free_port.reset();
+  return meeting;
+}
+
+TEST(Meeting, BringsRanksTogetherAtAPort) {
+  const MeetingPoint meeting = at_a_port();
   Processes processes;
   for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+// The ranks disagree on their number, hear of it, and try again at once.
+TEST(Meeting, IsFreeForAnotherTryWhenJoiningHasFailed) {
+  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+    const Gate have_id, all_have_id;
+    Processes processes;
+    for (const Rank rank : {0, 1, 2}) {
+      processes.start([=, &have_id, &all_have_id]() -> std::string {
+        const Watch watch = {Deadline::after_ms(20'000)};
+        Result<UniqueId> id = share_unique_id({rank, 3, "test", meeting}, RendezvousOptions{}, watch);
+        have_id.open();
+        all_have_id.wait();
+        if (!id.ok()) return std::move(id).status().message();
+        const Status first = Bootstrap::join(id.value(), rank, rank == 2 ? 4 : 3, {}).status();
+        if (first.code() != Code::invalid_usage) return "first: " + first.message();
+        return join_at(meeting, rank, 3, 2);
+      });
+    }
+    for (int i = 0; i < 3; ++i) have_id.wait();
+    all_have_id.open(3);
+    for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+  }
+}
+
+// What rank 0 is warned of when it makes an id to be fetched at the meeting point.
+std::string warnings_at(const MeetingPoint& meeting) {
+  static std::string lines;
+  Processes processes;
+  processes.start([&] {
+    set_log_sink([](std::string_view line) { lines += line; });
+    return join_at(meeting, 0, 1, 1) + "; " + lines;
+  });
+  return processes.report(0);
+}
+
+TEST(Meeting, WarnsWhereOtherUsersMayJoin) {
+  EXPECT_EQ(warnings_at(on_this_host()), "ok; ");
+  const std::string warned = warnings_at(at_a_port());
+  EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
 }
 
 TEST(Meeting, KeepsLongJobNamesApart) {
