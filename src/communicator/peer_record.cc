@@ -1,6 +1,7 @@
 #include "src/communicator/peer_record.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,14 +37,24 @@ std::array<std::uint8_t, 16> host_id() {
 }
 
 // Drawn once per process; a forked child draws its own.
+struct ProcessId {
+  std::mutex mutex;
+  bool drawn = false;
+  std::array<std::uint8_t, 16> id;
+};
+
 Result<std::array<std::uint8_t, 16>> process_id() {
-  static std::mutex mutex;
-  static pid_t owner = 0;
-  static std::array<std::uint8_t, 16> id;
-  const std::lock_guard lock(mutex);
-  if (owner != ::getpid()) TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(id))));
-  owner = ::getpid();
-  return id;
+  static ProcessId own;
+  static const int watched = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
+                                              [] {
+                                                own.drawn = false;
+                                                own.mutex.unlock();
+                                              });
+  (void)watched;
+  const std::lock_guard lock(own.mutex);
+  if (!own.drawn) TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(own.id))));
+  own.drawn = true;
+  return own.id;
 }
 
 }  // namespace

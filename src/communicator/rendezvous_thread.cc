@@ -1,5 +1,6 @@
 #include "src/communicator/rendezvous_thread.h"
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -47,32 +48,34 @@ class RendezvousThread {
 // Those of this process. They end with it; in a forked child there are no such threads, and none to wait for.
 class RendezvousThreads {
  public:
-  ~RendezvousThreads() { forget_parents(); }
+  static RendezvousThreads& of_process() {
+    static RendezvousThreads& instance = []() -> RendezvousThreads& {
+      static RendezvousThreads made;
+      ::pthread_atfork([] { made.mutex_.lock(); }, [] { made.mutex_.unlock(); }, [] { made.forget(); });
+      return made;
+    }();
+    return instance;
+  }
 
   void add(std::unique_ptr<RendezvousThread> thread) {
     const std::lock_guard lock(mutex_);
-    forget_parents();
     std::erase_if(threads_, [](const auto& earlier) { return earlier->finished(); });
     threads_.push_back(std::move(thread));
   }
 
  private:
-  void forget_parents() {
-    if (owner_ == ::getpid()) return;
+  RendezvousThreads() = default;
+
+  // In the child, which holds the lock since before the fork.
+  void forget() {
     for (auto& thread : threads_) (void)thread.release();
     threads_.clear();
-    owner_ = ::getpid();
+    mutex_.unlock();
   }
 
   std::mutex mutex_;
-  pid_t owner_ = ::getpid();
   std::vector<std::unique_ptr<RendezvousThread>> threads_;
 };
-
-RendezvousThreads& threads() {
-  static RendezvousThreads instance;
-  return instance;
-}
 
 }  // namespace
 
@@ -86,7 +89,7 @@ Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Addres
   rendezvous->listen(std::move(listener), Role::join, {key, id.communicator});
   if (invitation) rendezvous->listen(std::move(invitation->listener), Role::invitation, invitation->credentials);
   std::unique_ptr<RendezvousThread> thread = TUTTI_TRY(RendezvousThread::start(std::move(rendezvous)));
-  threads().add(std::move(thread));
+  RendezvousThreads::of_process().add(std::move(thread));
   log(LogLevel::info, "rendezvous at %s", describe(id.address).c_str());
   return id;
 }

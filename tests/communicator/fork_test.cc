@@ -1,0 +1,45 @@
+// A fork may fall anywhere: its child finds no lock taken by a thread that it does not have.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "src/communicator/bootstrap.h"
+#include "tests/communicator/processes.h"
+
+#ifndef __SANITIZE_THREAD__  // It does not let the child of a process with threads start any.
+namespace tutti {
+namespace {
+
+// A communicator of one rank, from an id of its own.
+std::string join_alone() {
+  RendezvousOptions options;
+  options.reach = Reach::host;
+  Result<UniqueId> id = make_unique_id(options);
+  if (!id.ok()) return std::move(id).status().message();
+  Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), 0, 1, {});
+  return joined.ok() ? "ok" : std::move(joined).status().message();
+}
+
+TEST(Fork, LeavesTheChildAbleToJoinWhileAnotherThreadJoins) {
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) (void)join_alone();
+  });
+  for (int i = 0; i < 100; ++i) {
+    Processes processes;
+    processes.start([] {
+      ::alarm(20);  // Else a child that waits for a lock which nobody holds would wait forever.
+      return join_alone();
+    });
+    EXPECT_EQ(processes.report(0), "ok") << "fork " << i;
+    if (HasFailure()) break;
+  }
+  done = true;
+  other.join();
+}
+
+}  // namespace
+}  // namespace tutti
+#endif
