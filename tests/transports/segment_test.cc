@@ -1,0 +1,121 @@
+// Shared memory as ranks hand it to each other.
+#include "transports/shm/segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kBytes = 64 * 1024;
+
+Segment make(Forked forked = Forked::dropped) {
+  return std::move(Segment::create("tutti-test", kBytes, forked)).value();
+}
+Segment adopted(const Segment& segment) {
+  return std::move(Segment::adopt(std::move(segment.duplicate()).value(), kBytes)).value();
+}
+
+bool is_mapped(const std::byte* address) {
+  unsigned char resident = 0;
+  return ::mincore(const_cast<std::byte*>(address), 1, &resident) == 0;
+}
+
+TEST(Segment, IsSeenAtOneAddressByAllRanksOfAProcess) {
+  const Segment own = make();
+  std::vector<std::byte*> seen(8);
+  std::atomic<int> started{0};
+  std::vector<std::thread> threads;
+  std::vector<Segment> peers(8);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    threads.emplace_back([&, i] {
+      ++started;
+      while (started < 8) std::this_thread::yield();
+      peers[i] = adopted(own);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Segment& peer : peers) EXPECT_EQ(peer.data(), own.data());
+  EXPECT_NE(make().data(), own.data());
+}
+
+TEST(Segment, StaysMappedUntilItsLastRankIsGone) {
+  Segment own = make();
+  Segment peer = adopted(own);
+  std::byte* const data = own.data();
+  own.data()[kBytes - 1] = std::byte{42};
+  own = Segment();
+  EXPECT_EQ(peer.data()[kBytes - 1], std::byte{42});
+  peer = Segment();
+  EXPECT_FALSE(is_mapped(data));
+}
+
+// The descriptor outlives all mappings: the next one is new, and sees what the file holds.
+TEST(Segment, IsMappedAnewWhenNobodyHasItAnyMore) {
+  Segment own = make();
+  own.data()[0] = std::byte{7};
+  File file = std::move(own.duplicate()).value();
+  own = Segment();
+  const Segment again = std::move(Segment::adopt(std::move(file), kBytes)).value();
+  EXPECT_EQ(again.data()[0], std::byte{7});
+}
+
+// The owner may put a private copy there, which a peer must not find under its feet.
+TEST(Segment, IsNotSharedWhereItsOwnerMayTakeItBack) {
+  Segment own = make(Forked::kept);
+  const Segment peer = adopted(own);
+  EXPECT_NE(peer.data(), own.data());
+  std::byte* const data = own.data();
+  data[0] = std::byte{1};
+  ASSERT_TRUE(own.make_private().ok());
+  data[0] = std::byte{2};
+  EXPECT_EQ(peer.data()[0], std::byte{1});
+  ::munmap(data, kBytes);
+}
+
+TEST(Segment, HasNoNameThatCouldStayBehindOrRunOutOfRoom) {
+  const Segment own = make();
+  struct stat shared = {}, directory = {};
+  ASSERT_EQ(::fstat(own.descriptor(), &shared), 0);
+  EXPECT_EQ(shared.st_nlink, 0U);
+  const bool exists = ::stat("/dev/shm", &directory) == 0;
+  EXPECT_TRUE(!exists || shared.st_dev != directory.st_dev);
+}
+
+Status adopting(File file, std::size_t bytes) { return Segment::adopt(std::move(file), bytes).status(); }
+
+TEST(Segment, IsRefusedIfShorterThanAnnounced) {
+  const Segment own = make();
+  const Status status = adopting(std::move(own.duplicate()).value(), kBytes + 1);
+  EXPECT_EQ(status.message(), "a peer's shared memory has 65536 bytes where it announced 65537");
+}
+
+TEST(Segment, IsRefusedIfItMayShrink) {
+  File unsealed(::memfd_create("tutti-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), kBytes), 0);
+  EXPECT_EQ(adopting(std::move(unsealed), kBytes).message(), "a peer's shared memory is not sealed");
+  File ordinary(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(adopting(std::move(ordinary), 1).message(), "a peer's shared memory is not sealed");
+}
+
+TEST(Segment, IsRefusedIfItIsNoFile) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const File other(ends[1]);
+  EXPECT_EQ(adopting(File(ends[0]), kBytes).code(), Code::invalid_argument);
+  EXPECT_EQ(adopting(File(), kBytes).code(), Code::system);
+}
+
+TEST(Segment, CannotBeShrunkByAPeer) {
+  const Segment own = make();
+  EXPECT_NE(::ftruncate(own.descriptor(), 0), 0);
+}
+
+}  // namespace
+}  // namespace tutti

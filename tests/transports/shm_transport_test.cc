@@ -1,0 +1,79 @@
+// Where lanes lie in shared memory. What a peer says of its own is checked before it is used.
+#include "transports/shm/shm_transport.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+LaneSpec spec_of(std::uint32_t slot_bytes, std::uint32_t slot_shift, std::uint16_t channel = 0) {
+  LaneSpec spec;
+  spec.writer = 0;
+  spec.reader = 1;
+  spec.channel = channel;
+  spec.slot_bytes = slot_bytes;
+  spec.slot_shift = slot_shift;
+  return spec;
+}
+
+struct Offer {
+  Offer() : address(std::move(owner.create(spec)).value()) {}
+  std::string refusal() {
+    ShmTransport peer(0);
+    File file = std::move(owner.segment(0).duplicate()).value();
+    Segment memory = std::move(Segment::adopt(std::move(file), address.segment_bytes)).value();
+    if (!peer.adopt(1, 0, std::move(memory)).ok()) return "not adopted";
+    return peer.view(spec, 1, address).status().message();
+  }
+  ShmTransport owner{1};
+  LaneSpec spec = spec_of(4096, 3);
+  LaneAddress address;
+};
+
+TEST(ShmTransport, RefusesAddressesOutsideOfTheSegment) {
+  const std::string outside = "rank 1 sent an address outside of its segment";
+  EXPECT_EQ(Offer().refusal(), "");
+  for (const std::uint64_t wrong : {std::uint64_t{1} << 40, ~std::uint64_t{127}, std::uint64_t{8}}) {
+    Offer words, slots;
+    words.address.words = wrong;
+    EXPECT_EQ(words.refusal(), outside);
+    slots.address.slots = wrong;
+    EXPECT_EQ(slots.refusal(), outside);
+  }
+  Offer last;
+  last.address.words = last.address.segment_bytes - kWordsBytes;  // Its credits would lie behind the end.
+  EXPECT_EQ(last.refusal(), outside);
+  Offer large;
+  large.spec.slot_bytes = 1U << 31;
+  EXPECT_EQ(large.refusal(), outside);
+}
+
+TEST(ShmTransport, RefusesMoreSlotsThanALaneHas) {
+  for (const std::uint32_t shift : {4U, 63U, 64U, ~0U}) {
+    Offer offer;
+    offer.spec.slot_shift = shift;
+    EXPECT_NE(offer.refusal().find("slots cannot be: at most 8"), std::string::npos) << shift;
+  }
+}
+
+TEST(ShmTransport, RefusesSegmentsThatItDoesNotKnowOrKnowsAlready) {
+  Offer offer;
+  ShmTransport peer(0);
+  EXPECT_EQ(peer.view(offer.spec, 1, offer.address).status().message(), "segment 0 of rank 1 is not mapped");
+  const auto memory = [&] {
+    return std::move(Segment::adopt(std::move(offer.owner.segment(0).duplicate()).value(), 4096)).value();
+  };
+  EXPECT_TRUE(peer.adopt(1, 0, memory()).ok());
+  EXPECT_EQ(peer.adopt(1, 0, memory()).message(), "rank 1 passed segment 0 twice");
+}
+
+TEST(ShmTransport, TakesAnotherSegmentWhenOneIsFull) {
+  ShmTransport owner(1);
+  std::uint32_t segments = 0;
+  for (std::uint16_t channel = 0; channel < 40; ++channel)
+    segments = std::move(owner.create(spec_of(4 << 20, 3, channel))).value().segment + 1;
+  EXPECT_EQ(segments, 6U);  // 32 MiB each, and 256 MiB hold 7 beside their counters.
+}
+
+}  // namespace
+}  // namespace tutti
