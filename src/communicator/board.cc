@@ -108,6 +108,8 @@ std::uint64_t Board::last(Rank rank) const {
 std::string describe(const CallRecord& record) {
   const auto collective = static_cast<Collective>(record.collective);
   const char* type = name(static_cast<DataType>(record.type));
+  if (record.collective == kUnequalCollective)
+    return std::string("all_to_all_v(") + (type != nullptr ? type : "unknown") + ")";
   std::string text = record.collective < kCollectives ? name(collective) : "unknown";
   text += "(" + std::to_string(record.count) + " " + (type != nullptr ? type : "unknown");
   if (reduces(collective)) {

@@ -34,6 +34,7 @@ struct CallRecord {
 };
 static_assert(sizeof(CallRecord) == 64);
 
+inline constexpr std::uint8_t kUnequalCollective = 255;  // In `collective`: all_to_all_v, which has a count per rank.
 inline constexpr std::uint32_t kCallHistory = 16;
 
 inline constexpr std::uint32_t kMostCpus = 1024;

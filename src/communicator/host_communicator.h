@@ -174,6 +174,7 @@ class HostCommunicator final : public Communicator {
     std::uint64_t served = 0;
   };
   Result<std::unique_ptr<Operation>> start_messages(const Call& call);
+  void announce_unequal(const Call& call);
 
   CommunicatorOptions options_;
   Rank rank_;
@@ -190,6 +191,7 @@ class HostCommunicator final : public Communicator {
   std::int64_t timeout_ms_;             // Of the call that runs.
   std::uint64_t sequence_ = 0;          // Collectives so far.
   const CallRecord* record_ = nullptr;  // Of the collective that runs.
+  CallRecord unequal_record_;           // Of the all_to_all_v that runs.
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/atomic.h"
 #include "src/communicator/group.h"
 #include "src/communicator/message_operation.h"
 
@@ -11,10 +12,30 @@ namespace {
 constexpr std::uint16_t kUserTag = 0;
 constexpr std::uint16_t kAllToAllTag = 1;  // A collective's messages do not meet the caller's.
 
+// The signature of a message says what it holds, so that the receiver can tell both calls: 4 bits of type, then the
+// count, or from 2^27 elements on a bit and a hash of it.
+constexpr std::uint32_t kCountBits = 27;
+constexpr std::uint32_t kManyElements = 1U << kCountBits;
+static_assert(kDataTypes <= 16);
+
 std::uint32_t message_signature(const Call& call) {
-  const std::uint64_t value = (call.count + 1) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type);
-  return static_cast<std::uint32_t>(value >> 32 ^ value);
+  const auto type = static_cast<std::uint32_t>(call.type) << (kCountBits + 1);
+  if (call.count < kManyElements) return type | static_cast<std::uint32_t>(call.count);
+  return type | kManyElements | static_cast<std::uint32_t>(call.count * 0x9e3779b97f4a7c15ULL >> (64 - kCountBits));
 }
+
+std::string elements(std::uint64_t count, DataType type) { return std::to_string(count) + " " + name(type); }
+
+std::string elements(std::uint32_t signature) {
+  const auto type = static_cast<DataType>(signature >> (kCountBits + 1));
+  const bool many = (signature & kManyElements) != 0;
+  if (static_cast<std::uint32_t>(type) >= kDataTypes) return "nothing known";
+  return many ? "another count, of 2^27 or more " + std::string(name(type))
+              : elements(signature & (kManyElements - 1), type);
+}
+
+// Equal on all ranks of a right call, whose counts differ.
+std::uint32_t unequal_signature(DataType type) { return 0x5eed0a2aU + static_cast<std::uint32_t>(type); }
 
 // One step: all of the input into the lane, or all of the lane into the output.
 Plan message_plan(const Call& call, Rank self) {
@@ -71,9 +92,16 @@ Result<bool> MessageOperation::advance() {
 }
 
 Status MessageOperation::disagree() const {
-  return invalid_usage("rank " + std::to_string(owner_.rank_) + " called recv(" + std::to_string(call_.count) + " " +
-                       name(call_.type) + ", from rank " + std::to_string(call_.root) + "), but rank " +
-                       std::to_string(call_.root) + " sent another count or type");
+  const LaneState& lane = *owner_.links_.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
+  const std::string sent = elements(load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]));
+  const std::string self = "rank " + std::to_string(owner_.rank_);
+  const std::string peer = "rank " + std::to_string(call_.root);
+  if (spec_.tag == kAllToAllTag) {
+    return invalid_usage("in all_to_all_v " + self + " receives " + elements(call_.count, call_.type) + " from " +
+                         peer + ", but " + peer + " sends it " + sent);
+  }
+  return invalid_usage(self + " called recv(" + elements(call_.count, call_.type) + ", from " + peer + "), but " +
+                       peer + " called send(" + sent + ", to " + self + ")");
 }
 
 namespace {
@@ -94,10 +122,21 @@ class Together final : public Operation {
 
 }  // namespace
 
+// The peers see it like any collective; of counts each pair of ranks judges for itself.
+void HostCommunicator::announce_unequal(const Call& call) {
+  unequal_record_.sequence = ++sequence_;
+  unequal_record_.signature = unequal_signature(call.type);
+  unequal_record_.collective = kUnequalCollective;
+  unequal_record_.type = static_cast<std::uint8_t>(call.type);
+  record_ = &unequal_record_;
+  board_.announce(rank_, unequal_record_);
+}
+
 Result<std::unique_ptr<Operation>> HostCommunicator::start_messages(const Call& call) {
   record_ = nullptr;
   if (call.kind != Kind::all_to_all_v)
     return std::unique_ptr<Operation>(std::make_unique<MessageOperation>(*this, call, kUserTag));
+  announce_unequal(call);
   const Unequal& unequal = *call.unequal;
   const std::size_t element = size_of(call.type);
   std::vector<std::unique_ptr<Operation>> operations;

@@ -34,19 +34,100 @@ TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
   }
 }
 
-TEST(Failures, ShowBothCallsWhenTheCollectivesDiffer) {
+// What every rank is told of a mismatch, be it by the call or, where that waited for nobody, after it.
+void expect_both(Communicators& ranks, const std::vector<Status>& statuses, const std::vector<std::string>& calls) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::string told = statuses[rank].ok() ? ranks[rank]->failure().message() : statuses[rank].message();
+    for (const std::string& call : calls) EXPECT_NE(told.find(call), std::string::npos) << rank << ": " << told;
+  }
+}
+
+// Two ranks make these calls, with root 0; rank 0 and rank 1 fail where they wait for the other.
+TEST(Failures, ShowBothCallsForEveryPairOfCollectives) {
+  const auto waits = [](Collective collective, Rank rank) {
+    switch (collective) {
+      case Collective::broadcast:
+      case Collective::scatter: return rank != 0;
+      case Collective::reduce:
+      case Collective::gather: return rank == 0;
+      default: return true;
+    }
+  };
+  for (std::uint32_t pair = 0; pair < kCollectives * kCollectives; ++pair) {
+    const Collective made[] = {static_cast<Collective>(pair / kCollectives),
+                               static_cast<Collective>(pair % kCollectives)};
+    if (made[0] == made[1] || (!waits(made[0], 0) && !waits(made[1], 1))) continue;
+    Communicators ranks = make_ranks(2);
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+      std::vector<float> in(128), out(128);
+      Call call;
+      call.collective = made[communicator.rank()];
+      call.count = 64;
+      call.input = reinterpret_cast<const std::byte*>(in.data());
+      call.output = reinterpret_cast<std::byte*>(out.data());
+      return communicator.run(call);
+    });
+    SCOPED_TRACE(std::string(name(made[0])) + " against " + name(made[1]));
+    for (const Rank rank : {0U, 1U}) {
+      EXPECT_EQ(statuses[rank].code(),
+                waits(made[rank], rank) || !statuses[rank].ok() ? Code::invalid_usage : Code::ok);
+    }
+    expect_both(
+        ranks, statuses,
+        {std::string("rank 0 called ") + name(made[0]) + "(64", std::string("rank 1 called ") + name(made[1]) + "(64"});
+  }
+}
+
+Call message(Kind kind, Rank peer, std::vector<int>& buffer) {
+  Call call;
+  call.kind = kind;
+  call.type = DataType::int32;
+  call.root = peer;
+  call.count = buffer.size();
+  call.input = reinterpret_cast<const std::byte*>(buffer.data());
+  call.output = reinterpret_cast<std::byte*>(buffer.data());
+  return call;
+}
+
+TEST(Failures, ShowBothCallsWhenAMessageDoesNotFit) {
   Communicators ranks = make_ranks(2);
-  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
-    std::vector<float> buffer(64);
-    Call call = all_reduce(buffer);
-    if (communicator.rank() == 1) call.collective = Collective::reduce;
-    return communicator.run(call);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) {
+    std::vector<int> buffer(communicator.rank() == 0 ? 10 : 20);
+    return communicator.run(
+        message(communicator.rank() == 0 ? Kind::send : Kind::recv, 1 - communicator.rank(), buffer));
   });
-  std::string all;
-  for (const Status& status : statuses) all += status.message();
-  EXPECT_FALSE(statuses[1].ok() && statuses[0].ok());
-  EXPECT_NE(all.find("all_reduce("), std::string::npos) << all;
-  EXPECT_NE(all.find("called reduce("), std::string::npos) << all;
+  EXPECT_EQ(statuses[1].code(), Code::invalid_usage);
+  expect_both(ranks, statuses,
+              {"rank 1 called recv(20 int32, from rank 0)", "rank 0 called send(10 int32, to rank 1)"});
+}
+
+Status exchange(Communicator& communicator, std::uint64_t sent, std::uint64_t received) {
+  std::vector<int> buffer(100);
+  const Unequal unequal = {{sent, sent}, {0, sent}, {received, received}, {0, received}};
+  Call call = message(Kind::all_to_all_v, 0, buffer);
+  std::vector<int> output(100);
+  call.output = reinterpret_cast<std::byte*>(output.data());
+  call.unequal = &unequal;
+  return communicator.run(call);
+}
+
+TEST(Failures, ShowBothCountsOfUnequalBlocks) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) {
+    return communicator.rank() == 0 ? exchange(communicator, 5, 5) : exchange(communicator, 7, 7);
+  });
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), Code::invalid_usage);
+  expect_both(ranks, statuses, {"in all_to_all_v rank ", "receives ", "5 int32", "7 int32"});
+}
+
+TEST(Failures, ShowBothCallsWhenOneHasUnequalBlocks) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) {
+    std::vector<float> buffer(64);
+    return communicator.rank() == 0 ? exchange(communicator, 5, 5) : communicator.run(all_reduce(buffer));
+  });
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), Code::invalid_usage);
+  expect_both(ranks, statuses, {"rank 0 called all_to_all_v(int32)", "rank 1 called all_reduce(64 float32, sum)"});
 }
 
 TEST(Failures, NameTheRankThatDidNotComeInTime) {
@@ -149,17 +230,6 @@ TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
     return buffer[9] == (rank % 2 == 0 ? 2 : 4) ? Status() : internal_error("a wrong sum");
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
-}
-
-Call message(Kind kind, Rank peer, std::vector<int>& buffer) {
-  Call call;
-  call.kind = kind;
-  call.type = DataType::int32;
-  call.root = peer;
-  call.count = buffer.size();
-  call.input = reinterpret_cast<const std::byte*>(buffer.data());
-  call.output = reinterpret_cast<std::byte*>(buffer.data());
-  return call;
 }
 
 // Rank 0's recv has sent the address of its lane, which rank 1 has not looked at when it waits for a socket.
