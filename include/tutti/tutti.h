@@ -156,9 +156,9 @@ typedef enum {
   tutti_float8_e5m2
 } tutti_type;
 
-/* Floats of 16 and 8 bits: each step of an algorithm folds what it has at hand in float32 and rounds once; between steps
- * values travel in the element type, so a result may be rounded up to once per rank. All ranks of an all-reduce end with
- * the same bits, and so does every run of the same call with the same options. */
+/* Floats of 16 and 8 bits: each step of an algorithm folds what it has at hand in float32 and rounds once; between
+ * steps values travel in the element type, so a result may be rounded up to once per rank. All ranks of an all-reduce
+ * end with the same bits, and so does every run of the same call with the same options. */
 enum {
   tutti_sum = 0,
   tutti_prod,
@@ -181,8 +181,8 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
  * A collective of no elements does nothing and touches no buffer, which may be null. One rank copies or reduces alone.
  * Buffers that a rank does not use may be null. After an error, outputs are undefined.
  * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
- * A rank whose call waits for nobody (the root of a broadcast, a sender of a reduce or gather, a call of no elements) may
- * return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
+ * A rank whose call waits for nobody (the root of a broadcast, a sender of a reduce or gather, a call of no elements)
+ * may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
 struct tutti_stream_handle;
 typedef struct tutti_stream_handle* tutti_stream;
 
@@ -265,7 +265,8 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
 
 /* Memory that the other ranks of this host can map, so that they read it where it lies instead of having it copied to
  * them. Any part of it may be passed to any collective of any communicator.
- * Zeroed, aligned to a page. Freed memory must not be in use by a collective. */
+ * Zeroed, aligned to a page. Freed memory must not be in use by a collective; other ranks let go of it at their
+ * next collective that could read memory in place, or with the communicator. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
 TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
 

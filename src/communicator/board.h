@@ -42,6 +42,7 @@ inline constexpr std::uint32_t kMostCpus = 1024;
 struct alignas(128) BoardEntry {
   std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
   std::uint32_t left = 0;                   // 1: the rank has finalized.
+  std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
   std::uint32_t shows_cpus = 0;             // 1: `cpus` is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.

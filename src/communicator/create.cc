@@ -45,6 +45,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       board_(std::move(board)),
       links_(mesh_, regions_, rank),
       one_process_(spread == Spread::one_process),
+      passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       crowded_(crowded),
       crowd_known_(crowded),

@@ -155,6 +155,7 @@ class HostCommunicator final : public Communicator {
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
   void show_buffers(Prepared& prepared, const Call& call);
+  Status hear_of_regions();
   enum class Sight : std::uint8_t { waiting, hidden, seen };
   Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
   Result<std::byte*> locate(Rank peer, const BufferReference& reference);
@@ -183,10 +184,10 @@ class HostCommunicator final : public Communicator {
   Board board_;
   PeerRegions regions_;
   Links links_;
-  bool one_process_;                        // All ranks are threads of this process.
-  std::set<std::uint64_t> passed_regions_;  // Of ours, that all peers have.
-  std::vector<RankBuffers> peer_memory_;    // Of the mapped call that runs.
-  bool crowded_;                            // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  bool one_process_;  // All ranks are threads of this process.
+  PassedRegions passed_regions_;
+  std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
+  bool crowded_;                          // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
   bool crowd_known_;
   std::int64_t timeout_ms_;             // Of the call that runs.
   std::uint64_t sequence_ = 0;          // Collectives so far.

@@ -4,6 +4,7 @@
 // says so and does not wait. All see the same records, so all that look decide alike.
 #include <string>
 
+#include "src/base/atomic.h"
 #include "src/communicator/host_communicator.h"
 
 namespace tutti {
@@ -20,26 +21,32 @@ BufferReference HostCommunicator::refer(const std::byte* memory, std::uint64_t b
   if (one_process_) return {kSameProcess, reinterpret_cast<std::uint64_t>(memory)};
   const auto found = Regions::of_process().find(memory, bytes);
   if (!found) return {};
-  if (passed_regions_.contains(found->region)) return *found;
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (peer == rank_) continue;
-    auto passed = Regions::of_process().pass(found->region, mesh_, peer);
-    if (!passed.ok() || !passed.value()) return {};  // The peer's socket is full: this call goes through lanes.
-  }
-  passed_regions_.insert(found->region);
+  if (!passed_regions_.pass(found->region)) return {};  // This call goes through lanes.
   return *found;
 }
 
 void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Problem& problem = prepared.plan->key.problem;
+  passed_regions_.withdraw();
   prepared.record.input = refer(call.input, input_blocks(problem, rank_) * block_bytes);
   prepared.record.output = refer(call.output, output_blocks(problem, rank_) * block_bytes);
+  std::uint32_t& shown = board_.entry(rank_).region_news;
+  if (load_relaxed(&shown) != passed_regions_.messages()) store_release(&shown, passed_regions_.messages());
+}
+
+// What peers have passed is mapped, and what they have withdrawn is not, even where this call does not look at it.
+Status HostCommunicator::hear_of_regions() {
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (regions_.has_news(peer, load_acquire(&board_.entry(peer).region_news))) TUTTI_CHECK_OK(links_.collect(peer));
+  }
+  return {};
 }
 
 // Whether all ranks show their buffers; peer_memory_ then says where they are here.
 Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
   const auto hidden = [](const CallRecord& record) { return record.input.region == 0 || record.output.region == 0; };
+  if (!one_process_) TUTTI_CHECK_OK(hear_of_regions());
   if (hidden(prepared.record)) return Sight::hidden;
   for (Rank peer = 0; peer < ranks_; ++peer) {
     const auto record = board_.call(peer, prepared.record.sequence);

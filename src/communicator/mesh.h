@@ -17,7 +17,7 @@
 
 namespace tutti {
 
-enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye = 4, socket = 5 };
+enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye = 4, socket = 5, withdrawal = 6 };
 
 // What travels: fixed-width plain data.
 struct Frame {

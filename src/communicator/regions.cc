@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -57,6 +58,7 @@ Status Regions::free(std::byte* memory) {
     return invalid_argument("memory " + at(memory) + " was not made by tutti_mem_alloc, or is freed already");
   }
   regions_.erase(found);
+  ++withdrawn_;
   return {};
 }
 
@@ -93,6 +95,7 @@ Status Regions::withdraw(std::byte* memory) {
   }
   TUTTI_CHECK_OK(found->second.memory.make_private());
   regions_.erase(found);
+  ++withdrawn_;
   return {};
 }
 
@@ -119,6 +122,56 @@ Result<bool> Regions::pass(std::uint64_t region, Mesh& mesh, Rank peer) const {
     return true;
   }
   return false;
+}
+
+bool Regions::holds(std::uint64_t region) const {
+  const std::shared_lock lock(mutex_);
+  return std::any_of(regions_.begin(), regions_.end(), [&](const auto& entry) { return entry.second.id == region; });
+}
+
+bool PassedRegions::pass(std::uint64_t region) {
+  for (Rank& peer = holders_[region]; peer < ranks_; ++peer) {
+    if (peer == self_) continue;
+    const auto passed = Regions::of_process().pass(region, mesh_, peer);
+    if (!passed.ok() || !passed.value()) return false;
+    ++messages_;
+  }
+  return true;
+}
+
+void PassedRegions::withdraw() {
+  const std::uint64_t withdrawn = Regions::of_process().withdrawn();
+  if (withdrawn == seen_) return;
+  bool all = true;
+  for (auto entry = holders_.begin(); entry != holders_.end();) {
+    const bool told = !Regions::of_process().holds(entry->first) && withdraw(entry->first, entry->second);
+    all = all && (told || Regions::of_process().holds(entry->first));
+    entry = told ? holders_.erase(entry) : std::next(entry);
+  }
+  if (all) seen_ = withdrawn;
+}
+
+// From the last holder to the first, so that what is left is again those below a rank. False: a peer has no room.
+bool PassedRegions::withdraw(std::uint64_t region, Rank& holders) {
+  Frame frame;
+  frame.kind = FrameKind::withdrawal;
+  frame.bytes = sizeof region;
+  std::memcpy(frame.payload.data(), &region, sizeof region);
+  for (; holders > 0; --holders) {
+    if (holders - 1 == self_) continue;
+    if (!mesh_.send(holders - 1, frame).ok()) return false;
+    ++messages_;
+  }
+  return true;
+}
+
+Status PeerRegions::drop(Rank peer, const Frame& frame) {
+  std::uint64_t region = 0;
+  if (frame.bytes != sizeof region)
+    return invalid_usage("rank " + std::to_string(peer) + " sent a broken withdrawal of a region");
+  std::memcpy(&region, frame.payload.data(), sizeof region);
+  regions_.erase({peer, region});
+  return {};
 }
 
 Status PeerRegions::adopt(Rank peer, ReceivedFrame received) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -164,6 +165,38 @@ TEST(Processes, ReadEachOthersMemoryInPlace) {
     return tutti_comm_destroy(comm) == tutti_ok && tutti_mem_free(memory) == tutti_ok ? 0 : 4;
   });
   EXPECT_EQ(statuses, std::vector<int>(2, 0));
+}
+
+// Mappings of memory from tutti_mem_alloc, this rank's and its peers'.
+int regions_mapped() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("tutti-memory") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+TEST(Processes, LetGoOfMemoryThatAPeerHasFreed) {
+  const Pipe pipe;
+  const auto statuses = run_processes(3, [&](int rank) {
+    const tutti_comm comm = create(rank, 3, pipe);
+    constexpr std::size_t count = 1 << 18;
+    const auto all_reduce = [&](float* values) {
+      return tutti_all_reduce(values, values, count, tutti_float32, tutti_sum, comm, nullptr) == tutti_ok;
+    };
+    for (int round = 0; round < 50; ++round) {
+      void* memory = nullptr;
+      if (comm == nullptr || tutti_mem_alloc(&memory, count * sizeof(float)) != tutti_ok) return 1;
+      static_cast<float*>(memory)[count - 1] = 2;
+      if (!all_reduce(static_cast<float*>(memory)) || static_cast<float*>(memory)[count - 1] != 6) return 2;
+      if (round == 0 && regions_mapped() != 3) return 3;  // It was read in place.
+      if (regions_mapped() > 5) return 4;                 // Of this round, and of peers that are not yet in it.
+      if (tutti_mem_free(memory) != tutti_ok) return 5;
+    }
+    std::vector<float> ordinary(count);  // The last are let go of by a call that has no use for them.
+    if (!all_reduce(ordinary.data()) || !all_reduce(ordinary.data()) || regions_mapped() != 0) return 6;
+    return tutti_comm_destroy(comm) == tutti_ok ? 0 : 7;
+  });
+  EXPECT_EQ(statuses, std::vector<int>(3, 0));
 }
 
 TEST(Creation, CanBeAbortedByAnotherThread) {
