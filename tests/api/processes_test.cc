@@ -124,7 +124,7 @@ TEST(Processes, HearAtOnceThatASplitFailsOnAPeer) {
   EXPECT_EQ(statuses, std::vector<int>(2, 0));
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kNeedsAddresses = true;  // The sanitizer itself, more than any limit.
 #else
 constexpr bool kNeedsAddresses = false;
