@@ -49,7 +49,7 @@ Result<bool> CollectiveOperation::go_on() {
   const Progress progress = chosen_->interpreter->advance();
   if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
   if (progress == Progress::done) return true;
-  awaited_ = chosen_->interpreter->blocked().peer;
+  awaited_ = chosen_->interpreter->blocked().operand->peer;
   if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
   return false;
 }

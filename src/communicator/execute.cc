@@ -94,10 +94,10 @@ Status HostCommunicator::complete(Prepared& prepared) {
 Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
   Interpreter<CpuMachine>& interpreter = *prepared.interpreter;
   for (; progress != Progress::done; progress = interpreter.advance()) {
-    const Rank peer = interpreter.blocked().peer;
+    const Rank peer = interpreter.blocked().operand->peer;
     if (progress == Progress::mismatch) return mismatch_with(peer);
     Patience patience;
-    while (!interpreter.unblocked()) {
+    while (!interpreter.blocked().over()) {
       if (!crowded_ && ++patience.polls % kPollsPerLook != 0) {
         pause();
         pause();  // Two let the peer's store through soonest.

@@ -17,6 +17,7 @@
 #include "src/communicator/watch.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
+#include "src/executor/straighten.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -89,7 +90,7 @@ class HostCommunicator final : public Communicator {
     WiredPlan* plan = nullptr;  // Null: nothing to do.
     Choice choice;
     Launch launch;
-    std::vector<std::uint64_t> counts, offsets;
+    StraightProgram straight;
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;

@@ -200,7 +200,6 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
   Launch& launch = prepared.launch;
   launch.element_bytes = static_cast<std::uint32_t>(element);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
-  launch.copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   launch.loop = choice.loop;
   launch.loop.pieces = static_cast<std::uint32_t>(pieces);
   launch.loop.skew = plan.overlaps && pieces > 1 ? choice.loop.skew : 0;
@@ -232,11 +231,9 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
                                plan.memory.pointers());
   const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
   prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= kStreamedBytes);
-  prepared.counts.resize(plan.compiled->step_count());
-  prepared.offsets.resize(plan.compiled->operand_count());
-  if (!prepared.interpreter->resolve(prepared.counts.data(), prepared.offsets.data())) return;
-  prepared.launch.counts = prepared.counts.data();
-  prepared.launch.offsets = prepared.offsets.data();
+  const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
+  prepared.straight = straighten(plan.compiled->program(), prepared.launch, copies);
+  prepared.launch.straight = prepared.straight.view();
 }
 
 Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {

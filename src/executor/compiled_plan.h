@@ -20,8 +20,6 @@ class CompiledPlan {
   CompiledPlan& operator=(const CompiledPlan&) = delete;
 
   const Program& program() const { return program_; }
-  std::size_t step_count() const { return steps_.size(); }
-  std::size_t operand_count() const { return operands_.size(); }
   std::uint32_t scratch_units() const { return scratch_units_; }
   bool uses_mapped_memory() const { return mapped_; }
 

@@ -1,12 +1,13 @@
 // Obeys a program as a resumable state machine: it never waits, so one thread can drive several. Host and device
 // compile this source; the Machine supplies what differs: how many workers fold, and with what instructions.
 //
-//   Machine::fold(step, sources, targets, count)         sources and targets: pointers, one for each data operand
-//   Machine::stage(operand)                              memory for a small message, at least a slot long
+//   Machine::source(index, pointer, operand)        what fold() reads: the index-th data operand
+//   Machine::target(index, pointer, operand)        what it writes
+//   Machine::fold(sources, targets, count, kind)    so many of each, `count` elements
+//   Machine::stage(index)                           memory for a small message, at least a slot long
 #pragma once
 
-#include "src/executor/lines.h"
-#include "src/executor/run.h"
+#include "src/executor/ports.h"
 
 namespace tutti {
 
@@ -14,7 +15,7 @@ template <typename Machine>
 class Interpreter {
  public:
   // `pointers`: 2 * program.widest entries that only this run uses.
-  Interpreter(const Program& program, const Launch& launch, Machine machine, std::byte** pointers)
+  TUTTI_HOST_DEVICE Interpreter(const Program& program, const Launch& launch, Machine machine, std::byte** pointers)
       : program_(program), launch_(launch), machine_(machine), sources_(pointers), targets_(pointers + program.widest) {
     const std::uint32_t behind = launch.loop.skew * (program.stage_count > 0 ? program.stage_count - 1 : 0);
     turns_ = program.stage_count == 0 ? 0 : launch.loop.pieces + behind;
@@ -22,33 +23,15 @@ class Interpreter {
   }
 
   // From the beginning: a launch may be run again, with other buffers.
-  void start() {
+  TUTTI_HOST_DEVICE void start() {
     cursor_ = {};
     if (turns_ > 0 && !enter_stage()) next_stage();
   }
 
-  // Whether the layout can be worked out beforehand, and if so does it: `counts` gets an entry per step, `offsets` one
-  // per operand.
-  bool resolve(std::uint64_t* counts, std::uint64_t* offsets) const {
-    if (launch_.cut.parts != 1 || turns_ == 0) return false;
-    for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
-      const Instruction& step = program_.steps[s];
-      counts[s] = 0;
-      for (std::uint32_t k = step.first; k < step.first + step.sources + step.targets; ++k) {
-        const Operand& operand = program_.operands[k];
-        if (!operand.is_memory()) continue;
-        const Extent all = extent(operand, 0, true);
-        if (!whole(operand) || all.count > launch_.slice_elements) return false;
-        counts[s] = all.count;
-        offsets[k] = all.offset * launch_.element_bytes;
-      }
-    }
-    return true;
-  }
-
   // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
   // belongs to another call.
-  Progress advance() {
+  TUTTI_HOST_DEVICE Progress advance() {
+    if (launch_.straight.steps != nullptr) return advance_straight();
     while (cursor_.turn < turns_) {
       const Progress progress = run_round();
       if (progress != Progress::done) return progress;
@@ -57,28 +40,20 @@ class Interpreter {
     return Progress::done;
   }
 
-  // After `waiting`: whether it is worth to advance again. A load and a comparison, to be polled.
-  bool unblocked() const {
-    if (blocked_line_ != nullptr) return load_acquire(blocked_line_) == blocked_flag_;
-    const LaneState& lane = lane_of(*blocked_);
-    if (!blocked_sends_) return load_acquire(&lane.view.words->posted) > lane.next;
-    return lane.next - load_acquire(&lane.view.credits->taken) < std::uint64_t{1} << lane.view.slot_shift;
-  }
-
-  const Operand& blocked() const { return *blocked_; }  // The lane or flag; its `first` is the lane's index.
-  const Cursor& cursor() const { return cursor_; }
-  Machine& machine() { return machine_; }
+  TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
+  TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
+  TUTTI_HOST_DEVICE Machine& machine() { return machine_; }
 
  private:
   // ---- The loop ----
 
-  std::uint32_t stage() const {
+  TUTTI_HOST_DEVICE std::uint32_t stage() const {
     const bool reversed = launch_.loop.skew > 0 && launch_.loop.order == StageOrder::latest_first;
     return reversed ? program_.stage_count - 1 - cursor_.stage : cursor_.stage;
   }
 
   // False if the stage has no piece in this turn.
-  bool enter_stage() {
+  TUTTI_HOST_DEVICE bool enter_stage() {
     const std::uint32_t behind = launch_.loop.skew * stage();
     piece_ = cursor_.turn - behind;
     if (cursor_.turn < behind || piece_ >= launch_.loop.pieces) return false;
@@ -87,7 +62,7 @@ class Interpreter {
     return cursor_.round < program_.stages[stage() + 1];
   }
 
-  void next_stage() {
+  TUTTI_HOST_DEVICE void next_stage() {
     do {
       if (++cursor_.stage == program_.stage_count) {
         cursor_.stage = 0;
@@ -96,7 +71,7 @@ class Interpreter {
     } while (!enter_stage());
   }
 
-  void next_round() {
+  TUTTI_HOST_DEVICE void next_round() {
     cursor_.slice = 0;
     if (++cursor_.round < program_.stages[stage() + 1]) {
       cursor_.step = program_.rounds[cursor_.round];
@@ -105,7 +80,7 @@ class Interpreter {
     next_stage();
   }
 
-  Progress run_round() {
+  TUTTI_HOST_DEVICE Progress run_round() {
     const std::uint32_t end = program_.rounds[cursor_.round + 1];
     for (;;) {
       for (; cursor_.step < end; ++cursor_.step) {
@@ -122,25 +97,25 @@ class Interpreter {
 
   // ---- A step ----
 
-  const Blocks& blocks(Place place) const {
+  TUTTI_HOST_DEVICE const Blocks& blocks(Place place) const {
     return place == Place::input ? launch_.input : place == Place::output ? launch_.output : launch_.scratch_blocks;
   }
 
-  std::byte* base(const Operand& operand) const {
+  TUTTI_HOST_DEVICE std::byte* base(const Operand& operand) const {
     if (operand.place == Place::scratch) return launch_.scratch;
     const RankBuffers& memory = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
     return operand.place == Place::input ? memory.input : memory.output;
   }
 
-  bool whole(const Operand& operand) const {
+  TUTTI_HOST_DEVICE bool whole(const Operand& operand) const {
     return operand.count == 1 ||
            (operand.run == operand.count && launch_.cut.parts == 1 && blocks(operand.place).counts == nullptr);
   }
 
-  std::uint32_t part() const { return piece_ * launch_.channels + launch_.channel; }
+  TUTTI_HOST_DEVICE std::uint32_t part() const { return piece_ * launch_.channels + launch_.channel; }
 
   // The i-th unit of a range, or all of it if it is one extent.
-  Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
+  TUTTI_HOST_DEVICE Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
     const Blocks& place = blocks(operand.place);
     const Extent run = all ? run_extent(place, launch_.cut.units, operand.first, operand.count)
                            : run_extent(place, launch_.cut.units, operand.unit(i), 1);
@@ -154,7 +129,7 @@ class Interpreter {
     bool in_one = false;      // All data operands are one extent each.
   };
 
-  Window window(const Instruction& step) {
+  TUTTI_HOST_DEVICE Window window(const Instruction& step) {
     const Operand* operands = program_.operands + step.first;
     const Operand* shape = nullptr;
     bool in_one = true;
@@ -177,8 +152,7 @@ class Interpreter {
     return {begin, launch_.slice_elements, in_one};
   }
 
-  Progress run_step(const Instruction& step) {
-    if (launch_.counts != nullptr) return run_resolved(step, launch_.counts[cursor_.step]);
+  TUTTI_HOST_DEVICE Progress run_step(const Instruction& step) {
     const Window slice = step.flags_only ? Window{} : window(step);
     silent_ = slice.count == 0 && !(launch_.even_if_empty && cursor_.slice == 0);
     if (silent_ && (step.flags == 0 || cursor_.slice > 0)) return Progress::done;
@@ -189,51 +163,14 @@ class Interpreter {
     return Progress::done;
   }
 
-  Progress run_resolved(const Instruction& step, std::uint64_t count) {
-    silent_ = count == 0 && !launch_.even_if_empty;
-    if (silent_ && step.flags == 0) return Progress::done;
-    const std::uint64_t bytes = count * launch_.element_bytes;
-    const Progress progress = acquire(step, bytes);
-    if (progress != Progress::done) return progress;
-    if (count > 0) fold_resolved(step, count);
-    release(step, bytes);
-    return Progress::done;
-  }
-
-  void fold_resolved(const Instruction& step, std::uint64_t count) {
-    const Operand* operands = program_.operands + step.first;
-    const std::uint64_t* offsets = launch_.offsets + step.first;
-    std::byte* memory = nullptr;  // The one source, if it is memory.
-    std::uint32_t inputs = 0;
-    std::uint32_t outputs = 0;
-    for (std::uint32_t k = 0; k < step.sources; ++k) {
-      if (operands[k].place == Place::flag) continue;
-      if (operands[k].is_memory()) memory = base(operands[k]) + offsets[k];
-      machine_.source(inputs++, operands[k].is_memory() ? memory : sources_[k], operands[k]);
-    }
-    const bool copies = inputs == 1 && memory != nullptr && launch_.copies;
-    for (std::uint32_t k = 0; k < step.targets; ++k) {
-      const Operand& target = operands[step.sources + k];
-      if (target.place == Place::flag) continue;
-      if (target.is_memory()) {
-        machine_.target(outputs++, base(target) + offsets[step.sources + k], target);
-      } else if (copies && lane_of(target).view.protocol == Protocol::lines) {
-        targets_[k] = memory;  // The lines are filled from there.
-      } else {
-        machine_.target(outputs++, targets_[k], target);
-      }
-    }
-    if (outputs > 0) machine_.fold(inputs, outputs, count, step.fold);
-  }
-
-  LaneState& lane_of(const Operand& operand) const { return *program_.lanes[operand.first]; }
+  TUTTI_HOST_DEVICE LaneState& lane_of(const Operand& operand) const { return *program_.lanes[operand.first]; }
 
   // Empty messages are not sent, which both ends know; flags are signalled all the same.
-  bool takes_part(const Operand& operand) const {
+  TUTTI_HOST_DEVICE bool takes_part(const Operand& operand) const {
     return operand.place == Place::flag || (operand.place == Place::lane && !silent_);
   }
 
-  Progress acquire(const Instruction& step, std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE Progress acquire(const Instruction& step, std::uint64_t bytes) {
     const Operand* operands = program_.operands + step.first;
     const std::uint32_t count = std::uint32_t{step.sources} + step.targets;
     for (; cursor_.acquired < count; ++cursor_.acquired) {
@@ -243,45 +180,30 @@ class Interpreter {
       const Progress progress =
           source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
       if (progress == Progress::done) continue;
-      blocked_ = &operand;
-      blocked_sends_ = !source;
+      blocked_.operand = &operand;
+      blocked_.lane = &lane_of(operand);
+      blocked_.sends = !source;
       return progress;
     }
     return Progress::done;
   }
 
-  Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
-    if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
-      std::byte* line = slot_of(lane.view, lane.next);
-      const std::uint64_t flag = line_flag(lane, launch_.signature);
-      if (bytes > 0 && bytes <= kLineData) {
-        sources_[index] = line + line_begin(bytes);
-        blocked_line_ = load_acquire(flag_of(line)) == flag ? nullptr : flag_of(line);
-      } else {
-        sources_[index] = machine_.stage(index);
-        blocked_line_ = lines_receive(line, flag, sources_[index], bytes);
-      }
-      if (blocked_line_ == nullptr) return Progress::done;
-      blocked_flag_ = flag;
-      return flag_mismatch(blocked_line_, flag) ? Progress::mismatch : Progress::waiting;
-    }
-    if (!bulk_arrived(lane)) return Progress::waiting;
-    if (!bulk_matches(lane, launch_.signature)) return Progress::mismatch;
-    sources_[index] = lane.view.slots == nullptr ? nullptr : slot_of(lane.view, lane.next);
-    return Progress::done;
+    if (lane.view.protocol != Protocol::lines || operand.place != Place::lane)
+      return receive_bulk(lane, launch_.signature, sources_[index]);
+    return receive_lines(lane, launch_.signature, bytes, machine_.stage(index), sources_[index], blocked_);
   }
 
-  Progress reserve(const Operand& operand, std::uint32_t index) {
+  TUTTI_HOST_DEVICE Progress reserve(const Operand& operand, std::uint32_t index) {
     LaneState& lane = lane_of(operand);
     if (!slot_free(lane)) return Progress::waiting;
     if (operand.place == Place::flag) return Progress::done;
-    targets_[index] =
-        lane.view.protocol == Protocol::lines ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
+    targets_[index] = lane.view.protocol == Protocol::lines ? outgoing() : slot_of(lane.view, lane.next);
     return Progress::done;
   }
 
-  void fold(const Instruction& step, const Window& slice) {
+  TUTTI_HOST_DEVICE void fold(const Instruction& step, const Window& slice) {
     if (slice.in_one) {
       fold_extent(step, 0, {slice.begin, slice.count}, true);
       return;
@@ -298,14 +220,15 @@ class Interpreter {
     }
   }
 
-  const Operand* shape_of(const Instruction& step) const {
+  TUTTI_HOST_DEVICE const Operand* shape_of(const Instruction& step) const {
     const Operand* operand = program_.operands + step.first;
     while (!operand->is_memory()) ++operand;
     return operand;
   }
 
   // Elements [window.offset, + window.count) of the i-th extents; `at`: where in the slot.
-  void fold_extent(const Instruction& step, std::uint32_t i, Extent window, bool all, std::uint64_t at = 0) {
+  TUTTI_HOST_DEVICE void fold_extent(const Instruction& step, std::uint32_t i, Extent window, bool all,
+                                     std::uint64_t at = 0) {
     const Operand* operands = program_.operands + step.first;
     const std::uint64_t shift = at * launch_.element_bytes;
     std::uint32_t inputs = 0;
@@ -330,7 +253,7 @@ class Interpreter {
     machine_.fold(inputs, outputs, window.count, step.fold);
   }
 
-  void release(const Instruction& step, std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE void release(const Instruction& step, std::uint64_t bytes) {
     const Operand* operands = program_.operands + step.first;
     for (std::uint32_t k = step.sources; k < std::uint32_t{step.sources} + step.targets; ++k) {
       if (takes_part(operands[k])) deliver(operands[k], targets_[k - step.sources], bytes);
@@ -340,30 +263,103 @@ class Interpreter {
     }
   }
 
-  void deliver(const Operand& operand, const std::byte* staged, std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE void deliver(const Operand& operand, const std::byte* staged, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
     if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
-      lines_send(slot_of(lane.view, lane.next), line_flag(lane, launch_.signature), staged, bytes);
-      ++lane.next;
+      send_lines(lane, launch_.signature, staged, bytes);
       return;
     }
     bulk_post(lane, launch_.signature);
   }
+
+  // ---- Straight ----
+
+  TUTTI_HOST_DEVICE Progress advance_straight() {
+    for (; cursor_.step < launch_.straight.count; ++cursor_.step) {
+      const StraightStep& step = launch_.straight.steps[cursor_.step];
+      const StraightOperand* operands = launch_.straight.operands + step.first;
+      for (; cursor_.acquired < step.operands; ++cursor_.acquired) {
+        const StraightOperand& at = operands[cursor_.acquired];
+        const Progress progress = acquire(at, step.bytes);
+        if (progress == Progress::done) continue;
+        blocked_.operand = at.operand;
+        blocked_.lane = at.lane;
+        return progress;
+      }
+      if (step.outputs > 0) machine_.fold(step.inputs, step.outputs, step.count, step.fold);
+      release(step, operands);
+      cursor_.acquired = 0;
+    }
+    return Progress::done;
+  }
+
+  TUTTI_HOST_DEVICE Progress acquire(const StraightOperand& at, std::uint64_t bytes) {
+    std::byte* data = nullptr;
+    Progress progress = Progress::done;
+    switch (at.role) {
+      case Role::read:
+        data = *at.memory + at.offset;
+        copied_ = data;
+        machine_.source(at.index, data, *at.operand);
+        return progress;
+      case Role::write: machine_.target(at.index, *at.memory + at.offset, *at.operand); return progress;
+      case Role::receive_lines:
+        progress = receive_lines(*at.lane, launch_.signature, bytes, machine_.stage(at.index), data, blocked_);
+        break;
+      case Role::receive_bulk:
+      case Role::await: progress = receive_bulk(*at.lane, launch_.signature, data); break;
+      case Role::signal: return progress;
+      case Role::send_lines:
+      case Role::send_copy:
+      case Role::send_bulk:
+        blocked_.sends = true;
+        if (!slot_free(*at.lane)) return Progress::waiting;
+        if (at.role == Role::send_copy) return progress;
+        machine_.target(at.index, at.role == Role::send_bulk ? slot_of(at.lane->view, at.lane->next) : outgoing(),
+                        *at.operand);
+        return progress;
+    }
+    blocked_.sends = false;
+    if (progress == Progress::done && at.role != Role::await) machine_.source(at.index, data, *at.operand);
+    return progress;
+  }
+
+  TUTTI_HOST_DEVICE void release(const StraightStep& step, const StraightOperand* operands) {
+    for (std::uint32_t k = 0; k < step.operands; ++k) {
+      const StraightOperand& at = operands[k];
+      switch (at.role) {
+        case Role::read:
+        case Role::write:
+        case Role::receive_lines:
+        case Role::receive_bulk:
+        case Role::await: break;
+        case Role::send_lines: send_lines(*at.lane, launch_.signature, outgoing(), step.bytes); break;
+        case Role::send_copy: send_lines(*at.lane, launch_.signature, copied_, step.bytes); break;
+        case Role::send_bulk:
+        case Role::signal: bulk_post(*at.lane, launch_.signature); break;
+      }
+    }
+    for (std::uint32_t k = 0; k < step.operands; ++k) {
+      const Role role = operands[k].role;
+      if (role == Role::receive_lines || role == Role::receive_bulk || role == Role::await) take(*operands[k].lane);
+    }
+  }
+
+  // Where a small message is put together that is not simply copied.
+  TUTTI_HOST_DEVICE std::byte* outgoing() { return machine_.stage(program_.widest); }
 
   const Program& program_;
   const Launch& launch_;
   Machine machine_;
   std::byte** sources_;
   std::byte** targets_;
-  const Operand* blocked_ = nullptr;
-  const std::uint64_t* blocked_line_ = nullptr;  // Of a small message: the flag that is missing.
-  std::uint64_t blocked_flag_ = 0;
-  bool blocked_sends_ = false;
+  Blocked blocked_;
   Cursor cursor_;
   std::uint32_t turns_ = 0;
   std::uint32_t piece_ = 0;
-  bool silent_ = false;  // The step has no elements to send.
-  bool more_ = false;    // Some step of this round has a further slice.
+  const std::byte* copied_ = nullptr;  // Straight: what a step reads that copies.
+  bool silent_ = false;                // The step has no elements to send.
+  bool more_ = false;                  // Some step of this round has a further slice.
 };
 
 }  // namespace tutti

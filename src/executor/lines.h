@@ -33,8 +33,8 @@ TUTTI_HOST_DEVICE inline std::uint32_t line_begin(std::uint64_t bytes) { return 
 
 // Copies the message out. Null if all its lines have arrived, else the flag of the first that has not; lines already
 // copied are copied again at the next try.
-inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to,
-                                          std::uint64_t bytes) {
+TUTTI_HOST_DEVICE inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t flag, std::byte* to,
+                                                            std::uint64_t bytes) {
   for (; bytes >= kLineData; line += kLineBytes, to += kLineData, bytes -= kLineData) {
     if (load_acquire(flag_of(line)) != flag) return flag_of(line);
     std::memcpy(to, line, kLineData);
@@ -45,7 +45,8 @@ inline const std::uint64_t* lines_receive(const std::byte* line, std::uint64_t f
   return nullptr;
 }
 
-inline void lines_send(std::byte* line, std::uint64_t flag, const std::byte* from, std::uint64_t bytes) {
+TUTTI_HOST_DEVICE inline void lines_send(std::byte* line, std::uint64_t flag, const std::byte* from,
+                                         std::uint64_t bytes) {
   std::uint64_t word = 0;
   for (; bytes >= kLineData; line += kLineBytes, from += kLineData, bytes -= kLineData) {
     std::memcpy(line, from, kLineTail);
@@ -67,7 +68,7 @@ inline void lines_send(std::byte* line, std::uint64_t flag, const std::byte* fro
 }
 
 // Another call's signature under the right number is a mismatch. Off the fast path.
-inline bool flag_mismatch(const std::uint64_t* word, std::uint64_t flag) {
+TUTTI_HOST_DEVICE inline bool flag_mismatch(const std::uint64_t* word, std::uint64_t flag) {
   const std::uint64_t found = load_acquire(word);
   return found != flag && found >> 24 == flag >> 24;
 }

@@ -3,16 +3,13 @@
 
 #include <cstdint>
 
-#include "src/executor/program.h"
+#include "src/executor/straight.h"
 
 namespace tutti {
 
 // Constant during a run.
 struct Launch {
-  // Where every message is one slice of one extent, the layout is worked out beforehand (resolve.h): elements of each
-  // step, and the byte offset of each operand. Null: worked out step by step.
-  const std::uint64_t* counts = nullptr;
-  const std::uint64_t* offsets = nullptr;
+  Straight straight;  // If the program is such.
   RankBuffers self;
   std::byte* scratch = nullptr;
   const RankBuffers* peers = nullptr;  // Of every rank, where the plan names mapped memory; self included.
@@ -23,7 +20,6 @@ struct Launch {
   std::uint32_t channels = 1;
   std::uint64_t slice_elements = 0;  // What the smallest slot holds; longer messages go in slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
-  bool copies = false;               // What has one source is copied as it is: nothing scales or divides it.
   Loop loop;
   Signature signature;
 };

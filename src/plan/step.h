@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "src/base/platform.h"
 #include "src/plan/problem.h"
 
 namespace tutti {
@@ -32,9 +33,11 @@ struct Operand {
   std::uint32_t stride = 0;
 
   bool operator==(const Operand&) const = default;
-  bool is_memory() const { return place <= Place::scratch; }
+  TUTTI_HOST_DEVICE bool is_memory() const { return place <= Place::scratch; }
   // The i-th unit of the range, i < count.
-  std::uint32_t unit(std::uint32_t i) const { return run == 0 ? first : first + i / run * stride + i % run; }
+  TUTTI_HOST_DEVICE std::uint32_t unit(std::uint32_t i) const {
+    return run == 0 ? first : first + i / run * stride + i % run;
+  }
 };
 static_assert(sizeof(Operand) == 24);
 

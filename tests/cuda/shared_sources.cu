@@ -2,10 +2,10 @@
 // nvcc has to generate code for it. Nothing runs; the test is that this compiles.
 #include "src/base/atomic.h"
 #include "src/base/types.h"
-#include "src/executor/interpreter.h"
 #include "src/executor/lane_io.h"
 #include "src/executor/lines.h"
 #include "src/executor/numeric.h"
+#include "src/executor/run.h"
 #include "src/plan/layout.h"
 #include "transports/lane_view.h"
 
@@ -29,20 +29,10 @@ __global__ void relay_on_device(LaneState* lanes, Blocks blocks, Cut cut, Signat
   }
 }
 
-// Folds nothing: stands for a device's way to fold.
-struct NoMachine {
-  std::byte* stage(std::uint32_t) { return nullptr; }
-  void source(std::uint32_t, std::byte*, const Operand&) {}
-  void target(std::uint32_t, std::byte*, const Operand&) {}
-  void fold(std::uint32_t, std::uint32_t, std::uint64_t, Fold) {}
-};
-
 }  // namespace
 
 void launch_relay(LaneState* lanes, const Launch& launch) {
   relay_on_device<<<1, 32>>>(lanes, launch.input, launch.cut, launch.signature);
 }
-
-template class Interpreter<NoMachine>;
 
 }  // namespace tutti

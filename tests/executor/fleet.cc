@@ -8,6 +8,7 @@
 
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
+#include "src/executor/straighten.h"
 
 namespace tutti {
 namespace {
@@ -131,7 +132,6 @@ class Sailor {
     launch_.loop = voyage.loop;
     launch_.cut = {.units = program.units, .parts = voyage.loop.pieces, .granule = voyage.granule};
     launch_.slice_elements = lanes ? slot_elements(voyage.protocol) : voyage.count * program.units * plan.problem.ranks;
-    launch_.copies = !voyage.averages;
     scratch_.resize((compiled_.scratch_units() / program.units + 1) * voyage.count);
     launch_.scratch = reinterpret_cast<std::byte*>(scratch_.data());
     for (std::uint32_t i = 0; i < voyage.operations; ++i) {
@@ -149,10 +149,15 @@ class Sailor {
     const FoldFunction fold = find_fold(DataType::uint64, voyage_.averages ? Reduction::avg : Reduction::sum);
     Interpreter<CpuMachine> interpreter(compiled_.program(), launch_, CpuMachine(memory_, fold, arguments),
                                         memory_.pointers());
-    if (voyage_.resolves) resolve(interpreter);
+    std::vector<RankBuffers> peers = buffers.front();
+    launch_.peers = peers.data();
+    if (voyage_.straight) {
+      straight_ = straighten(compiled_.program(), launch_, !voyage_.averages);
+      launch_.straight = straight_.view();
+    }
     for (std::uint32_t operation = 0; operation < voyage_.operations; ++operation) {
       launch_.self = buffers[operation][plan_.steps.self()];
-      launch_.peers = buffers[operation].data();
+      std::copy(buffers[operation].begin(), buffers[operation].end(), peers.begin());
       launch_.signature = {operation + 1};
       interpreter.start();
       if (!finish(interpreter, operation, watch)) return;
@@ -198,14 +203,6 @@ class Sailor {
     return wires.end(spec, forward, sends);
   }
 
-  void resolve(const Interpreter<CpuMachine>& interpreter) {
-    counts_.resize(compiled_.step_count());
-    offsets_.resize(compiled_.operand_count());
-    if (!interpreter.resolve(counts_.data(), offsets_.data())) return;
-    launch_.counts = counts_.data();
-    launch_.offsets = offsets_.data();
-  }
-
   bool finish(Interpreter<CpuMachine>& interpreter, std::uint32_t operation, Watch& watch) {
     auto seen = watch.moves.load();
     auto since = std::chrono::steady_clock::now();
@@ -216,7 +213,7 @@ class Sailor {
       const std::string where = "rank " + std::to_string(plan_.steps.self()) + ", operation " +
                                 std::to_string(operation) + ", round " + std::to_string(interpreter.cursor().round);
       if (progress == Progress::mismatch) return fail(where + ": a message of another call", watch);
-      while (!interpreter.unblocked()) {
+      while (!interpreter.blocked().over()) {
         if (watch.failed) return false;
         std::this_thread::yield();
         const auto now = std::chrono::steady_clock::now();
@@ -241,7 +238,7 @@ class Sailor {
   Launch launch_;
   std::vector<Number> scratch_;
   std::vector<Cargo> cargoes_;
-  std::vector<std::uint64_t> counts_, offsets_;
+  StraightProgram straight_;
   std::string complaint_;
 };
 

@@ -29,7 +29,7 @@ struct Voyage {
   std::uint32_t granule = 1;     // Elements.
   std::uint64_t count = 1;       // Of every block, in elements of 8 bytes.
   bool averages = false;         // Reductions: the average instead of the sum.
-  bool resolves = false;         // Lays the buffers out beforehand, where that can be done.
+  bool straight = false;         // Lays the buffers out beforehand, where that can be done.
   std::uint32_t operations = 3;  // In a row, with buffers of their own and no pause in between.
 };
 

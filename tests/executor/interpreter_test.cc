@@ -78,7 +78,7 @@ class Interpreters : public testing::TestWithParam<cases::Entry> {
     voyage_.loop.slots = slots;
     voyage_.way = voyage_.plans[1].empty() ? Way::out_of_place : static_cast<Way>(random_() % 3);
     voyage_.averages = reduces(GetParam().collective) && random_() % 2 == 0;
-    voyage_.resolves = random_() % 2 == 0;
+    voyage_.straight = random_() % 2 == 0;
     ASSERT_EQ(fleet_.run(voyage_), "") << describe(voyage_.plans[0][0].problem) << ", " << shape.name << ", " << slots
                                        << " slots, way " << int(voyage_.way) << ", forms " << int(forms)
                                        << ", protocol " << int(voyage_.protocol) << ", " << voyage_.count

@@ -1,0 +1,55 @@
+// What a step does at the ends of lanes: takes a message where it lies, finds room for one, sends it. Host and device
+// compile this source.
+#pragma once
+
+#include "src/executor/lines.h"
+#include "src/executor/run.h"
+
+namespace tutti {
+
+// What has to move before a step can go on; to be polled.
+struct Blocked {
+  const Operand* operand = nullptr;  // The lane or flag.
+  const LaneState* lane = nullptr;
+  const std::uint64_t* line = nullptr;  // Of a small message: the flag that is missing, and what it has to be.
+  std::uint64_t flag = 0;
+  bool sends = false;
+
+  TUTTI_HOST_DEVICE bool over() const {
+    if (line != nullptr) return load_acquire(line) == flag;
+    if (!sends) return load_acquire(&lane->view.words->posted) > lane->next;
+    return lane->next - load_acquire(&lane->view.credits->taken) < std::uint64_t{1} << lane->view.slot_shift;
+  }
+};
+
+// A small message: `data` is where it can be read, in its line or, if it has several, in `stage`.
+TUTTI_HOST_DEVICE inline Progress receive_lines(LaneState& lane, Signature signature, std::uint64_t bytes,
+                                                std::byte* stage, std::byte*& data, Blocked& blocked) {
+  std::byte* line = slot_of(lane.view, lane.next);
+  blocked.flag = line_flag(lane, signature);
+  if (bytes > 0 && bytes <= kLineData) {
+    data = line + line_begin(bytes);
+    blocked.line = load_acquire(flag_of(line)) == blocked.flag ? nullptr : flag_of(line);
+  } else {
+    data = stage;
+    blocked.line = lines_receive(line, blocked.flag, stage, bytes);
+  }
+  if (blocked.line == nullptr) return Progress::done;
+  return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
+}
+
+// A message in a slot, or a flag.
+TUTTI_HOST_DEVICE inline Progress receive_bulk(LaneState& lane, Signature signature, std::byte*& data) {
+  if (!bulk_arrived(lane)) return Progress::waiting;
+  if (!bulk_matches(lane, signature)) return Progress::mismatch;
+  data = lane.view.slots == nullptr ? nullptr : slot_of(lane.view, lane.next);
+  return Progress::done;
+}
+
+TUTTI_HOST_DEVICE inline void send_lines(LaneState& lane, Signature signature, const std::byte* data,
+                                         std::uint64_t bytes) {
+  lines_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes);
+  ++lane.next;
+}
+
+}  // namespace tutti
