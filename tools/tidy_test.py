@@ -18,8 +18,8 @@ def tidy(files):
     with tempfile.TemporaryDirectory() as root:
         for path, text in files.items():
             os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
-            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
-                file.write(text)
+            with open(os.path.join(root, path), "wb") as file:
+                file.write(text if isinstance(text, bytes) else text.encode())
         run = subprocess.run([sys.executable, TIDY, "--root", root], capture_output=True, text=True)
         return run.returncode, run.stdout + run.stderr
 
@@ -66,6 +66,16 @@ class Tidy(unittest.TestCase):
     def test_rejects_a_file_over_budget(self):
         self.complains("a.cc: 401 lines", {"src/base/a.cc": "int a;\n" * 401})
         self.accepts({"src/base/a.cc": "int a;\n" * 400})
+
+    def test_rejects_a_script_over_budget(self):
+        for path in ("tools/run.sh", "tools/a.py", "cmake/a.cmake", "src/plan/CMakeLists.txt"):
+            self.complains("401 lines", {path: "# a\n" * 401})
+        self.complains("tools/run: 401 lines", {"tools/run": "#!/bin/sh\n" + "# a\n" * 400})
+
+    def test_measures_nothing_that_programs_write(self):
+        long = "1\n" * 401
+        self.accepts({"perf/results/host-cpu.json": long, "perf/results/plot.py": long, "tests/plan/data.json": long,
+                      "perf/peers/__pycache__/run.cpython-311.pyc": b"\xa7\r\r\n" * 401})
 
     def test_rejects_a_function_over_budget(self):
         function = "Thing::Thing(int a, int b)\n    : a_(a), b_{b} {\n" + lines_of_body(58) + "}\n"
