@@ -1,6 +1,6 @@
-// Broadcast in peers' memory with everybody's help: rank r reads unit r of the root's block and stores it into every
-// rank's output. (n-1)/n S b per rank instead of (n-1) S b at the root. In place the root's own lines are stored again
-// by their readers: a line that was only read is slow to write for its owner.
+// Broadcast in peers' memory with everybody's help: rank r reads unit r of the root's block and stores it into the
+// output of every rank but the root, which copies its block for itself if it does not broadcast in place.
+// (n-1)/n S b per rank instead of (n-1) S b at the root.
 // Entry: the root's block is there, all outputs may be written. Exit: all is done.
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
@@ -17,17 +17,23 @@ class SplitMapped : public Entry<Algorithm> {
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
-    const std::vector<Operand> flags = flags_of_peers(self, n);
-    if (round == 1) {
-      const bool is_there = problem.in_place && self == problem.root;
-      std::vector<Operand> sources = flags, targets;
-      sources.push_back(at(problem.root, input(self)));
-      for (Rank i = is_there ? 1 : 0; i < n; ++i) targets.push_back(at((self + i) % n, output(self)));
-      targets.insert(targets.end(), flags.begin(), flags.end());
-      if (!targets.empty()) steps.add(sources, targets);
-    } else if (n > 1) {
-      round == 0 ? steps.add({}, flags) : steps.add(flags, {});
+    if (n == 1) {
+      if (round == 1 && !problem.in_place) steps.copy(input(0), output(0));
+      return;
     }
+    const std::vector<Operand> flags = flags_of_peers(self, n);
+    if (round == 0) steps.add({}, flags);
+    if (round == 2) steps.add(flags, {});
+    if (round != 1) return;
+    std::vector<Operand> sources = flags, targets;
+    sources.push_back(at(problem.root, input(self)));
+    for (Rank i = 0; i < n; ++i) {
+      const Rank peer = (self + i) % n;
+      if (peer != problem.root) targets.push_back(at(peer, output(self)));
+    }
+    targets.insert(targets.end(), flags.begin(), flags.end());
+    steps.add(sources, targets);
+    if (self == problem.root && !problem.in_place) steps.copy(input(0, n), output(0, n));
   }
 };
 

@@ -89,7 +89,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& p
     key.problem.in_place = prepared.in_place;
     key.lines = key.pipelined = false;
     variant->record = prepared.record;
-    variant->in_place = true;  // Peers write this rank's output as well: nothing streams past them.
+    variant->in_place = prepared.in_place;
     variant->plan = TUTTI_TRY(wired_plan(key));
     variant->choice = choice;
     variant->launch.peers = peer_memory_.data();

@@ -37,7 +37,7 @@ std::string_view algorithm_for(const Query& query) {
     case Collective::all_gather: return mapped ? "direct_mapped" : direct ? "direct" : "ring";
     case Collective::reduce_scatter: return mapped ? "direct_mapped" : direct ? "direct" : "ring";
     case Collective::all_to_all: return mapped ? "direct_mapped" : "direct";
-    case Collective::broadcast: return mapped ? "direct_mapped" : rooted(query, "binary_tree");
+    case Collective::broadcast: return mapped ? "split_mapped" : rooted(query, "binary_tree");
     case Collective::reduce: return rooted(query, "binary_tree");
     case Collective::gather:
     case Collective::scatter: return "direct";
