@@ -6,6 +6,7 @@
 #include "src/communicator/collective_operation.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host_communicator.h"
+#include "src/communicator/message_operation.h"
 
 namespace tutti {
 namespace {
@@ -152,8 +153,9 @@ Status HostCommunicator::fail(Status status) {
 }
 
 std::string HostCommunicator::current_call() const {
-  std::string text =
-      record_ == nullptr ? std::string("send or recv") : describe(*record_) + " #" + std::to_string(record_->sequence);
+  std::string text = record_ != nullptr    ? describe(*record_) + " #" + std::to_string(record_->sequence)
+                     : message_ != nullptr ? describe_message(*message_)
+                                           : std::string("finalize");
   if (!options_.name.empty()) text += " on " + options_.name;
   return text;
 }

@@ -193,6 +193,7 @@ class HostCommunicator final : public Communicator {
   std::int64_t timeout_ms_;             // Of the call that runs.
   std::uint64_t sequence_ = 0;          // Collectives so far.
   const CallRecord* record_ = nullptr;  // Of the collective that runs.
+  const Call* message_ = nullptr;       // The send or recv that waits.
   CallRecord unequal_record_;           // Of the all_to_all_v that runs.
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;

@@ -3,17 +3,20 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "src/communicator/host_communicator.h"
 
 namespace tutti {
+
+std::string describe_message(const Call& call);  // "recv(20 int32, from rank 0)"
 
 class MessageOperation final : public Operation {
  public:
   MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag);
 
   Result<bool> advance() override;
-  Status wait() override { return owner_.wait_for(call_.root, patience_); }
+  Status wait() override;
 
  private:
   Result<bool> open();

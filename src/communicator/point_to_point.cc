@@ -51,7 +51,16 @@ Plan message_plan(const Call& call, Rank self) {
   return plan;
 }
 
+std::string described(Kind kind, const std::string& what, Rank peer) {
+  const bool sends = kind == Kind::send;
+  return (sends ? "send(" : "recv(") + what + (sends ? ", to rank " : ", from rank ") + std::to_string(peer) + ")";
+}
+
 }  // namespace
+
+std::string describe_message(const Call& call) {
+  return described(call.kind, elements(call.count, call.type), call.root);
+}
 
 MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag)
     : owner_(owner),
@@ -91,6 +100,14 @@ Result<bool> MessageOperation::advance() {
   return true;
 }
 
+// Its name is there for as long as somebody may ask what waits.
+Status MessageOperation::wait() {
+  owner_.message_ = &call_;
+  Status status = owner_.wait_for(call_.root, patience_);
+  owner_.message_ = nullptr;
+  return status;
+}
+
 Status MessageOperation::disagree() const {
   const LaneState& lane = *owner_.links_.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
   const std::string sent = elements(load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]));
@@ -100,8 +117,8 @@ Status MessageOperation::disagree() const {
     return invalid_usage("in all_to_all_v " + self + " receives " + elements(call_.count, call_.type) + " from " +
                          peer + ", but " + peer + " sends it " + sent);
   }
-  return invalid_usage(self + " called recv(" + elements(call_.count, call_.type) + ", from " + peer + "), but " +
-                       peer + " called send(" + sent + ", to " + self + ")");
+  return invalid_usage(self + " called " + describe_message(call_) + ", but " + peer + " called " +
+                       described(Kind::send, sent, owner_.rank_));
 }
 
 namespace {

@@ -144,6 +144,28 @@ TEST(Failures, NameTheRankThatDidNotComeInTime) {
   EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // The other rank is told as well.
 }
 
+TEST(Failures, NameTheMessageThatDidNotComeInTime) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  std::vector<int> buffer(20);
+  const Status status = made.value()[0]->run(message(Kind::recv, 1, buffer));
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_NE(status.message().find("recv(20 int32, from rank 1) waited"), std::string::npos) << status.message();
+  EXPECT_NE(made.value()[1]->failure().message().find("recv(20 int32, from rank 1)"), std::string::npos);
+}
+
+TEST(Failures, NameTheRankThatDoesNotFinalize) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  const Status status = made.value()[0]->finalize();
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_NE(status.message().find("finalize waited 200 ms for rank 1"), std::string::npos) << status.message();
+}
+
 TEST(Failures, EndWaitsWhenAnyThreadAborts) {
   Communicators ranks = make_ranks(2);
   std::atomic<bool> waiting = false;
