@@ -43,8 +43,11 @@ struct alignas(128) BoardEntry {
   std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
   std::uint32_t left = 0;                   // 1: the rank has finalized.
   std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
-  std::uint32_t shows_cpus = 0;             // 1: `cpus` is there.
+  std::uint32_t introduced = 0;             // 1: what follows is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
+  std::int32_t process = 0;                 // Its id, and a word in its memory that proves that it is this one.
+  std::uint64_t token = 0;
+  std::uint64_t token_address = 0;
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
 
@@ -79,8 +82,9 @@ class Board {
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
-  // The CPUs that this thread may run on.
-  void show_cpus(Rank self) const;
+  // The CPUs that this thread may run on, and where its process's memory is. `token`: random; stays where it is.
+  void introduce(Rank self, const std::uint64_t& token) const;
+  bool is_introduced(Rank rank) const;
   // How many CPUs the ranks have together; nothing until all have shown theirs.
   std::optional<std::uint32_t> cpus() const;
   // The last call that the rank announced; 0: none.

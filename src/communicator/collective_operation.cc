@@ -16,7 +16,8 @@ Result<bool> CollectiveOperation::get_ready() {
     auto sight = HostCommunicator::Sight::hidden;
     if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
     if (sight == HostCommunicator::Sight::waiting) return false;
-    const bool mapped = sight == HostCommunicator::Sight::seen;
+    const bool mapped = sight != HostCommunicator::Sight::hidden;
+    foreign_ = sight == HostCommunicator::Sight::foreign;
     if (prepared_.mapped_only && !mapped) {
       return owner_.fail(invalid_usage(
           std::string(prepared_.mapped_algorithm->name()) +
@@ -29,7 +30,9 @@ Result<bool> CollectiveOperation::get_ready() {
     awaited_ = *awaited;
     return false;
   }
-  if (chosen_->plan != nullptr) owner_.bind_buffers(prepared_, *chosen_, call_);
+  if (chosen_->plan == nullptr) return true;
+  owner_.bind_buffers(prepared_, *chosen_, call_);
+  owner_.bind_processes(*chosen_, foreign_);
   return true;
 }
 
@@ -48,7 +51,10 @@ Result<bool> CollectiveOperation::go_on() {
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
   if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
-  if (progress == Progress::done) return true;
+  if (progress == Progress::done) {
+    TUTTI_CHECK_OK(owner_.check_processes(*chosen_));
+    return true;
+  }
   awaited_ = chosen_->interpreter->blocked().operand->peer;
   if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
   return false;
@@ -59,7 +65,9 @@ Status CollectiveOperation::complete() {
     ready_ = TUTTI_TRY(get_ready());
     if (!ready_) TUTTI_CHECK_OK(wait());
   }
-  return chosen_->plan == nullptr ? Status() : owner_.complete(*chosen_);
+  if (chosen_->plan == nullptr) return {};
+  TUTTI_CHECK_OK(owner_.complete(*chosen_));
+  return owner_.check_processes(*chosen_);
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include "src/communicator/bootstrap.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
+#include "src/communicator/secrets.h"
 
 namespace tutti {
 
@@ -51,7 +52,8 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       crowd_known_(crowded),
       timeout_ms_(options_.timeout_ms) {
   options_.force();
-  board_.show_cpus(rank_);
+  if (!fill_randomly(std::as_writable_bytes(std::span(&token_, 1))).ok()) token_ = 0;  // No peer believes in 0.
+  board_.introduce(rank_, token_);
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }

@@ -43,6 +43,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
   TUTTI_HOST_DEVICE Machine& machine() { return machine_; }
+  TUTTI_HOST_DEVICE const Machine& machine() const { return machine_; }
 
  private:
   // ---- The loop ----

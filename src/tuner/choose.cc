@@ -8,8 +8,9 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kLinesBytes = 448;  // Eight lines: above, a counter beside the data is cheaper.
 constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
-constexpr std::uint64_t kMappedBytes = 16 * kKiB;  // Below, two flag rounds cost more than a copy.
-constexpr std::uint64_t kPieceBytes = 64 * kKiB;   // Two slots of it in each direction stay in a level-2 cache.
+constexpr std::uint64_t kMappedBytes = 16 * kKiB;         // Below, two flag rounds cost more than a copy.
+constexpr std::uint64_t kPieceBytes = 64 * kKiB;          // Two slots of it in each direction stay in a level-2 cache.
+constexpr std::uint64_t kExchangePieceBytes = 32 * kKiB;  // Of lanes that swap, which hold twice as many slots.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
 constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
 constexpr Rank kFewRanks = 8;                       // Above, a rank no longer sends its whole block to each other one.
@@ -66,7 +67,14 @@ Result<Choice> choose(const Query& query) {
   }
   choice.lines = query.protocol.empty() ? small : query.protocol == "lines";
   const bool one_message = choice.algorithm == "one_shot" && query.block_bytes <= kStreamBytes;
-  choice.piece_bytes = choice.lines ? kLinesBytes : one_message ? kStreamBytes : kPieceBytes;
+  const Collective collective = query.problem.collective;
+  const bool exchange = choice.algorithm == "direct" &&
+                        (collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+                         collective == Collective::all_to_all);
+  choice.piece_bytes = choice.lines  ? kLinesBytes
+                       : one_message ? kStreamBytes
+                       : exchange    ? kExchangePieceBytes
+                                     : kPieceBytes;
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;
   return choice;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -63,6 +64,69 @@ bool sums_to(tutti_comm comm, std::int32_t mine, std::int32_t expected) {
       tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr) == tutti_ok;
   if (!ok) ::fprintf(stderr, "%s\n", last_error().c_str());
   return ok && values == std::vector<std::int32_t>(values.size(), expected);
+}
+
+// Elements that differ in every place: of rank `from`, block `block`.
+std::vector<std::int32_t> block_of(int from, int block, std::size_t count) {
+  std::vector<std::int32_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int32_t>(i * 7) + from * 1'000'003 + block * 17;
+  return values;
+}
+
+std::vector<std::int32_t> joined(int blocks, const std::function<std::vector<std::int32_t>(int)>& block) {
+  std::vector<std::int32_t> all;
+  for (int b = 0; b < blocks; ++b) {
+    const std::vector<std::int32_t> one = block(b);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+// Everything that only copies, out of place and in place, between private buffers.
+bool exchanges(tutti_comm comm, int rank, int ranks, std::size_t count) {
+  const auto mine = block_of(rank, 0, count);
+  const auto gathered = joined(ranks, [&](int from) { return block_of(from, 0, count); });
+  std::vector<std::int32_t> all(gathered.size());
+  bool ok = tutti_all_gather(mine.data(), all.data(), count, tutti_int32, comm, nullptr) == tutti_ok && all == gathered;
+  std::fill(all.begin(), all.end(), -1);
+  std::int32_t* own = all.data() + static_cast<std::size_t>(rank) * count;
+  std::copy(mine.begin(), mine.end(), own);
+  ok = ok && tutti_all_gather(own, all.data(), count, tutti_int32, comm, nullptr) == tutti_ok && all == gathered;
+
+  const auto sent = joined(ranks, [&](int to) { return block_of(rank, to, count); });
+  ok = ok && tutti_all_to_all(sent.data(), all.data(), count, tutti_int32, comm, nullptr) == tutti_ok &&
+       all == joined(ranks, [&](int from) { return block_of(from, rank, count); });
+
+  for (int root = 0; root < ranks; ++root) {
+    std::vector<std::int32_t> output(count, -1);
+    const auto expected = block_of(root, 0, count);
+    ok = ok && tutti_broadcast(mine.data(), output.data(), count, tutti_int32, root, comm, nullptr) == tutti_ok &&
+         output == expected;
+    output = mine;
+    ok = ok && tutti_broadcast(output.data(), output.data(), count, tutti_int32, root, comm, nullptr) == tutti_ok &&
+         output == expected;
+  }
+  if (!ok) ::fprintf(stderr, "rank %d, %zu elements: %s\n", rank, count, last_error().c_str());
+  return ok;
+}
+
+// Large calls copy straight from process to process where the system allows it, and where it is asked not to, do not.
+TEST(Processes, ExchangePrivateBuffersWithOneCopyOrTwo) {
+  for (const char* single_copy : {"1", "0"}) {
+    for (const int ranks : {2, 3}) {
+      const Pipe pipe;
+      const auto statuses = run_processes(ranks, [&](int rank) {
+        ::setenv("TUTTI_SINGLE_COPY", single_copy, 1);
+        const tutti_comm comm = create(rank, ranks, pipe);
+        if (comm == nullptr) return 1;
+        for (const std::size_t count : {300'001UL, 1'000UL, 300'001UL, 1UL << 20}) {
+          if (!exchanges(comm, rank, ranks, count)) return 2;
+        }
+        return tutti_comm_destroy(comm) == tutti_ok ? 0 : 3;
+      });
+      EXPECT_EQ(statuses, std::vector<int>(static_cast<std::size_t>(ranks), 0));
+    }
+  }
 }
 
 TEST(Processes, ReduceAfterMeetingById) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "src/executor/cpu/fold.h"
@@ -48,6 +49,20 @@ class CpuMachine {
     arguments_.targets = targets_;
   }
 
+  // Operands of peers are addresses in processes of their own (see foreign.h), by rank; null: they are mapped here.
+  // Such plans only copy. `element_bytes`: of what fold() counts.
+  void reach(const std::int32_t* processes, std::uint32_t element_bytes) {
+    processes_ = processes;
+    element_bytes_ = element_bytes;
+    failure_ = {};
+  }
+  // What the kernel refused since then, if it did.
+  struct Failure {
+    int error = 0;  // An errno; 0: nothing.
+    Rank peer = 0;
+  };
+  const Failure& failure() const { return failure_; }
+
   // Whether the caller's output is written past the caches: it is large, and nothing of it was read.
   void stream_output(bool streams) { streams_output_ = streams; }
 
@@ -62,9 +77,11 @@ class CpuMachine {
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
+    if (processes_ != nullptr && operand.reserved != 0) foreign_source_ = operand.peer;
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
+    if (processes_ != nullptr && operand.reserved != 0) foreign_targets_.push_back({index, operand.peer});
     if (streams_output_ && operand.place == Place::output && index < 64)
       arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
@@ -76,17 +93,32 @@ class CpuMachine {
     arguments_.complete = kind == Fold::complete;
     arguments_.own = own_;
     own_ = FoldArguments::kNone;
-    function_(arguments_);
+    if (foreign_source_ || !foreign_targets_.empty()) {
+      copy_foreign();
+    } else {
+      function_(arguments_);
+    }
     arguments_.streamed_targets = 0;
   }
 
  private:
+  void copy_foreign();
+
   FoldFunction function_;
   FoldArguments arguments_;
   const std::byte** sources_;
   std::byte** targets_;
   std::byte* stage_;
   bool streams_output_ = false;
+  const std::int32_t* processes_ = nullptr;
+  std::uint32_t element_bytes_ = 1;
+  struct ForeignTarget {
+    std::uint32_t index;
+    Rank peer;
+  };
+  std::optional<Rank> foreign_source_;  // Of the next fold.
+  std::vector<ForeignTarget> foreign_targets_;
+  Failure failure_;
   std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
 };
 
