@@ -31,7 +31,6 @@ struct Case {
   Reduction reduction;
   std::uint32_t sources, targets;
   bool streamed = false;
-  std::uint32_t prefetch_bytes = 0;
 };
 
 void measure(benchmark::State& state, const FoldKernels& kernels, const Case& what) {
@@ -49,8 +48,7 @@ void measure(benchmark::State& state, const FoldKernels& kernels, const Case& wh
                                 .own = what.reduction == Reduction::pre_mul_sum ? 0 : FoldArguments::kNone,
                                 .complete = true,
                                 .ranks = 3,
-                                .streamed_targets = what.streamed ? ~std::uint64_t{0} : 0,
-                                .prefetch_bytes = what.prefetch_bytes};
+                                .streamed_targets = what.streamed ? ~std::uint64_t{0} : 0};
   const FoldFunction function = kernels.find_fold(what.type, what.reduction);
   for (auto _ : state) {
     function(arguments);
@@ -62,8 +60,7 @@ void measure(benchmark::State& state, const FoldKernels& kernels, const Case& wh
 void add(const FoldKernels& kernels, const Case& what) {
   const std::string name = std::string("fold/") + kernels.name + "/" + tutti::name(what.type) + "/" +
                            tutti::name(what.reduction) + "/" + std::to_string(what.sources) + "to" +
-                           std::to_string(what.targets) + (what.streamed ? "/streamed" : "") +
-                           (what.prefetch_bytes != 0 ? "/prefetch" : "");
+                           std::to_string(what.targets) + (what.streamed ? "/streamed" : "");
   auto* benchmark = benchmark::RegisterBenchmark(
       name.c_str(), [&kernels, what](benchmark::State& state) { measure(state, kernels, what); });
   for (const std::int64_t bytes : {8, 64, 8 << 10, 256 << 10, 64 << 20}) benchmark->Arg(bytes);
@@ -83,8 +80,6 @@ void add_all(const FoldKernels& kernels) {
     add(kernels, {DataType::float32, Reduction::sum, 1, targets});
   add(kernels, {.type = DataType::float32, .reduction = Reduction::sum, .sources = 1, .targets = 1, .streamed = true});
   add(kernels, {.type = DataType::float32, .reduction = Reduction::sum, .sources = 2, .targets = 1, .streamed = true});
-  add(kernels,
-      {.type = DataType::float32, .reduction = Reduction::sum, .sources = 2, .targets = 1, .prefetch_bytes = 8192});
 }
 
 }  // namespace

@@ -180,9 +180,7 @@ void check_fold(const FoldKernels& kernels, DataType type, const Shape& shape, s
       .ranks = 1 + static_cast<std::uint32_t>(random()) % 9,
       .scale = -1.625,
       .integer_scale = -0x123456789abcdef,
-      .streamed_targets = random() % 3 == 0 ? random() : 0,
-      .shared_sources = random() % 3 == 0 ? random() : 0,
-      .prefetch_bytes = random() % 3 == 0 ? 8192u : 0u};
+      .streamed_targets = random() % 3 == 0 ? random() : 0};
   kernels.find_fold(type, shape.reduction)(arguments);
   for (std::uint64_t i = 0; i < shape.count; ++i) {
     std::vector<T> elements(shape.sources);
@@ -255,7 +253,8 @@ TEST(Copy, KeepsEveryBitAndTouchesNothingElse) {
     Area to(bytes, random);
     const std::byte* source = from.data();
     std::byte* target = to.data();
-    find_copy()({.sources = &source, .targets = &target, .source_count = 1, .target_count = 1, .count = bytes});
+    find_fold(DataType::uint8, Reduction::sum)(
+        {.sources = &source, .targets = &target, .source_count = 1, .target_count = 1, .count = bytes});
     ASSERT_EQ(std::memcmp(source, target, bytes), 0) << bytes;
     ASSERT_TRUE(to.margins_untouched()) << bytes;
   }
@@ -266,7 +265,6 @@ TEST(FindFold, TakesTheWidestKernelsThatThisCpuRuns) {
   ASSERT_GE(list.count, 1u);
   const FoldKernels& widest = list.first[list.count - 1];
   EXPECT_EQ(find_fold(DataType::float32, Reduction::sum), widest.find_fold(DataType::float32, Reduction::sum));
-  EXPECT_EQ(find_copy(), widest.copy);
 }
 
 }  // namespace

@@ -12,6 +12,4 @@ const FoldKernels& widest() {
 
 FoldFunction find_fold(DataType type, Reduction reduction) { return widest().find_fold(type, reduction); }
 
-FoldFunction find_copy() { return widest().copy; }
-
 }  // namespace tutti

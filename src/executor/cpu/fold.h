@@ -15,7 +15,7 @@ struct FoldArguments {
   std::byte* const* targets = nullptr;  // Each equal to a source (in place) or disjoint from all.
   std::uint32_t source_count = 0;       // At least one.
   std::uint32_t target_count = 0;
-  std::uint64_t count = 0;  // Elements; of find_copy(), bytes.
+  std::uint64_t count = 0;  // Elements.
 
   std::uint32_t own = kNone;  // pre_mul_sum: the source to be scaled as it is read; kNone: no one.
   bool complete = false;      // avg: the result is divided by `ranks`.
@@ -23,11 +23,9 @@ struct FoldArguments {
   double scale = 1;  // pre_mul_sum of floats; integers take `integer_scale`.
   std::int64_t integer_scale = 1;
 
-  // Hints. Bit i of a mask is the i-th operand; those beyond the 64th are treated as ordinary ones.
-  std::uint64_t streamed_targets = 0;  // Written past the caches: large outputs that will not be read again soon.
-  std::uint64_t shared_sources = 0;    // Lines of a peer that this rank will write next: fetched for writing, never
-                                       // beyond `count`, where the peer may still be writing.
-  std::uint32_t prefetch_bytes = 0;    // How far ahead the other sources are fetched; 0: as the hardware sees fit.
+  // Targets written past the caches: large outputs that will not be read again soon. Bit i is the i-th target; those
+  // beyond the 64th are ordinary ones.
+  std::uint64_t streamed_targets = 0;
 };
 
 // ((s0 op s1) op s2) ..., accumulated in float32 for floats of 16 and 8 bits and rounded once; the result goes to every
@@ -35,14 +33,11 @@ struct FoldArguments {
 // the same NaN, and the bits are those of every other instruction set.
 using FoldFunction = void (*)(const FoldArguments&);
 FoldFunction find_fold(DataType type, Reduction reduction);
-// Copies `count` bytes, whatever they are.
-FoldFunction find_copy();
 
 // The kernels are compiled once for each of these; find_fold() takes the last that this CPU runs.
 struct FoldKernels {
   const char* name;  // "avx2"
   FoldFunction (*find_fold)(DataType, Reduction);
-  FoldFunction copy;
 };
 struct FoldKernelList {
   const FoldKernels* first;

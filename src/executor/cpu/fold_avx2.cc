@@ -36,6 +36,6 @@ struct Avx2 : X86<Avx2> {
 
 }  // namespace
 
-const FoldKernels kFoldAvx2 = {"avx2", find_fold_in<Avx2>, copy<Avx2>};
+const FoldKernels kFoldAvx2 = {"avx2", find_fold_in<Avx2>};
 
 }  // namespace tutti

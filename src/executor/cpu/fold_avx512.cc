@@ -41,6 +41,6 @@ struct Avx512 : X86<Avx512> {
 
 }  // namespace
 
-const FoldKernels kFoldAvx512 = {"avx512", find_fold_in<Avx512>, copy<Avx512>};
+const FoldKernels kFoldAvx512 = {"avx512", find_fold_in<Avx512>};
 
 }  // namespace tutti

@@ -21,12 +21,10 @@ struct Baseline {
     std::memcpy(to, &value, sizeof value);
   }
   static void fence() {}
-  static void fetch(const std::byte* line) { __builtin_prefetch(line, 0, 3); }
-  static void fetch_to_write(const std::byte* line) { __builtin_prefetch(line, 1, 3); }
 };
 
 }  // namespace
 
-const FoldKernels kFoldBaseline = {"baseline", find_fold_in<Baseline>, copy<Baseline>};
+const FoldKernels kFoldBaseline = {"baseline", find_fold_in<Baseline>};
 
 }  // namespace tutti

@@ -2,8 +2,7 @@
 // outside of its source file, which keeps every instance of these templates inside it, too. It says
 //   kBytes                                          how wide its registers are,
 //   widened<T, kLanes>(bits), narrowed<T, kLanes>   how it converts narrow floats,
-//   stream(register, to), fence()                   how it stores past the caches, and
-//   fetch(line), fetch_to_write(line)               how it brings a line into the first-level cache.
+//   stream(register, to), fence()                   how it stores past the caches.
 #pragma once
 
 #include "src/executor/cpu/fold.h"
@@ -12,8 +11,7 @@
 namespace tutti {
 
 inline constexpr std::uint64_t kLineBytes = 64;
-inline constexpr std::uint64_t kSharedAhead = 24 * kLineBytes;  // Anything from 4 to 48 lines was found to be equal.
-inline constexpr unsigned kUnroll = 4;                          // Registers per operand in flight.
+inline constexpr unsigned kUnroll = 4;  // Registers per operand in flight.
 
 // The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
 // FoldArguments they would be read again after every store, which might have changed them.
@@ -78,11 +76,7 @@ class Kernel {
     if constexpr (kTargets == 0) {
       if (arguments.streamed_targets != 0) i = kernel.start_streaming(operands, count);
     }
-    const bool fetching = (arguments.shared_sources | arguments.prefetch_bytes) != 0;
-    for (; count - i >= kBlock; i += kBlock) {
-      if (fetching) kernel.fetch_ahead(i * sizeof(T), count * sizeof(T));
-      kernel.template fold<kLanes, kUnroll>(operands, i);
-    }
+    for (; count - i >= kBlock; i += kBlock) kernel.template fold<kLanes, kUnroll>(operands, i);
     if (operands.streamed != 0) Isa::fence();
     return i;
   }
@@ -162,18 +156,6 @@ class Kernel {
     return head;
   }
 
-  // For the block that begins at byte `begin`, the lines that a later one needs.
-  TUTTI_KERNEL void fetch_ahead(std::uint64_t begin, std::uint64_t end) const {
-    for (std::uint32_t s = 0; s < arguments_.source_count; ++s) {
-      const bool shared = s < 64 && (arguments_.shared_sources >> s & 1) != 0;
-      const std::byte* source = arguments_.sources[s];
-      for (std::uint64_t at = begin; at < begin + kBlock * sizeof(T); at += kLineBytes) {
-        if (!shared && arguments_.prefetch_bytes != 0) Isa::fetch(source + at + arguments_.prefetch_bytes);
-        if (shared && at + kSharedAhead < end) Isa::fetch_to_write(source + at + kSharedAhead);
-      }
-    }
-  }
-
   const FoldArguments& arguments_;
   Accumulator<T> factor_{};
 };
@@ -233,11 +215,6 @@ FoldFunction find_fold_in(DataType type, Reduction reduction) {
     };
     return +functions;
   })[static_cast<std::uint32_t>(reduction)];
-}
-
-template <class Isa>
-void copy(const FoldArguments& arguments) {
-  copy_bytes<Isa>(arguments, arguments.count);
 }
 
 }  // namespace tutti

@@ -35,9 +35,6 @@ struct X86 {
   }
 
   static void fence() { _mm_sfence(); }
-  static void fetch(const std::byte* line) { _mm_prefetch(line, _MM_HINT_T0); }
-  // PREFETCHW in assembly: compilers ask for a flag that no CPU with AVX2 needs.
-  static void fetch_to_write(const std::byte* line) { asm volatile("prefetchw %0" : : "m"(*line)); }
 
   template <typename Register>
   TUTTI_KERNEL static void stream(const Register& value, std::byte* to) {
