@@ -25,7 +25,7 @@ class Interpreter {
   // From the beginning: a launch may be run again, with other buffers.
   TUTTI_HOST_DEVICE void start() {
     cursor_ = {};
-    if (turns_ > 0 && !enter_stage()) next_stage();
+    if (launch_.straight.steps == nullptr && turns_ > 0 && !enter_stage()) next_stage();
   }
 
   // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
@@ -288,7 +288,7 @@ class Interpreter {
         return progress;
       }
       if (step.outputs > 0) machine_.fold(step.inputs, step.outputs, step.count, step.fold);
-      release(step, operands);
+      release(step);
       cursor_.acquired = 0;
     }
     return Progress::done;
@@ -325,24 +325,21 @@ class Interpreter {
     return progress;
   }
 
-  TUTTI_HOST_DEVICE void release(const StraightStep& step, const StraightOperand* operands) {
-    for (std::uint32_t k = 0; k < step.operands; ++k) {
-      const StraightOperand& at = operands[k];
-      switch (at.role) {
+  TUTTI_HOST_DEVICE void release(const StraightStep& step) {
+    const StraightRelease* releases = launch_.straight.releases + step.first_release;
+    for (std::uint32_t k = 0; k < step.releases; ++k) {
+      LaneState& lane = *releases[k].lane;
+      switch (releases[k].role) {
         case Role::read:
-        case Role::write:
+        case Role::write: break;
+        case Role::send_lines: send_lines(lane, launch_.signature, outgoing(), step.bytes); break;
+        case Role::send_copy: send_lines(lane, launch_.signature, copied_, step.bytes); break;
+        case Role::send_bulk:
+        case Role::signal: bulk_post(lane, launch_.signature); break;
         case Role::receive_lines:
         case Role::receive_bulk:
-        case Role::await: break;
-        case Role::send_lines: send_lines(*at.lane, launch_.signature, outgoing(), step.bytes); break;
-        case Role::send_copy: send_lines(*at.lane, launch_.signature, copied_, step.bytes); break;
-        case Role::send_bulk:
-        case Role::signal: bulk_post(*at.lane, launch_.signature); break;
+        case Role::await: take(lane); break;
       }
-    }
-    for (std::uint32_t k = 0; k < step.operands; ++k) {
-      const Role role = operands[k].role;
-      if (role == Role::receive_lines || role == Role::receive_bulk || role == Role::await) take(*operands[k].lane);
     }
   }
 

@@ -27,8 +27,16 @@ struct StraightOperand {
   std::uint16_t index = 0;  // Among the step's operands on its side that have data.
 };
 
+// What is left to do at a lane when the fold is done: send, or give the slot back.
+struct StraightRelease {
+  LaneState* lane = nullptr;
+  Role role = Role::await;  // That of the operand.
+};
+
 struct StraightStep {
-  std::uint32_t first = 0;  // Of its operands.
+  std::uint32_t first = 0;          // Of its operands.
+  std::uint32_t first_release = 0;  // Sends come first: what they copy lies in slots that are given back.
+  std::uint16_t releases = 0;
   std::uint16_t operands = 0;
   std::uint16_t inputs = 0, outputs = 0;  // That the fold reads and writes.
   Fold fold = Fold::partial;
@@ -40,6 +48,7 @@ struct StraightStep {
 struct Straight {
   const StraightStep* steps = nullptr;
   const StraightOperand* operands = nullptr;
+  const StraightRelease* releases = nullptr;
   std::uint32_t count = 0;
 };
 

@@ -11,7 +11,10 @@ namespace tutti {
 struct StraightProgram {
   std::vector<StraightStep> steps;
   std::vector<StraightOperand> operands;
-  Straight view() const { return {steps.data(), operands.data(), static_cast<std::uint32_t>(steps.size())}; }
+  std::vector<StraightRelease> releases;
+  Straight view() const {
+    return {steps.data(), operands.data(), releases.data(), static_cast<std::uint32_t>(steps.size())};
+  }
 };
 
 // Empty, with no steps, if the program is not straight. `copies`: what has one source is copied as it is; nothing

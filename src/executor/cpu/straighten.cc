@@ -33,6 +33,7 @@ class Straightener {
       if (!silent || operands[k].place == Place::flag) add_target(operands[k], copies, made);
     }
     made.operands = static_cast<std::uint16_t>(result_.operands.size() - made.first);
+    add_releases(made);
     if (made.operands > 0) result_.steps.push_back(made);
     return true;
   }
@@ -90,6 +91,18 @@ class Straightener {
     }
     if (made.role != Role::signal && made.role != Role::send_copy) made.index = step.outputs++;
     result_.operands.push_back(made);
+  }
+
+  void add_releases(StraightStep& step) {
+    step.first_release = static_cast<std::uint32_t>(result_.releases.size());
+    for (const bool taking : {false, true}) {
+      for (std::size_t k = step.first; k < result_.operands.size(); ++k) {
+        const StraightOperand& at = result_.operands[k];
+        const bool takes = at.role == Role::receive_lines || at.role == Role::receive_bulk || at.role == Role::await;
+        if (at.lane != nullptr && takes == taking) result_.releases.push_back({at.lane, at.role});
+      }
+    }
+    step.releases = static_cast<std::uint16_t>(result_.releases.size() - step.first_release);
   }
 
   const Program& program_;
