@@ -80,7 +80,7 @@ struct Outcome {
 };
 
 // Runs the batch in one stream, between what is before and after it in all of them.
-Status run_in_streams(std::vector<Pending> calls, const std::vector<Stream*>& streams) {
+Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams) {
   const bool blocks =
       std::any_of(calls.begin(), calls.end(), [](const Pending& call) { return call.stream == nullptr; });
   Stream& first = *streams.front();
@@ -103,10 +103,10 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<Stream*>& st
 }
 
 Status run_pending(std::vector<Pending> calls) {
-  std::vector<Stream*> streams;
+  std::vector<std::shared_ptr<Stream>> streams;
   for (const Pending& pending : calls) {
     if (pending.stream == nullptr) continue;
-    Stream* stream = TUTTI_TRY(stream_of(pending.stream));
+    const std::shared_ptr<Stream> stream = TUTTI_TRY(stream_of(pending.stream));
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   }
   if (calls.empty()) return {};

@@ -3,19 +3,42 @@
 #include "src/api/errors.h"
 
 namespace tutti {
+namespace {
 
-Result<Stream*> stream_of(tutti_stream handle) {
-  Stream* stream = Streams::instance().find(handle);
-  if (stream != nullptr) return stream;
+template <typename T, HandleKind kind>
+std::shared_ptr<T> held(HandleTable<std::shared_ptr<T>, kind>& table, const void* handle) {
+  std::shared_ptr<T> object;
+  table.visit(handle, [&](const std::shared_ptr<T>& found) { object = found; });
+  return object;
+}
+
+template <typename T, HandleKind kind>
+Result<void*> insert(HandleTable<std::shared_ptr<T>, kind>& table, std::shared_ptr<T> object) {
+  return table.insert(std::make_unique<std::shared_ptr<T>>(std::move(object)));
+}
+
+Status no_stream(tutti_stream handle) {
   if (handle == nullptr) return invalid_argument("stream is null: make one with tutti_stream_create");
   return invalid_argument("stream is none of this process: it was destroyed, or belongs to the parent of a fork");
 }
 
-Result<Event*> event_of(tutti_event handle) {
-  Event* event = Events::instance().find(handle);
-  if (event != nullptr) return event;
+Status no_event(tutti_event handle) {
   if (handle == nullptr) return invalid_argument("event is null: make one with tutti_event_create");
   return invalid_argument("event is none of this process: it was destroyed, or belongs to the parent of a fork");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Stream>> stream_of(tutti_stream handle) {
+  std::shared_ptr<Stream> stream = held(Streams::instance(), handle);
+  if (stream == nullptr) return no_stream(handle);
+  return stream;
+}
+
+Result<std::shared_ptr<Event>> event_of(tutti_event handle) {
+  std::shared_ptr<Event> event = held(Events::instance(), handle);
+  if (event == nullptr) return no_event(handle);
+  return event;
 }
 
 }  // namespace tutti
@@ -33,8 +56,8 @@ extern "C" {
 tutti_status tutti_stream_create(tutti_stream* stream) {
   return guarded("tutti_stream_create", [&]() -> Status {
     if (stream == nullptr) return invalid_argument("stream is null: pass where to put the handle");
-    auto made = TUTTI_TRY(Stream::create());
-    *stream = static_cast<tutti_stream>(TUTTI_TRY(Streams::instance().insert(std::move(made))));
+    std::shared_ptr<Stream> made = TUTTI_TRY(Stream::create());
+    *stream = static_cast<tutti_stream>(TUTTI_TRY(tutti::insert(Streams::instance(), std::move(made))));
     return {};
   });
 }
@@ -42,9 +65,9 @@ tutti_status tutti_stream_create(tutti_stream* stream) {
 tutti_status tutti_stream_destroy(tutti_stream stream) {
   if (stream == nullptr) return tutti_ok;
   return guarded("tutti_stream_destroy", [&]() -> Status {
-    TUTTI_CHECK_OK(tutti::stream_of(stream).status());
     const auto owned = Streams::instance().remove(stream);
-    return owned->synchronize();
+    if (owned == nullptr) return tutti::no_stream(stream);
+    return (*owned)->synchronize();
   });
 }
 
@@ -65,7 +88,7 @@ tutti_status tutti_stream_query(tutti_stream stream) {
 tutti_status tutti_event_create(tutti_event* event) {
   return guarded("tutti_event_create", [&]() -> Status {
     if (event == nullptr) return invalid_argument("event is null: pass where to put the handle");
-    *event = static_cast<tutti_event>(TUTTI_TRY(Events::instance().insert(std::make_unique<Event>())));
+    *event = static_cast<tutti_event>(TUTTI_TRY(tutti::insert(Events::instance(), std::make_shared<Event>())));
     return {};
   });
 }
@@ -73,15 +96,13 @@ tutti_status tutti_event_create(tutti_event* event) {
 tutti_status tutti_event_destroy(tutti_event event) {
   if (event == nullptr) return tutti_ok;
   return guarded("tutti_event_destroy", [&]() -> Status {
-    TUTTI_CHECK_OK(tutti::event_of(event).status());
-    Events::instance().remove(event);
-    return {};
+    return Events::instance().remove(event) != nullptr ? Status() : tutti::no_event(event);
   });
 }
 
 tutti_status tutti_event_record(tutti_event event, tutti_stream stream) {
   return guarded("tutti_event_record", [&]() -> Status {
-    Event* mark = TUTTI_TRY(tutti::event_of(event));
+    const auto mark = TUTTI_TRY(tutti::event_of(event));
     mark->record(*TUTTI_TRY(tutti::stream_of(stream)));
     return {};
   });
@@ -89,7 +110,7 @@ tutti_status tutti_event_record(tutti_event event, tutti_stream stream) {
 
 tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event) {
   return guarded("tutti_stream_wait", [&]() -> Status {
-    const Event* mark = TUTTI_TRY(tutti::event_of(event));
+    const auto mark = TUTTI_TRY(tutti::event_of(event));
     mark->hold(*TUTTI_TRY(tutti::stream_of(stream)));
     return {};
   });

@@ -1,5 +1,8 @@
-// The streams and events behind their handles.
+// The streams and events behind their handles. Any thread may destroy one while others use it: a call holds what it
+// uses, so that it stays for as long as the call runs.
 #pragma once
+
+#include <memory>
 
 #include "src/api/handles.h"
 #include "src/communicator/stream.h"
@@ -7,10 +10,10 @@
 
 namespace tutti {
 
-using Streams = HandleTable<Stream, HandleKind::stream>;
-using Events = HandleTable<Event, HandleKind::event>;
+using Streams = HandleTable<std::shared_ptr<Stream>, HandleKind::stream>;
+using Events = HandleTable<std::shared_ptr<Event>, HandleKind::event>;
 
-Result<Stream*> stream_of(tutti_stream stream);
-Result<Event*> event_of(tutti_event event);
+Result<std::shared_ptr<Stream>> stream_of(tutti_stream stream);
+Result<std::shared_ptr<Event>> event_of(tutti_event event);
 
 }  // namespace tutti

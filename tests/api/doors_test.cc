@@ -2,8 +2,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <thread>
 
@@ -363,6 +365,61 @@ TEST_F(Doors, ReachEventsInTheOrderOfTheStream) {
   EXPECT_EQ(tutti_event_record(event, stream), tutti_invalid_argument);
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
   EXPECT_EQ(tutti_stream_destroy(other), tutti_ok);
+}
+
+// Others use what one thread destroys and makes anew, over and over: each call finds it, or is told that it is gone.
+template <typename Handle, typename Use>
+void use_while_replaced(tutti_status (*create)(Handle*), tutti_status (*destroy)(Handle), const Use& use) {
+  Handle made = nullptr;
+  ASSERT_EQ(create(&made), tutti_ok);
+  std::atomic<Handle> current = made;
+  std::atomic<bool> ended = false;
+  std::atomic<std::uint32_t> uses = 0, wrong = 0;
+  std::vector<std::thread> users;
+  for (int i = 0; i < 2; ++i) {
+    users.emplace_back([&] {
+      while (!ended) {
+        wrong += use(current.load()) ? 0 : 1;
+        ++uses;
+      }
+    });
+  }
+  for (int round = 0; round < 2000; ++round) {
+    EXPECT_EQ(create(&made), tutti_ok);
+    EXPECT_EQ(destroy(current.exchange(made)), tutti_ok);
+    for (const std::uint32_t before = uses; uses == before;) std::this_thread::yield();
+  }
+  ended = true;
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_EQ(destroy(current), tutti_ok);
+}
+
+bool is_one_of(tutti_status status, std::initializer_list<tutti_status> allowed) {
+  return std::find(allowed.begin(), allowed.end(), status) != allowed.end();
+}
+
+TEST_F(Doors, KeepAnEventForAsLongAsACallUsesIt) {
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  use_while_replaced(tutti_event_create, tutti_event_destroy, [&](tutti_event event) {
+    return is_one_of(tutti_event_record(event, stream), {tutti_ok, tutti_invalid_argument}) &&
+           is_one_of(tutti_event_query(event), {tutti_ok, tutti_in_progress, tutti_invalid_argument}) &&
+           is_one_of(tutti_stream_wait(stream, event), {tutti_ok, tutti_invalid_argument}) &&
+           is_one_of(tutti_event_synchronize(event), {tutti_ok, tutti_invalid_argument});
+  });
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+}
+
+TEST_F(Doors, KeepAStreamForAsLongAsACallUsesIt) {
+  tutti_event event = nullptr;
+  ASSERT_EQ(tutti_event_create(&event), tutti_ok);
+  use_while_replaced(tutti_stream_create, tutti_stream_destroy, [&](tutti_stream stream) {
+    return is_one_of(tutti_event_record(event, stream), {tutti_ok, tutti_invalid_argument}) &&
+           is_one_of(tutti_stream_query(stream), {tutti_ok, tutti_in_progress, tutti_invalid_argument}) &&
+           is_one_of(tutti_stream_synchronize(stream), {tutti_ok, tutti_invalid_argument});
+  });
+  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);
 }
 
 TEST_F(Doors, GiveNoCommunicatorToARankWithoutColour) {
