@@ -11,9 +11,10 @@
  *   Strings that are passed in are copied during the call.
  *
  * Threads
- *   A communicator is used by one thread at a time, and all ranks make the same calls in the same order; calls that
- *   do not match end in an error on every rank. Different communicators are independent. Any thread may call
- *   tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time.
+ *   A communicator is used by one thread at a time, and all ranks make the same calls in the same order; "Collectives"
+ *   says what becomes of calls that do not match. Different communicators are independent. Any thread may call
+ *   tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time, and use streams and events.
+ *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group.
  *
  * Blocking
  *   A collective with a null stream blocks the calling thread until this rank's part is done: its input may be
@@ -90,16 +91,19 @@ typedef struct {
 #define TUTTI_COMM_OPTIONS_DEFAULT \
   { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0 }
 
-/* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. */
+/* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. An id
+ * that they never use keeps its descriptors and its thread until the process ends. */
 TUTTI_API tutti_status tutti_get_unique_id(tutti_unique_id* id);
 
 /* Joins as `rank` of `ranks`; blocks until all have joined. `comm` is written as soon as the arguments are found good,
  * so that another thread can abort the wait; until then tutti_comm_async_error says tutti_in_progress. On failure it
- * is null again. Every rank passes options that mean the same. */
+ * is null again. Every rank passes options that mean the same. Programs with MPI find tutti_comm_create_mpi in
+ * tutti/mpi.h, which does this for the ranks of an MPI_Comm. */
 TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks,
                                          const tutti_comm_options* options, tutti_comm* comm);
 
-/* All ranks in this process: comms[i] is rank i's, to be used by a thread of its own, or with others' in a group. */
+/* All ranks in this process: comms[i] is rank i's, to be used by a thread of its own, or with others' in a group, as
+ * which one thread also destroys them. */
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
 /* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
@@ -121,12 +125,15 @@ TUTTI_API tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm
 TUTTI_API tutti_status tutti_comm_rank(tutti_comm comm, int* rank);
 TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 
-/* Waits until all that was enqueued is done, here and on the peers. Only queries and destroy may follow. */
+/* Waits until all that was enqueued is done, here and on the peers: for all ranks to finalize or destroy theirs. Only
+ * queries and destroy may follow. Within a group it is done at the group's end, after the group's calls. */
 TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
 
-/* Finalizes if need be, then frees. Refused within a group, and while the ranks are joining: the handle then stays as
- * it is. Otherwise it is invalid from then on, whatever is returned: a failure of the communicator that the caller has
- * not heard of is told here at the latest. Null is allowed. */
+/* Finalizes if need be, and so waits for all ranks to do the same; then frees. One thread that drives several ranks
+ * destroys them in a group, which does it at its end: one after the other, the first would wait for the others until
+ * the timeout. Refused while the ranks are joining: the handle then stays as it is. Otherwise it is invalid from then
+ * on, whatever is returned: a failure of the communicator that the caller has not heard of is told here at the latest.
+ * Null is allowed. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
 
 /* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
@@ -235,9 +242,9 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
  * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that fails is reported
- * by itself and by the end, which then runs none. Communicators are not created, split, finalized or destroyed within a
- * group.
- * The end blocks if a call had a null stream. */
+ * by itself and by the end, which then runs none. Communicators are not created or split within a group; finalized and
+ * destroyed they are at its end, after the calls. The end blocks if a call had a null stream, or if it ends
+ * communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 
@@ -264,7 +271,8 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Memory that the other ranks of this host can map, so that they read it where it lies instead of having it copied to
- * them. Any part of it may be passed to any collective of any communicator.
+ * them. Any part of it may be passed to any collective of any communicator. A child of fork() shares it with its
+ * parent: what one writes, the other sees.
  * Zeroed, aligned to a page. Freed memory must not be in use by a collective; other ranks let go of it at their
  * next collective that could read memory in place, or with the communicator. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);

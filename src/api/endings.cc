@@ -1,6 +1,9 @@
 // How communicators end, and how their failures are told.
+#include "src/api/endings.h"
+
 #include "src/api/call_entry.h"
 #include "src/base/atomic.h"
+#include "src/communicator/service_thread.h"
 
 namespace tutti {
 namespace {
@@ -13,47 +16,91 @@ void close(Door& door) {
   }
 }
 
-Status finalize(Door& door) {
-  if (door.is_view)
-    return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
-  Communicator* runner = door.runner;
-  if (runner == nullptr) return no_runner(door);
-  TUTTI_CHECK_OK(check_outside_group("finalized"));
-  Status status = telling(*door.membership, runner->finalize());
-  close(door);
-  return status;
-}
-
-Status destroy(tutti_comm comm) {
-  Door* door = TUTTI_TRY(door_of(comm));
-  TUTTI_CHECK_OK(check_outside_group("destroyed"));
-  if (door->is_view) {
-    std::erase(door->membership->views, comm);
-    Doors::instance().remove(comm);
-    return {};
-  }
-  if (door->membership->communicator == nullptr) return no_runner(*door);
-  Status status = door->membership->communicator->failure();
-  if (status.ok()) {
-    if (door->runner != nullptr) status = finalize(*door);
-  } else if (door->membership->told) {
-    status = {};
-  }
-  for (const tutti_comm view : door->membership->views) Doors::instance().remove(view);
-  Doors::instance().remove(comm);
-  return status;
-}
-
 void abort(Membership& membership) {
   membership.told = true;
   store_release(&membership.abort, 1U);
   if (membership.communicator != nullptr) membership.communicator->abort();
 }
 
+Status check_ending(const Door& door, bool destroys) {
+  if (!destroys && door.is_view)
+    return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
+  const bool possible = destroys ? door.membership->communicator != nullptr : door.runner != nullptr;
+  return possible ? Status() : no_runner(door);
+}
+
+Status finalize(Door& door) {
+  Status status = telling(*door.membership, door.runner.load()->finalize());
+  close(door);
+  return status;
+}
+
+// What may have to wait for the peers.
+Status take_leave(Door& door, bool destroys) {
+  TUTTI_CHECK_OK(check_ending(door, destroys));
+  if (!destroys) return finalize(door);
+  if (door.is_view) return {};
+  Status status = door.membership->communicator->failure();
+  if (!status.ok()) return door.membership->told ? Status() : std::move(status);
+  return door.runner != nullptr ? finalize(door) : Status();
+}
+
+void remove(tutti_comm comm, const Door& door) {
+  const std::shared_ptr<Membership> membership = door.membership;
+  if (door.is_view) {
+    std::erase(membership->views, comm);
+  } else {
+    for (const tutti_comm view : membership->views) Doors::instance().remove(view);
+  }
+  Doors::instance().remove(comm);
+}
+
+// A thread for each but the first: each waits for the others to take their leave, too.
+std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::vector<Door*>& doors) {
+  std::vector<Status> statuses(endings.size());
+  const auto take = [&](std::size_t i) {
+    statuses[i] = caught([&] { return take_leave(*doors[i], endings[i].destroys); });
+  };
+  std::vector<std::unique_ptr<ServiceThread>> threads(endings.size());
+  for (std::size_t i = 1; i < endings.size(); ++i) {
+    auto started = ServiceThread::start([&take, i] { take(i); });
+    if (started.ok()) {
+      threads[i] = std::move(started).value();
+    } else {
+      abort(*doors[i]->membership);  // Nobody shall wait for it.
+      statuses[i] = std::move(started).status();
+    }
+  }
+  take(0);
+  threads.clear();  // Joins them.
+  return statuses;
+}
+
+Status end(tutti_comm comm, bool destroys) {
+  TUTTI_CHECK_OK(check_ending(*TUTTI_TRY(door_of(comm)), destroys));
+  return group_depth == 0 ? end_all({{comm, destroys}}) : end_with_group({comm, destroys});
+}
+
 }  // namespace
+
+Status end_all(const std::vector<Ending>& endings) {
+  std::vector<Door*> doors;
+  for (const Ending& ending : endings) doors.push_back(TUTTI_TRY(door_of(ending.comm)));
+  if (endings.empty()) return {};
+  Status first;
+  for (Status& status : take_leaves(endings, doors)) {
+    if (first.ok()) first = std::move(status);
+  }
+  // A view may be gone by then, with its communicator.
+  for (const Ending& ending : endings) {
+    const Door* door = Doors::instance().find(ending.comm);
+    if (ending.destroys && door != nullptr) remove(ending.comm, *door);
+  }
+  return first;
+}
+
 }  // namespace tutti
 
-using tutti::door_of;
 using tutti::Doors;
 using tutti::guarded;
 using tutti::Status;
@@ -61,12 +108,12 @@ using tutti::Status;
 extern "C" {
 
 tutti_status tutti_comm_finalize(tutti_comm comm) {
-  return guarded("tutti_comm_finalize", [&]() -> Status { return tutti::finalize(*TUTTI_TRY(door_of(comm))); });
+  return guarded("tutti_comm_finalize", [&] { return tutti::end(comm, false); });
 }
 
 tutti_status tutti_comm_destroy(tutti_comm comm) {
   if (comm == nullptr) return tutti_ok;
-  return guarded("tutti_comm_destroy", [&] { return tutti::destroy(comm); });
+  return guarded("tutti_comm_destroy", [&] { return tutti::end(comm, true); });
 }
 
 tutti_status tutti_comm_abort(tutti_comm comm) {

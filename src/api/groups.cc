@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/api/call_entry.h"
+#include "src/api/endings.h"
 #include "src/api/streams.h"
 #include "src/api/turn.h"
 #include "src/communicator/group.h"
@@ -29,6 +30,7 @@ struct Batch {
 
 struct Group {
   std::vector<Pending> calls;
+  std::vector<Ending> endings;  // After the calls.
   Status failure;
 };
 
@@ -156,6 +158,17 @@ tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
   return guarded(entry.function, [&] { return enter_checked(entry, unequal); });
 }
 
+Status end_with_group(const Ending& ending) {
+  for (Ending& other : group_of_thread().endings) {
+    if (other.comm != ending.comm) continue;
+    if (other.destroys || !ending.destroys) return invalid_usage("the group ends this communicator already");
+    other.destroys = true;
+    return {};
+  }
+  group_of_thread().endings.push_back(ending);
+  return {};
+}
+
 void fail_group(tutti_status status, const std::string& message) {
   Group& group = group_of_thread();
   if (group.failure.ok()) group.failure = Status(static_cast<Code>(status), message);
@@ -177,7 +190,9 @@ tutti_status tutti_group_end(void) {
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = std::exchange(tutti::group_of_thread(), {});
     if (!group.failure.ok()) return std::move(group.failure);
-    return tutti::run_pending(std::move(group.calls));
+    Status ran = tutti::run_pending(std::move(group.calls));
+    Status ended = tutti::end_all(group.endings);
+    return ran.ok() ? std::move(ended) : std::move(ran);
   });
 }
 

@@ -268,22 +268,49 @@ TEST_F(Doors, DecodeTheScalarsOfSmallFloats) {
 
 TEST_F(Doors, HoldCallsBackUntilTheOutermostGroupEnds) {
   EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
-  for (const auto end : {tutti_comm_finalize, tutti_comm_destroy}) {
-    tutti_group_start();
-    EXPECT_EQ(all_reduce(1), tutti_ok);
-    tutti_group_start();
-    EXPECT_EQ(all_reduce(2), tutti_ok);
-    EXPECT_EQ(tutti_group_end(), tutti_ok);
-    EXPECT_EQ(end(comm_), tutti_invalid_usage);
-    EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);  // Tells of it, and runs nothing.
-    EXPECT_TRUE(fake_->calls.empty());
-  }
+  tutti_comm made = nullptr;
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(2), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(tutti_comm_create_all(1, nullptr, &made), tutti_invalid_usage);
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);  // Tells of it, and runs nothing.
+  EXPECT_TRUE(fake_->calls.empty());
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);
   EXPECT_EQ(all_reduce(2), tutti_ok);
   EXPECT_EQ(tutti_group_end(), tutti_ok);
   ASSERT_EQ(fake_->calls.size(), 2U);
   EXPECT_EQ(fake_->calls[1].count, 2U);
+}
+
+TEST_F(Doors, CloseWhenTheGroupEndsAfterItsCalls) {
+  tutti_comm view = nullptr;
+  ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(all_reduce(2), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(all_reduce(3), tutti_invalid_usage);
+  tutti_group_start();
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  int rank = 0;
+  EXPECT_EQ(tutti_comm_rank(comm_, &rank), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_rank(view, &rank), tutti_invalid_argument);
+}
+
+TEST_F(Doors, StayOpenIfTheGroupThatClosesThemFails) {
+  tutti_group_start();
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_usage);
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  EXPECT_EQ(all_reduce(1), tutti_ok);
 }
 
 TEST_F(Doors, RunNothingOfAGroupWithABadCall) {
