@@ -7,6 +7,8 @@
 #include <iterator>
 #include <vector>
 
+#include "src/base/log.h"
+
 namespace tutti {
 namespace {
 
@@ -134,6 +136,20 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   return meeting;
 }
 
+// Where no launcher is found, something may still show that one was meant: the ranks would not meet, and not say why.
+void warn_of_halves(const Environment& environment) {
+  const auto warn = [](const char* set, const char* missing) {
+    log(LogLevel::warn, "%s is set, but %s is not: running as one rank", set, missing);
+  };
+  for (const Launcher& launcher : launchers()) {
+    const bool has_rank = environment.get(launcher.rank).has_value();
+    const bool has_ranks = environment.get(launcher.ranks).has_value();
+    if (has_rank && !has_ranks) warn(launcher.rank, launcher.ranks);
+    if (has_ranks && !has_rank) warn(launcher.ranks, launcher.rank);
+  }
+  if (environment.get("TUTTI_ROOT")) warn("TUTTI_ROOT", "TUTTI_RANK, with TUTTI_RANKS,");
+}
+
 }  // namespace
 
 Result<LaunchedRank> find_launched_rank(const Environment& environment) {
@@ -154,6 +170,7 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     launched.launcher += ")";
     return launched;
   }
+  warn_of_halves(environment);
   return LaunchedRank{};
 }
 

@@ -107,6 +107,27 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
             "the port of TUTTI_ROOT is \"99999\", but must be a whole number, 1 or more");
 }
 
+// What is logged where only a part of a launcher's variables is set.
+std::string warned_of(const Variables& variables) {
+  static std::string lines;
+  lines.clear();
+  set_log_sink([](std::string_view line) { lines += line; });
+  EXPECT_EQ(found(variables).ranks, 1U);
+  set_log_sink(nullptr);
+  return lines;
+}
+
+TEST(Launcher, WarnsWhereItIsSetByHalf) {
+  const auto says = [](const Variables& variables, const char* expected) {
+    const std::string warned = warned_of(variables);
+    EXPECT_NE(warned.find(expected), std::string::npos) << warned;
+  };
+  says({{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set, but RANK is not: running as one rank");
+  says({{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_RANK is set, but OMPI_COMM_WORLD_SIZE is not");
+  says({{"TUTTI_ROOT", "host:4711"}}, "TUTTI_ROOT is set, but TUTTI_RANK, with TUTTI_RANKS, is not");
+  EXPECT_EQ(warned_of({{"HOME", "/root"}}), "");
+}
+
 std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
   const Watch watch = {Deadline::after_ms(20'000)};
   JoinOptions join;
