@@ -79,7 +79,9 @@ typedef struct {
   size_t size;             /* sizeof(tutti_comm_options) */
   const char* name;        /* In messages: "gradients". Null: none. Only at creation. */
   int64_t timeout_ms;      /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
-  int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. */
+  int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
+                              -1: none. Other negative times are refused. In options of a split or of another handle,
+                              0 means what is inherited. */
   const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: the tuner's choice. */
   const char* protocol;    /* "lines" or "bulk". Null: the tuner's choice. */
   const char* transport;   /* "shm". Null: the cheapest that reaches the peer. */
@@ -95,10 +97,10 @@ typedef struct {
  * that they never use keeps its descriptors and its thread until the process ends. */
 TUTTI_API tutti_status tutti_get_unique_id(tutti_unique_id* id);
 
-/* Joins as `rank` of `ranks`; blocks until all have joined. `comm` is written as soon as the arguments are found good,
- * so that another thread can abort the wait; until then tutti_comm_async_error says tutti_in_progress. On failure it
- * is null again. Every rank passes options that mean the same. Programs with MPI find tutti_comm_create_mpi in
- * tutti/mpi.h, which does this for the ranks of an MPI_Comm. */
+/* Joins as `rank` of `ranks`, at most 65,536; blocks until all have joined. `comm` is written as soon as the arguments
+ * are found good, so that another thread can abort the wait; until then tutti_comm_async_error says tutti_in_progress.
+ * On failure it is null again. Every rank passes options that mean the same. Programs with MPI find
+ * tutti_comm_create_mpi in tutti/mpi.h, which does this for the ranks of an MPI_Comm. */
 TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks,
                                          const tutti_comm_options* options, tutti_comm* comm);
 

@@ -53,8 +53,14 @@ Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_co
   return {};
 }
 
+constexpr int kMostRanks = 65'536;  // Some memory is set aside for each before anybody joins.
+
 Status check_ranks(int rank, int ranks) {
   if (ranks < 1) return invalid_argument("ranks is " + std::to_string(ranks) + ": pass 1 or more");
+  if (ranks > kMostRanks) {
+    return invalid_argument("ranks is " + std::to_string(ranks) + ": a communicator has at most " +
+                            std::to_string(kMostRanks));
+  }
   if (rank >= 0 && rank < ranks) return {};
   return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
 }
@@ -80,7 +86,11 @@ Result<tutti_comm_options> known_options(const tutti_comm_options& given) {
 }
 
 // Programs may ask for longer than a deadline can say.
-std::int64_t timeout_of(std::int64_t given, std::int64_t inherited) {
+Result<std::int64_t> timeout_of(const char* option, std::int64_t given, std::int64_t inherited) {
+  if (given < -1) {
+    return invalid_argument(std::string("options.") + option + " is " + std::to_string(given) +
+                            ": pass a time, 0 for the default, or -1 for none");
+  }
   return given == 0 ? inherited : std::min(given, kLongestTimeoutMs);
 }
 
@@ -132,8 +142,8 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   take(options.name, merged.name);
   take(options.algorithm, merged.algorithm);
   take(options.protocol, merged.protocol);
-  merged.timeout_ms = timeout_of(options.timeout_ms, merged.timeout_ms);
-  merged.init_timeout_ms = timeout_of(options.init_timeout_ms, merged.init_timeout_ms);
+  merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
+  merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   if (options.channels != 0) merged.channels = options.channels;
   if (options.transport != nullptr && std::strcmp(options.transport, "shm") != 0) {
     return unsupported(std::string("transport ") + options.transport + " is not built: there is shm");

@@ -1,6 +1,8 @@
 // A communicator that only remembers what it was asked: to test what the doors make of a call.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -81,5 +83,21 @@ inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   Result<void*> handle = Doors::instance().insert(std::move(door));
   return static_cast<tutti_comm>(handle.value());
 }
+
+// A handle to a fake, and calls with it.
+class DoorsTest : public ::testing::Test {
+ protected:
+  DoorsTest() : comm_(insert_fake(fake_)) {}
+  ~DoorsTest() override { tutti_comm_destroy(comm_); }
+
+  tutti_status all_reduce(std::size_t count, tutti_stream stream = nullptr) {
+    return tutti_all_reduce(memory_, memory_, count, tutti_float32, tutti_sum, comm_, stream);
+  }
+  static std::string last_error() { return tutti_last_error(nullptr); }
+
+  FakeCommunicator* fake_ = nullptr;
+  tutti_comm comm_;
+  float memory_[64] = {};
+};
 
 }  // namespace tutti

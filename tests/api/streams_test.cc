@@ -1,0 +1,164 @@
+// Streams and events: the order of what is in them, and their end while others use them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+#include "tests/api/fake_communicator.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+namespace {
+
+class StreamCalls : public DoorsTest {};
+
+TEST_F(StreamCalls, KeepTheOrderOfCallsInStreamsAndBlockingOnes) {
+  tutti_stream first = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
+  std::vector<std::uint64_t> counts;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const tutti_stream streams[] = {first, second, nullptr};
+    ASSERT_EQ(all_reduce(i, streams[i * i % 3]), tutti_ok);
+  }
+  EXPECT_EQ(tutti_stream_synchronize(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(second), tutti_ok);
+  EXPECT_EQ(tutti_stream_query(first), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 300U);
+  for (std::size_t i = 0; i < 300; ++i) EXPECT_EQ(fake_->calls[i].count, i);
+  EXPECT_EQ(tutti_stream_destroy(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
+}
+
+TEST_F(StreamCalls, JoinTheStreamsOfAGroup) {
+  tutti_stream first = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
+  const std::size_t ones[4] = {1, 1, 1, 1}, places[4] = {0, 1, 2, 3};
+  fake_->held = true;
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1, first), tutti_ok);
+  {
+    const std::size_t copied[4] = {1, 1, 1, 1};
+    EXPECT_EQ(tutti_all_to_all_v(memory_, copied, places, memory_ + 8, ones, places, tutti_float32, comm_, second),
+              tutti_ok);
+  }
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(tutti_stream_query(first), tutti_in_progress);  // Either stands for both.
+  EXPECT_EQ(tutti_stream_query(second), tutti_in_progress);
+  fake_->release();
+  EXPECT_EQ(tutti_stream_synchronize(second), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(fake_->calls[1].kind, Kind::all_to_all_v);
+
+  fake_->answer = Code::remote;
+  EXPECT_EQ(all_reduce(1, first), tutti_ok);
+  EXPECT_EQ(tutti_stream_synchronize(first), tutti_remote_error);
+  EXPECT_EQ(tutti_stream_synchronize(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
+}
+
+TEST_F(StreamCalls, ReachEventsInTheOrderOfTheStream) {
+  tutti_stream stream = nullptr, other = nullptr;
+  tutti_event event = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&other), tutti_ok);
+  ASSERT_EQ(tutti_event_create(&event), tutti_ok);
+  EXPECT_EQ(tutti_event_query(event), tutti_ok);  // Never recorded.
+  fake_->held = true;
+  EXPECT_EQ(all_reduce(1, stream), tutti_ok);
+  EXPECT_EQ(tutti_event_record(event, stream), tutti_ok);
+  EXPECT_EQ(tutti_event_query(event), tutti_in_progress);
+  EXPECT_EQ(tutti_stream_wait(other, event), tutti_ok);
+  EXPECT_EQ(tutti_stream_query(other), tutti_in_progress);
+  fake_->release();
+  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);  // The wait keeps its mark.
+  EXPECT_EQ(tutti_stream_synchronize(other), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 1U);
+  EXPECT_EQ(tutti_event_query(event), tutti_invalid_argument);
+  EXPECT_EQ(tutti_event_record(event, stream), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(other), tutti_ok);
+}
+
+// Others use what one thread destroys and makes anew, over and over: each call finds it, or is told that it is gone.
+template <typename Handle, typename Use>
+void use_while_replaced(tutti_status (*create)(Handle*), tutti_status (*destroy)(Handle), const Use& use) {
+  Handle made = nullptr;
+  ASSERT_EQ(create(&made), tutti_ok);
+  std::atomic<Handle> current = made;
+  std::atomic<bool> ended = false;
+  std::atomic<std::uint32_t> uses = 0, wrong = 0;
+  std::vector<std::thread> users;
+  for (int i = 0; i < 2; ++i) {
+    users.emplace_back([&] {
+      while (!ended) {
+        wrong += use(current.load()) ? 0 : 1;
+        ++uses;
+      }
+    });
+  }
+  for (int round = 0; round < 300; ++round) {
+    EXPECT_EQ(create(&made), tutti_ok);
+    EXPECT_EQ(destroy(current.exchange(made)), tutti_ok);
+    for (const std::uint32_t before = uses; uses == before;) std::this_thread::yield();
+  }
+  ended = true;
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_EQ(destroy(current), tutti_ok);
+}
+
+bool is_one_of(tutti_status status, std::initializer_list<tutti_status> allowed) {
+  return std::find(allowed.begin(), allowed.end(), status) != allowed.end();
+}
+
+TEST_F(StreamCalls, KeepAnEventForAsLongAsACallUsesIt) {
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  use_while_replaced(tutti_event_create, tutti_event_destroy, [&](tutti_event event) {
+    return is_one_of(tutti_event_record(event, stream), {tutti_ok, tutti_invalid_argument}) &&
+           is_one_of(tutti_event_query(event), {tutti_ok, tutti_in_progress, tutti_invalid_argument}) &&
+           is_one_of(tutti_stream_wait(stream, event), {tutti_ok, tutti_invalid_argument}) &&
+           is_one_of(tutti_event_synchronize(event), {tutti_ok, tutti_invalid_argument});
+  });
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+}
+
+TEST_F(StreamCalls, KeepAStreamForAsLongAsACallUsesIt) {
+  tutti_event event = nullptr;
+  ASSERT_EQ(tutti_event_create(&event), tutti_ok);
+  use_while_replaced(tutti_stream_create, tutti_stream_destroy, [&](tutti_stream stream) {
+    return is_one_of(tutti_event_record(event, stream), {tutti_ok, tutti_invalid_argument}) &&
+           is_one_of(tutti_stream_query(stream), {tutti_ok, tutti_in_progress, tutti_invalid_argument}) &&
+           is_one_of(tutti_stream_synchronize(stream), {tutti_ok, tutti_invalid_argument});
+  });
+  EXPECT_EQ(tutti_event_destroy(event), tutti_ok);
+}
+
+TEST_F(StreamCalls, SplitBehindWorkThatIsInStreams) {
+  tutti_stream stream = nullptr;
+  tutti_comm part = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  fake_->held = true;
+  EXPECT_EQ(all_reduce(1, stream), tutti_ok);
+  EXPECT_EQ(all_reduce(2, stream), tutti_ok);
+  std::atomic<bool> done = false;
+  std::thread releasing([&] {  // Once the split has lined up, or has gone ahead.
+    while (fake_->awaited < 2 && !done) std::this_thread::yield();
+    fake_->release();
+  });
+  EXPECT_EQ(tutti_comm_split(comm_, 0, 0, nullptr, &part), tutti_ok);
+  done = true;
+  releasing.join();
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(fake_->calls_before_split, 2U);
+  EXPECT_EQ(all_reduce(3), tutti_ok);  // Nobody waits for the split any more.
+  EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
+}
+
+}  // namespace
+}  // namespace tutti
