@@ -7,12 +7,22 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cctype>
 #include <cstring>
 
 #include "src/base/atomic.h"
 
 namespace tutti {
 namespace {
+
+bool names(const std::string& text, Rank rank) {
+  const std::string name = "rank " + std::to_string(rank);
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == text.size() || std::isdigit(static_cast<unsigned char>(text[end])) == 0) return true;
+  }
+  return false;
+}
 
 using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0: the number of the call.
 
@@ -55,7 +65,7 @@ Status Board::failure(Rank self) const {
   const BoardHeader& head = header();
   const std::string text(head.message, ::strnlen(head.message, sizeof head.message));
   const auto code = static_cast<Code>(head.code);
-  if (head.rank == self) return {code, text};
+  if (head.rank == self || names(text, head.rank)) return {code, text};
   return {code, text + " (found by rank " + std::to_string(head.rank) + ")"};
 }
 
@@ -114,6 +124,7 @@ std::uint64_t Board::last(Rank rank) const {
 std::string describe(const CallRecord& record) {
   const auto collective = static_cast<Collective>(record.collective);
   const char* type = name(static_cast<DataType>(record.type));
+  if (record.collective == kSplitCollective) return "split";
   if (record.collective == kUnequalCollective)
     return std::string("all_to_all_v(") + (type != nullptr ? type : "unknown") + ")";
   std::string text = record.collective < kCollectives ? name(collective) : "unknown";

@@ -35,6 +35,7 @@ struct CallRecord {
 static_assert(sizeof(CallRecord) == 64);
 
 inline constexpr std::uint8_t kUnequalCollective = 255;  // In `collective`: all_to_all_v, which has a count per rank.
+inline constexpr std::uint8_t kSplitCollective = 254;    // The all_gather with which the ranks agree on a split.
 inline constexpr std::uint32_t kCallHistory = 16;
 
 inline constexpr std::uint32_t kMostCpus = 1024;
@@ -76,7 +77,7 @@ class Board {
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
   // Keeps the first failure, here and for all ranks; later ones are dropped.
   void fail(Rank finder, const Status& status) const;
-  // As `self` is told: its own words where it found the failure, else who did.
+  // As `self` is told: the words, and who found the failure where they do not name that rank.
   Status failure(Rank self) const;
 
   // The call `sequence` of `rank` if it is still on the board, whole.

@@ -120,9 +120,14 @@ Status HostCommunicator::compare_calls() {
 }
 
 Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
+  const std::string ours = describe(*record_);
+  const char* difference = ours != describe(theirs)
+                               ? ""
+                               : ", with different algorithms or protocols forced (by options, TUTTI_ALGORITHM or "
+                                 "TUTTI_PROTOCOL)";
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
-                            std::to_string(rank_) + " called " + describe(*record_) + ", rank " + std::to_string(peer) +
-                            " called " + describe(theirs)));
+                            std::to_string(rank_) + " called " + ours + ", rank " + std::to_string(peer) + " called " +
+                            describe(theirs) + difference));
 }
 
 // What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.

@@ -41,7 +41,10 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   gather.output = reinterpret_cast<std::byte*>(wishes.data());
   CommunicatorOptions options = options_;  // Not what the caller forces upon collectives of its own.
   options.algorithm = options.protocol = "";
-  options.force();
+  options.forced = kSplitCollective;  // Its own form of call: it matches no all_gather of the caller's.
+  if (auto prepared = prepare_call(gather, options); prepared.ok()) {
+    prepared.value()->record.collective = kSplitCollective;
+  }
   TUTTI_CHECK_OK(run(gather, &options).during("gathering the colours of a split"));
   return color < 0 ? std::vector<Rank>() : members_of(wishes, color);
 }
