@@ -134,11 +134,16 @@ class HostCommunicator final : public Communicator {
     std::int64_t began_ns = 0;
     std::int64_t yielded_ns = 0;
     std::int64_t probed_ns = 0;
+    bool saw_leave = false;
   };
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
   Status probe_peers();
+  // Fails when a rank leaves that others still count on.
+  Status notice_leaving(Rank awaited, Patience& patience);
+  Status leaves(Rank leaver, Rank other, const std::string& call);
+  std::string absent() const;  // "; rank 1 has not called it"
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
   void find_crowd();

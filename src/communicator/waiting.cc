@@ -15,6 +15,7 @@ constexpr std::uint32_t kPollsPerLook = 1024;
 constexpr std::uint32_t kPollsBeforeYield = 4;
 constexpr std::int64_t kYieldNs = 200'000;    // Between looks around while yielding.
 constexpr std::int64_t kProbeNs = 5'000'000;  // Between looks at the peers' sockets.
+constexpr Rank kMostListed = 16;
 
 }  // namespace
 
@@ -48,12 +49,54 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   if (!crowded_ && shares_cpu_with(peer)) ::sched_yield();
   if (timeout_ms_ > 0 && (now - patience.began_ns) / 1'000'000 >= timeout_ms_) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
-                              std::to_string(peer)));
+                              std::to_string(peer) + absent()));
   }
   TUTTI_CHECK_OK(compare_calls());
+  TUTTI_CHECK_OK(notice_leaving(peer, patience));
   if (now - patience.probed_ns < kProbeNs) return {};
   patience.probed_ns = now;
   return probe_peers();
+}
+
+// Who waits longest need not wait for the one that is missing.
+std::string HostCommunicator::absent() const {
+  if (record_ == nullptr) return "";
+  std::string list;
+  Rank count = 0;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (board_.last(peer) >= record_->sequence || ++count > kMostListed) continue;
+    list += (count == 1 ? "" : ", ") + std::to_string(peer);
+  }
+  if (count == 0) return "";
+  if (count == 1) return "; rank " + list + " has not called it";
+  if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
+  return "; ranks " + list + " have not called it";
+}
+
+// A rank that leaves has come to the end of all its calls, while slower ones may still be in the last of them.
+Status HostCommunicator::notice_leaving(Rank awaited, Patience& patience) {
+  const auto has_left = [this](Rank peer) { return load_acquire(&board_.entry(peer).left) != 0; };
+  if (record_ == nullptr && message_ != nullptr) {
+    if (!has_left(awaited)) return {};
+    if (patience.saw_leave) return leaves(awaited, rank_, current_call());
+    patience.saw_leave = true;  // What it has sent before is here now, and taken by the next look.
+    return {};
+  }
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (record_ != nullptr) {
+      if (has_left(peer) && board_.last(peer) < record_->sequence) return leaves(peer, rank_, current_call());
+    } else if (const std::uint64_t last = board_.last(peer); last > sequence_) {
+      const auto theirs = board_.call(peer, last);
+      const std::string call = theirs ? describe(*theirs) : std::string("collective");
+      return leaves(rank_, peer, call + " #" + std::to_string(last));
+    }
+  }
+  return {};
+}
+
+Status HostCommunicator::leaves(Rank leaver, Rank other, const std::string& call) {
+  return fail(invalid_usage("rank " + std::to_string(leaver) + " finalizes or destroys the communicator, while rank " +
+                            std::to_string(other) + " is in " + call));
 }
 
 bool HostCommunicator::shares_cpu_with(Rank peer) const {

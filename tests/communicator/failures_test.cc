@@ -4,18 +4,11 @@
 #include <atomic>
 
 #include "src/communicator/group.h"
+#include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
 namespace tutti {
 namespace {
-
-Call all_reduce(std::vector<float>& buffer) {
-  Call call;
-  call.count = buffer.size();
-  call.input = reinterpret_cast<const std::byte*>(buffer.data());
-  call.output = reinterpret_cast<std::byte*>(buffer.data());
-  return call;
-}
 
 TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
   for (const std::size_t count : {8, 1024, 100'000}) {
@@ -78,17 +71,6 @@ TEST(Failures, ShowBothCallsForEveryPairOfCollectives) {
   }
 }
 
-Call message(Kind kind, Rank peer, std::vector<int>& buffer) {
-  Call call;
-  call.kind = kind;
-  call.type = DataType::int32;
-  call.root = peer;
-  call.count = buffer.size();
-  call.input = reinterpret_cast<const std::byte*>(buffer.data());
-  call.output = reinterpret_cast<std::byte*>(buffer.data());
-  return call;
-}
-
 TEST(Failures, ShowBothCallsWhenAMessageDoesNotFit) {
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
@@ -142,6 +124,118 @@ TEST(Failures, NameTheRankThatDidNotComeInTime) {
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
   EXPECT_EQ(made.value()[1]->failure().code(), Code::timeout);  // The other rank is told as well.
+}
+
+TEST(Failures, NameAllRanksThatHaveNotCalled) {
+  CommunicatorOptions options;
+  options.timeout_ms = 50;
+  auto made = Communicator::create_all(4, options);
+  ASSERT_TRUE(made.ok());
+  std::vector<float> buffer(16);
+  const Status status = made.value()[0]->run(all_reduce(buffer));
+  EXPECT_TRUE(status.message().ends_with("; ranks 1, 2, 3 have not called it")) << status.message();
+}
+
+TEST(Failures, NameTheOneRankThatHasNotCalled) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(3, options);
+  ASSERT_TRUE(made.ok());
+  const auto statuses = on_all(made.value(), [](Communicator& communicator) {
+    std::vector<float> buffer(16);
+    return communicator.rank() == 1 ? Status() : communicator.run(all_reduce(buffer));
+  });
+  for (const Rank rank : {0U, 2U}) {
+    EXPECT_EQ(statuses[rank].code(), Code::timeout);
+    EXPECT_NE(statuses[rank].message().find("; rank 1 has not called it"), std::string::npos)
+        << statuses[rank].message();
+  }
+}
+
+void expect_leave(const std::vector<Status>& statuses, const std::string& words) {
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_EQ(status.message(), words);
+  }
+}
+
+TEST(Failures, TellOfARankThatLeavesACollectiveOut) {
+  Communicators ranks = make_ranks(3);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    std::vector<float> buffer(16);
+    TUTTI_CHECK_OK(communicator.run(all_reduce(buffer)));
+    return communicator.rank() == 1 ? communicator.finalize() : communicator.run(all_reduce(buffer));
+  });
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
+  const std::string first = "rank 1 finalizes or destroys the communicator, while rank ";
+  EXPECT_TRUE(statuses[0].message().starts_with(first)) << statuses[0].message();
+  EXPECT_TRUE(statuses[0].message().ends_with(" is in all_reduce(16 float32, sum) #2")) << statuses[0].message();
+  expect_leave(statuses, statuses[0].message());
+}
+
+// The root of a small broadcast waits for nobody once it is wired, so only the other rank can tell.
+TEST(Failures, TellOfARankThatLeavesWhileTheOthersGoOn) {
+  Communicators ranks = make_ranks(2);
+  std::vector<float> buffers[2] = {std::vector<float>(16), std::vector<float>(16)};
+  const auto broadcast = [&](Communicator& communicator) {
+    Call call = all_reduce(buffers[communicator.rank()]);
+    call.collective = Collective::broadcast;
+    return communicator.run(call);
+  };
+  for (const Status& status : on_all(ranks, broadcast)) ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_TRUE(broadcast(*ranks[0]).ok());
+  const std::string words =
+      "rank 1 finalizes or destroys the communicator, while rank 0 is in broadcast(16 float32, root 0) #2";
+  EXPECT_EQ(ranks[1]->finalize().message(), words);
+  EXPECT_EQ(ranks[0]->failure().message(), words);
+}
+
+TEST(Failures, TellOfARankThatLeavesAMessageOut) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) {
+    std::vector<int> buffer(20);
+    return communicator.rank() == 1 ? communicator.finalize() : communicator.run(message(Kind::recv, 1, buffer));
+  });
+  expect_leave(statuses,
+               "rank 1 finalizes or destroys the communicator, while rank 0 is in recv(20 int32, from rank 1)");
+}
+
+// A rank leaves as soon as its own part is done; what it has sent is still good.
+TEST(Failures, LetFastRanksLeaveSlowOnes) {
+  for (int i = 0; i < 50; ++i) {
+    Communicators ranks = make_ranks(3);
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+      std::vector<float> buffer(50'000);
+      Call broadcast = all_reduce(buffer);
+      broadcast.collective = Collective::broadcast;
+      broadcast.root = static_cast<Rank>(i) % 3;
+      TUTTI_CHECK_OK(communicator.run(broadcast));
+      std::vector<int> sent(30'000);
+      if (communicator.rank() == 0) TUTTI_CHECK_OK(communicator.run(message(Kind::send, 1, sent)));
+      if (communicator.rank() == 1) TUTTI_CHECK_OK(communicator.run(message(Kind::recv, 0, sent)));
+      return communicator.finalize();
+    });
+    for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TEST(Failures, SayThatWhatIsForcedDiffers) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) {
+    std::vector<float> buffer(16);
+    CommunicatorOptions options = communicator.options();
+    options.algorithm = communicator.rank() == 0 ? "ring" : "";
+    options.force();
+    const Call call = all_reduce(buffer);
+    return communicator.run(call, &options);
+  });
+  expect_both(ranks, statuses, {"with different algorithms or protocols forced"});
+}
+
+TEST(Failures, DoNotSayWhoFoundWhatThatRankDid) {
+  Communicators ranks = make_ranks(2);
+  ranks[1]->abort();
+  EXPECT_EQ(ranks[0]->failure().message(), "rank 1 aborted the communicator");
 }
 
 TEST(Failures, NameTheMessageThatDidNotComeInTime) {
@@ -237,50 +331,6 @@ TEST(Groups, RunOnWhereAnotherCommunicatorFails) {
   EXPECT_EQ(status.code(), Code::aborted) << status.message();
   EXPECT_EQ(buffers[0], std::vector<float>(1000, 2));
   EXPECT_EQ(buffers[1], std::vector<float>(1000, 2));
-}
-
-TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
-  Communicators ranks = make_ranks(5);
-  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
-    const int rank = static_cast<int>(communicator.rank());
-    auto part = TUTTI_TRY(communicator.split(rank == 4 ? -1 : rank % 2, -rank, communicator.options()));
-    if (rank == 4) return part == nullptr ? Status() : internal_error("rank 4 has no colour, but a part");
-    if (part->ranks() != 2 || part->rank() != (rank < 2 ? 1U : 0U))
-      return internal_error("rank " + std::to_string(rank) + " is misplaced");
-    std::vector<float> buffer(10, static_cast<float>(rank));
-    TUTTI_CHECK_OK(part->run(all_reduce(buffer)));
-    return buffer[9] == (rank % 2 == 0 ? 2 : 4) ? Status() : internal_error("a wrong sum");
-  });
-  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
-}
-
-// Rank 0's recv has sent the address of its lane, which rank 1 has not looked at when it waits for a socket.
-TEST(Split, TakesInWhatWasSentBeforeIt) {
-  Communicators ranks = make_ranks(2);
-  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
-    const Rank rank = communicator.rank();
-    std::vector<int> buffer(100, rank == 0 ? 0 : 7);
-    (void)TUTTI_TRY(communicator.split(0, 0, communicator.options()));  // Its lanes are there from now on.
-    std::vector<std::unique_ptr<Operation>> recv;
-    if (rank == 0) {
-      recv.push_back(TUTTI_TRY(communicator.start(message(Kind::recv, 1, buffer))));
-      (void)TUTTI_TRY(recv[0]->advance());
-    }
-    const auto part = TUTTI_TRY(communicator.split(0, 0, communicator.options()));
-    if (rank == 1) return communicator.run(message(Kind::send, 0, buffer));
-    TUTTI_CHECK_OK(drive(recv));
-    return buffer == std::vector<int>(100, 7) ? Status() : internal_error("another message arrived");
-  });
-  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
-}
-
-TEST(Split, IgnoresWhatIsForcedUponCollectives) {
-  CommunicatorOptions options;
-  options.protocol = "no such protocol";
-  Communicators ranks = make_ranks(2, options);
-  const auto statuses = on_all(
-      ranks, [](Communicator& communicator) { return communicator.split(0, 0, communicator.options()).status(); });
-  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
 }  // namespace
