@@ -176,17 +176,22 @@ Options parse_options(int argc, char** argv) {
   longs.push_back({});
 
   Options options;
+  bool largest_given = false;
   options.operations = operations_named("sum");
   options.elements = elements_named("float");
   int key = 0;
   while ((key = ::getopt_long(argc, argv, letters.c_str(), longs.data(), nullptr)) != -1) {
+    largest_given = largest_given || key == 'e';
     if (key == '?') fail("see %s --help", program_name());  // getopt has said what is wrong.
     for (const Description& known : kDescriptions) {
       if (known.key == key) apply(known, optarg, options);
     }
   }
   if (optind < argc) fail("%s: not an option; see %s --help", argv[optind], program_name());
-  if (options.min_bytes > options.max_bytes) options.max_bytes = options.min_bytes;
+  if (options.min_bytes > options.max_bytes) {
+    if (largest_given) fail("--minbytes is above --maxbytes: there is nothing to measure");
+    options.max_bytes = options.min_bytes;
+  }
   if (options.step_factor == 1 && options.step_bytes == 0) options.step_factor = 4;
   if (options.min_bytes == 0 && options.step_factor > 1) fail("--minbytes 0 never grows by a factor: give 1 or more");
   return options;

@@ -62,6 +62,7 @@ class RankRun {
       const char* launcher = "";
       require(tutti_comm_launcher(comm_, &launcher), "tutti_comm_launcher");
       report_ = std::make_unique<Report>(collective_, options_, launcher);
+      report_->check_output();
     }
     announce(core);
     std::uint64_t bytes = options_.min_bytes;

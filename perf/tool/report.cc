@@ -155,6 +155,13 @@ bool Report::end() {
   return wrong_ == 0;
 }
 
+void Report::check_output() const {
+  if (options_.json_file.empty()) return;
+  std::FILE* file = std::fopen(options_.json_file.c_str(), "a");  // It keeps what it holds until there are results.
+  if (file == nullptr) fail("--output_file %s: %s", options_.json_file.c_str(), std::strerror(errno));
+  std::fclose(file);
+}
+
 void Report::write_json(double average) const {
   Json json(options_.json_file);
   json.open(nullptr, '{');

@@ -40,6 +40,8 @@ class Report {
  public:
   Report(const Collective& collective, const Options& options, std::string launcher);
 
+  // Before minutes of measuring end in a file that cannot be written.
+  void check_output() const;
   void begin(const std::vector<Place>& places);
   void add(const Row& row);
   // True if nothing was wrong.

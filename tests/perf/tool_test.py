@@ -59,6 +59,14 @@ class Tool(unittest.TestCase):
             self.assertEqual(result.returncode, 2, options)
             self.assertIn(words, result.stderr)
 
+    def test_refuses_before_it_measures(self):
+        for options, words in ((("-b", "64", "-e", "8"), "--minbytes is above --maxbytes"),
+                               (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):
+            result = run(*options)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertIn(words, result.stderr)
+            self.assertEqual(rows(result.stdout), [])
+
     def test_refuses_threads_under_a_launcher(self):
         result = run("-t", "2", "-b", "8", "-e", "8", TUTTI_RANK="0", TUTTI_RANKS="1", TUTTI_ROOT="127.0.0.1:29517")
         self.assertEqual(result.returncode, 2)
