@@ -79,10 +79,9 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 
 void Event::record(Stream& stream) {
   auto mark = std::make_shared<Mark>();
-  {
-    const std::lock_guard lock(mutex_);
-    mark_ = mark;
-  }
+  // Nobody sees the mark before it is in the stream: one who waited for it in the same stream would do so forever.
+  const std::lock_guard lock(mutex_);
+  mark_ = mark;
   stream.enqueue([mark] {
     mark->set();
     return Status();
