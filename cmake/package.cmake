@@ -1,4 +1,4 @@
-# cmake --install: the library, its headers, the CMake package Tutti::tutti and tutti.pc.
+# cmake --install: the library, its headers, the CMake package Tutti::tutti, tutti.pc, and the tool where it was built.
 if(NOT TARGET tutti)
   return()
 endif()
@@ -10,6 +10,9 @@ endif()
 install(TARGETS tutti EXPORT TuttiTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET tutti_tool)
+  install(TARGETS tutti_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tutti)
 install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION ${package_dir})
