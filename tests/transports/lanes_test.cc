@@ -13,6 +13,7 @@
 #include "src/base/clock.h"
 #include "src/executor/lane_io.h"
 #include "tests/communicator/processes.h"
+#include "tests/transports/specs.h"
 #include "transports/shm/shm_transport.h"
 
 namespace tutti {
@@ -85,16 +86,6 @@ class Lanes : public testing::TestWithParam<Home> {
 INSTANTIATE_TEST_SUITE_P(Shm, Lanes, testing::Values(Home::one_process, Home::two_processes), [](const auto& home) {
   return home.param == Home::one_process ? "OneProcess" : "TwoProcesses";
 });
-
-LaneSpec spec_of(std::uint32_t slot_bytes, std::uint32_t slot_shift, std::uint16_t channel = 0) {
-  LaneSpec spec;
-  spec.writer = 0;
-  spec.reader = 1;
-  spec.channel = channel;
-  spec.slot_bytes = slot_bytes;
-  spec.slot_shift = slot_shift;
-  return spec;
-}
 
 template <class Met>
 bool wait_until(const Met& met) {

@@ -3,18 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/transports/specs.h"
+
 namespace tutti {
 namespace {
-
-LaneSpec spec_of(std::uint32_t slot_bytes, std::uint32_t slot_shift, std::uint16_t channel = 0) {
-  LaneSpec spec;
-  spec.writer = 0;
-  spec.reader = 1;
-  spec.channel = channel;
-  spec.slot_bytes = slot_bytes;
-  spec.slot_shift = slot_shift;
-  return spec;
-}
 
 struct Offer {
   Offer() : address(std::move(owner.create(spec)).value()) {}
