@@ -11,7 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kPollsPerLook = 1024;
 constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right after it first sends.
 
 }  // namespace

@@ -136,6 +136,7 @@ class HostCommunicator final : public Communicator {
     std::int64_t probed_ns = 0;
     bool saw_leave = false;
   };
+  static constexpr std::uint32_t kPollsPerLook = 1024;
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);

@@ -11,7 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kPollsPerLook = 1024;
 constexpr std::uint32_t kPollsBeforeYield = 4;
 constexpr std::int64_t kYieldNs = 200'000;    // Between looks around while yielding.
 constexpr std::int64_t kProbeNs = 5'000'000;  // Between looks at the peers' sockets.

@@ -35,7 +35,7 @@ struct StraightRelease {
 
 struct StraightStep {
   std::uint32_t first = 0;          // Of its operands.
-  std::uint32_t first_release = 0;  // Sends come first: what they copy lies in slots that are given back.
+  std::uint32_t first_release = 0;  // Sends come first: a peer waits for them.
   std::uint16_t releases = 0;
   std::uint16_t operands = 0;
   std::uint16_t inputs = 0, outputs = 0;  // That the fold reads and writes.
