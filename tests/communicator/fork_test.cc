@@ -8,7 +8,9 @@
 #include "src/communicator/bootstrap.h"
 #include "tests/communicator/processes.h"
 
-#ifndef __SANITIZE_THREAD__  // It does not let the child of a process with threads start any.
+// The sanitizers do not bear a fork beside other threads: one refuses the child threads of its own, the other's
+// allocator leaves it locks held by threads that it does not have.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 namespace tutti {
 namespace {
 
