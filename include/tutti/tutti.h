@@ -82,8 +82,9 @@ typedef struct {
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
                               -1: none. Other negative times are refused. In options of a split or of another handle,
                               0 means what is inherited. */
-  const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: the tuner's choice. */
-  const char* protocol;    /* "lines" or "bulk". Null: the tuner's choice. */
+  const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: TUTTI_ALGORITHM, or the
+                              tuner's choice. A name that none has is refused, also in the environment. */
+  const char* protocol;    /* "lines" or "bulk". Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* "shm". Null: the cheapest that reaches the peer. */
   const char* wire;        /* Format on the wire: "raw". Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. More than 1 is

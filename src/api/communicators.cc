@@ -7,6 +7,7 @@
 #include "src/api/environment.h"
 #include "src/api/turn.h"
 #include "src/base/config.h"
+#include "src/communicator/forced.h"
 
 namespace tutti {
 namespace {
@@ -94,6 +95,15 @@ Result<std::int64_t> timeout_of(const char* option, std::int64_t given, std::int
   return given == 0 ? inherited : std::min(given, kLongestTimeoutMs);
 }
 
+// What is inherited comes from the environment, or from a communicator that has had it checked.
+Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
+  if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
+  if (given.protocol != nullptr) merged.protocol = given.protocol;
+  TUTTI_CHECK_OK(
+      check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
+  return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
+}
+
 Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicator>> communicators) {
   std::vector<tutti_comm> handles;
   for (auto& communicator : communicators) {
@@ -136,12 +146,8 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   CommunicatorOptions merged = inherited;
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   if (given != nullptr) options = TUTTI_TRY(known_options(*given));
-  const auto take = [](const char* text, std::string& field) {
-    if (text != nullptr) field = text;
-  };
-  take(options.name, merged.name);
-  take(options.algorithm, merged.algorithm);
-  take(options.protocol, merged.protocol);
+  if (options.name != nullptr) merged.name = options.name;
+  TUTTI_CHECK_OK(force_names(options, merged));
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   if (options.channels != 0) merged.channels = options.channels;

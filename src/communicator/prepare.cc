@@ -58,14 +58,6 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
 
-// Whether some collective has an algorithm of this name.
-bool is_known(std::string_view name) {
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    if (find(static_cast<Collective>(i), name) != nullptr) return true;
-  }
-  return false;
-}
-
 std::string names_for(const Problem& problem) {
   std::string names;
   for (const Algorithm* algorithm : catalogue(problem.collective)) {
@@ -146,11 +138,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
 
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  // A forced algorithm is for the collectives that have it.
+  // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const bool forced = find(call.collective, options.algorithm) != nullptr;
-  if (!forced && !options.algorithm.empty() && !is_known(options.algorithm))
-    return invalid_argument("no collective has an algorithm '" + options.algorithm + "'; " + describe(problem) +
-                            " takes one of " + names_for(problem));
   const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
   Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, options.protocol}));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);

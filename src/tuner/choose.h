@@ -11,12 +11,14 @@
 
 namespace tutti {
 
+inline constexpr std::string_view kProtocols[] = {"lines", "bulk"};
+
 struct Query {
   Problem problem;                // in_place is not looked at: ranks may differ in it.
   std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives.
   bool mapped = false;            // Every rank can read and write every rank's buffers.
   std::string_view algorithm;     // Forced, where not empty.
-  std::string_view protocol;      // "lines" or "bulk", likewise.
+  std::string_view protocol;      // One of kProtocols, likewise.
 };
 
 struct Choice {

@@ -170,6 +170,44 @@ TEST_F(Doors, RefuseTimesThatMeanNothing) {
   }
 }
 
+// What is wrong with an algorithm and a protocol from the environment, under which nothing is passed.
+std::string complaint_of(const std::string& algorithm, const std::string& protocol) {
+  CommunicatorOptions environment;
+  environment.algorithm = algorithm;
+  environment.protocol = protocol;
+  return options_over(environment, nullptr).status().message();
+}
+
+TEST_F(Doors, RefuseNamesThatNothingHas) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.algorithm = "rong";
+  const tutti_unique_id id = {};
+  tutti_comm comm = nullptr;
+  const std::function<tutti_status()> doors[] = {
+      [&] { return tutti_comm_create(&id, 0, 1, &options, &comm); },
+      [&] { return tutti_comm_create_all(1, &options, &comm); },
+      [&] { return tutti_comm_create_from_environment(&options, &comm); },
+      [&] { return tutti_comm_split(comm_, 0, 0, &options, &comm); },
+      [&] { return tutti_comm_with_options(comm_, &options, &comm); },
+  };
+  for (const auto& door : doors) {
+    EXPECT_EQ(door(), tutti_invalid_argument);
+    EXPECT_NE(last_error().find("options.algorithm is \"rong\", but must be one of ring, halving_doubling"),
+              std::string::npos)
+        << last_error();
+  }
+  options.algorithm = nullptr;
+  options.protocol = "smoke";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("options.protocol is \"smoke\", but must be one of lines, bulk"), std::string::npos);
+  EXPECT_EQ(comm, nullptr);
+
+  EXPECT_EQ(complaint_of("binary_tree", "lines"), "");
+  EXPECT_EQ(complaint_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);
+  EXPECT_EQ(complaint_of("", "smoke").find("TUTTI_PROTOCOL is \"smoke\""), 0U);
+  EXPECT_NE(complaint_of("hierarchical", ""), "");  // It wants groups, which communicators do not have.
+}
+
 TEST_F(Doors, RefuseMoreRanksThanThereCanBe) {
   tutti_comm comm = nullptr;
   const tutti_unique_id id = {};

@@ -1,0 +1,48 @@
+#include "src/communicator/forced.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/tuner/choose.h"
+
+namespace tutti {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+// Of all collectives, each once. What wants groups of ranks is left out: a communicator does not know any yet.
+const Names& algorithm_names() {
+  static const Names names = [] {
+    Names made;
+    for (std::uint32_t i = 0; i < kCollectives; ++i) {
+      const Problem flat = {.collective = static_cast<Collective>(i), .ranks = 2, .groups = {}};
+      for (const Algorithm* algorithm : catalogue(flat.collective)) {
+        const bool is_new = std::find(made.begin(), made.end(), algorithm->name()) == made.end();
+        if (is_new && algorithm->supports(flat)) made.emplace_back(algorithm->name());
+      }
+    }
+    return made;
+  }();
+  return names;
+}
+
+Status check_name(const std::string& source, const std::string& name, const Names& known) {
+  if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return {};
+  std::string list;
+  for (const std::string_view one : known) list.append(list.empty() ? "" : ", ").append(one);
+  return invalid_argument(source + " is \"" + name + "\", but must be one of " + list);
+}
+
+}  // namespace
+
+Status check_algorithm(const std::string& source, const std::string& name) {
+  return check_name(source, name, algorithm_names());
+}
+
+Status check_protocol(const std::string& source, const std::string& name) {
+  return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
+}
+
+}  // namespace tutti
