@@ -54,11 +54,9 @@ Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_co
   return {};
 }
 
-constexpr int kMostRanks = 65'536;  // Some memory is set aside for each before anybody joins.
-
 Status check_ranks(int rank, int ranks) {
   if (ranks < 1) return invalid_argument("ranks is " + std::to_string(ranks) + ": pass 1 or more");
-  if (ranks > kMostRanks) {
+  if (static_cast<Rank>(ranks) > kMostRanks) {
     return invalid_argument("ranks is " + std::to_string(ranks) + ": a communicator has at most " +
                             std::to_string(kMostRanks));
   }

@@ -32,7 +32,7 @@ class JoinedBootstrap final : public Bootstrap {
 Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank, Rank ranks,
                                                    const JoinOptions& options) {
   TUTTI_CHECK_OK(check(id));
-  if (rank >= ranks)
+  if (ranks > kMostRanks || rank >= ranks)
     return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
   const LogRank scope(rank);
   Joining joining(id, rank, ranks, options);

@@ -18,6 +18,9 @@
 
 namespace tutti {
 
+// Of a communicator, by whichever door its ranks come: some memory is set aside for each before anybody joins.
+inline constexpr Rank kMostRanks = 65'536;
+
 enum class Reach : std::uint8_t {
   network,  // Listens on the interface of the default route, or that of TUTTI_SOCKET_IFNAME.
   host,     // Listens on loopback.

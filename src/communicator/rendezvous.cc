@@ -11,7 +11,6 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMostListed = 16;
-constexpr Rank kMostRanks = 1 << 20;  // One thread meets them all.
 
 std::string seconds(std::int64_t milliseconds) {
   const bool whole = milliseconds % 1000 == 0;

@@ -101,6 +101,8 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
             "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
   EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}}), "TUTTI_RANKS is not set");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "65537"}}),
+            "TUTTI_RANKS is 65537, but a communicator has at most 65536 ranks");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
             "TUTTI_ROOT is \"host\", but must be host:port");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host:99999"}}),
