@@ -30,9 +30,11 @@ Result<LaunchedCommunicator> create_launched(const CommunicatorOptions& options)
     return LaunchedCommunicator{std::move(alone.front()), ""};
   }
   const Watch watch = {.deadline = Deadline::after_ms(options.init_timeout_ms)};
-  const UniqueId id = TUTTI_TRY(share_unique_id(launched, environment_rendezvous(), watch));
-  return LaunchedCommunicator{TUTTI_TRY(Communicator::create(id, launched.rank, launched.ranks, options)),
-                              launched.launcher};
+  auto id = share_unique_id(launched, environment_rendezvous(), watch);
+  if (!id.ok()) return explain_absence(std::move(id).status(), launched.meeting);
+  auto joined = Communicator::create(id.value(), launched.rank, launched.ranks, options);
+  if (!joined.ok()) return explain_absence(std::move(joined).status(), launched.meeting);
+  return LaunchedCommunicator{std::move(joined).value(), launched.launcher};
 }
 
 }  // namespace tutti

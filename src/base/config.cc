@@ -102,7 +102,8 @@ constexpr std::array kEntries = {
           [](Config& config, const std::string& text) { return parse_switch(text, config.single_copy); }},
     Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", launchers},
     Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", launchers},
-    Entry{{"TUTTI_ROOT", nullptr, "", "host:port at which rank 0 meets the others; unset: all are on one host"},
+    Entry{{"TUTTI_ROOT", nullptr, "",
+           "host:port at which rank 0 meets the others; unset: one process of this host started all"},
           "host:port",
           launchers},
 };

@@ -123,12 +123,19 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     const bool absent = status.code() == Code::system || status.code() == Code::remote;  // Not yet there, or just gone.
     if (watch.aborted())
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
-    if (!absent || watch.deadline.passed()) {
-      return std::move(status).during("asking rank 0 for the unique id at " + describe(endpoint) +
-                                      (absent ? ": it has not come, or joining has failed there" : ""));
-    }
+    const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
+    if (!absent) return std::move(status).during(asking);
+    if (watch.deadline.passed())
+      return timeout_error(status.message() + "; while " + asking + ": it has not come, or joining has failed there");
     ::poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(pause_ms, watch.poll_ms())));
   }
+}
+
+Status explain_absence(Status status, const MeetingPoint& meeting) {
+  if (status.code() != Code::timeout || !meeting.by_parent) return status;
+  return timeout_error(status.message() +
+                       "; ranks started by hand from several shells do not find each other: set TUTTI_ROOT to "
+                       "host:port, where rank 0 is to listen, for all of them");
 }
 
 }  // namespace tutti

@@ -78,7 +78,7 @@ pid_t ancestor_without(const std::string& variable) {
   return process;
 }
 
-std::string job_of(const Environment& environment, const Launcher& launcher) {
+MeetingPoint meeting_of_job(const Environment& environment, const Launcher& launcher) {
   std::string job = std::string(launcher.name) + "." + std::to_string(::geteuid());
   bool found = false;
   for (const char* name : launcher.job) {
@@ -87,7 +87,7 @@ std::string job_of(const Environment& environment, const Launcher& launcher) {
     job += "." + value.value_or("");
   }
   if (!found) job += "." + std::to_string(ancestor_without(launcher.rank));
-  return job;
+  return {.host = "", .job = std::move(job), .by_parent = !found};
 }
 
 bool on_one_host(const Environment& environment, const Launcher& launcher, const LaunchedRank& launched) {
@@ -117,17 +117,14 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
     launched.launcher += ", TUTTI_ROOT";
     return parse_root(*root);
   }
-  MeetingPoint meeting;
-  if (on_one_host(environment, launcher, launched)) {
-    meeting.job = job_of(environment, launcher);
-    return meeting;
-  }
+  if (on_one_host(environment, launcher, launched)) return meeting_of_job(environment, launcher);
   const std::optional<std::string> host = environment.get("MASTER_ADDR");
   if (!host) {
     return invalid_usage(std::string("the ranks of ") + launcher.name +
                          " are on several hosts: set TUTTI_ROOT to host:port, where rank 0 is to listen");
   }
   launched.launcher += ", MASTER_ADDR";
+  MeetingPoint meeting;
   meeting.host = *host;
   const std::string port = environment.get("MASTER_PORT").value_or("29500");
   meeting.port = TUTTI_TRY(number_in<std::uint16_t>(port, "MASTER_PORT", 1));

@@ -13,7 +13,8 @@ namespace tutti {
 struct MeetingPoint {
   std::string host;  // Of rank 0; empty: all ranks are on one host.
   std::uint16_t port = 0;
-  std::string job;  // Of one host: names an abstract socket.
+  std::string job;         // Of one host: names an abstract socket.
+  bool by_parent = false;  // Nothing names the job but the process that started the ranks, if one started them all.
 };
 
 struct LaunchedRank {
@@ -28,5 +29,8 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment);
 
 // Rank 0 makes the id and hands it to the others, in the thread of its rendezvous; the others ask for it.
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch);
+
+// Adds to the failure of ranks that waited in vain what may keep them apart.
+Status explain_absence(Status status, const MeetingPoint& meeting);
 
 }  // namespace tutti

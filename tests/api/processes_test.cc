@@ -66,6 +66,19 @@ bool sums_to(tutti_comm comm, std::int32_t mine, std::int32_t expected) {
   return ok && values == std::vector<std::int32_t>(values.size(), expected);
 }
 
+// Ends with 1 unless the rank, alone with what the environment says, is told of this.
+int joins_in_vain(const char* rank, const char* expected) {
+  ::setenv("TUTTI_RANK", rank, 1);
+  ::setenv("TUTTI_RANKS", "2", 1);
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.init_timeout_ms = 50;
+  tutti_comm comm = nullptr;
+  if (tutti_comm_create_from_environment(&options, &comm) != tutti_timeout) return 1;
+  if (last_error().find(expected) != std::string::npos) return 0;
+  ::fprintf(stderr, "%s\n", last_error().c_str());
+  return 1;
+}
+
 // Elements that differ in every place: of rank `from`, block `block`.
 std::vector<std::int32_t> block_of(int from, int block, std::size_t count) {
   std::vector<std::int32_t> values(count);
@@ -111,6 +124,12 @@ bool exchanges(tutti_comm comm, int rank, int ranks, std::size_t count) {
 }
 
 // Large calls copy straight from process to process where the system allows it, and where it is asked not to, do not.
+TEST(Processes, AreToldWhatBringsRanksOfSeveralShellsTogether) {
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_EQ(run_processes(1, [&](int) { return joins_in_vain(rank, "set TUTTI_ROOT to host:port"); }).front(), 0);
+  }
+}
+
 TEST(Processes, ExchangePrivateBuffersWithOneCopyOrTwo) {
   for (const char* single_copy : {"1", "0"}) {
     for (const int ranks : {2, 3}) {
