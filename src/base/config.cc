@@ -74,7 +74,8 @@ constexpr std::array kEntries = {
             return true;
           }},
     Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "",
-           "network interface of the rendezvous: beginnings (eth,ib), a name (=eth0), or all but some (^docker)"},
+           "network interface of the rendezvous, looked for even where ranks of one host meet without: "
+           "beginnings (eth,ib), a name (=eth0), or all but some (^docker)"},
           "a list of interfaces",
           [](Config& config, const std::string& text) { return parse(text, config.socket_ifname); }},
     Entry{{"TUTTI_SECRET_FILE", nullptr, "", "file of mode 0600 with a second secret, the same on all ranks"},

@@ -33,6 +33,8 @@ Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifnam
 }
 
 Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifname) {
+  // Ranks of one host meet without an interface, but a wrong name should not wait for a run on several to be found.
+  if (!ifname.empty() && !ifname.starts_with('^')) TUTTI_CHECK_OK(own_address(ifname).status());
   Endpoint endpoint;
   endpoint.type = SOCK_STREAM;
   if (!meeting.host.empty()) {

@@ -211,6 +211,22 @@ TEST(Meeting, WarnsWhereOtherUsersMayJoin) {
   EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
 }
 
+TEST(Meeting, RefusesAnInterfaceThatThereIsNotEvenWhereItNeedsNone) {
+  RendezvousOptions options;
+  for (const Rank rank : {0, 1}) {
+    options.socket_ifname = "nonsense";
+    const LaunchedRank launched = {rank, 2, "test", on_this_host()};
+    const Status status = share_unique_id(launched, options, {Deadline::after_ms(1)}).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("is called nonsense (TUTTI_SOCKET_IFNAME"), std::string::npos) << status.message();
+  }
+  for (const char* harmless : {"=lo", "^lo,docker"}) {
+    options.socket_ifname = harmless;
+    const LaunchedRank launched = {1, 2, "test", on_this_host()};
+    EXPECT_EQ(share_unique_id(launched, options, {Deadline::after_ms(1)}).status().code(), Code::timeout);
+  }
+}
+
 TEST(Meeting, KeepsLongJobNamesApart) {
   MeetingPoint first = on_this_host();
   first.job += std::string(200, 'x');
