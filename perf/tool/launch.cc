@@ -145,26 +145,38 @@ int fork_processes(const Collective& collective, const Options& options) {
   return watch(std::move(children));
 }
 
+// This process's rank if a launcher started it, else null.
+tutti_comm launched_rank(const Options& options) {
+  tutti_comm comm = nullptr;
+  const char* launcher = "";
+  int ranks = 0;
+  const tutti_comm_options general = comm_options(options);
+  require(tutti_comm_create_from_environment(&general, &comm), "creating the communicator from the environment");
+  require(tutti_comm_launcher(comm, &launcher), "tutti_comm_launcher");
+  require(tutti_comm_ranks(comm, &ranks), "tutti_comm_ranks");
+  if (*launcher == '\0') {
+    require(tutti_comm_destroy(comm), "tutti_comm_destroy");
+    return nullptr;
+  }
+  if (options.threads > 1) {
+    fail("-t and -g: ranks are the processes that %s started; start more of them instead", launcher);
+  }
+  if (options.processes != 0 && static_cast<int>(options.processes) != ranks) {
+    fail("--ranks %u: the ranks are the %d that %s started; leave --ranks out, or unset these variables to fork ranks",
+         options.processes, ranks, launcher);
+  }
+  return comm;
+}
+
 }  // namespace
 
 int launch(const Collective& collective, Options options) {
-  if (options.processes == 0) {
-    tutti_comm comm = nullptr;
-    const char* launcher = "";
-    const tutti_comm_options general = comm_options(options);
-    require(tutti_comm_create_from_environment(&general, &comm), "creating the communicator from the environment");
-    require(tutti_comm_launcher(comm, &launcher), "tutti_comm_launcher");
-    if (*launcher != '\0') {
-      if (options.threads > 1) {
-        fail("-t and -g: ranks are the processes that %s started; start more of them instead", launcher);
-      }
-      int rank = 0;
-      require(tutti_comm_rank(comm, &rank), "tutti_comm_rank");
-      return run_rank(collective, options, comm, options.pin ? pin(rank) : -1) ? 0 : 1;
-    }
-    require(tutti_comm_destroy(comm), "tutti_comm_destroy");
-    options.processes = options.threads > 1 ? 1 : 2;
+  if (tutti_comm launched = launched_rank(options)) {
+    int rank = 0;
+    require(tutti_comm_rank(launched, &rank), "tutti_comm_rank");
+    return run_rank(collective, options, launched, options.pin ? pin(rank) : -1) ? 0 : 1;
   }
+  if (options.processes == 0) options.processes = options.threads > 1 ? 1 : 2;
   if (options.processes == 1) return run_alone(collective, options);
   return fork_processes(collective, options);
 }

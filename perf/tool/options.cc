@@ -8,12 +8,13 @@
 #include <cstring>
 
 #include "perf/tool/fail.h"
+#include "tutti/tutti.h"
 
 namespace perf {
 namespace {
 
 // Options without a letter.
-enum LongOnly { kRanks = 256, kMemory, kAlgorithm, kProtocol, kTransport, kWire, kChannels, kNoPin };
+enum LongOnly { kRanks = 256, kMemory, kAlgorithm, kProtocol, kTransport, kWire, kChannels, kNoPin, kVersion };
 
 struct Description {
   const char* name;
@@ -48,6 +49,7 @@ constexpr Description kDescriptions[] = {
     {"wire", kWire, "NAME", "force this wire format"},
     {"channels", kChannels, "N", "force this many channels"},
     {"no-pin", kNoPin, nullptr, "do not pin ranks to cores"},
+    {"version", kVersion, nullptr, "of the library"},
     {"help", 'h', nullptr, "this"},
     {"run_cycles", 'N', "N", nullptr},
     {"parallel_init", 'p', "0|1", nullptr},
@@ -73,6 +75,12 @@ constexpr Description kDescriptions[] = {
   }
   std::printf(
       "Under mpirun, srun or torchrun the ranks are the launcher's. Other options of nccl-tests are ignored.\n");
+  std::exit(0);
+}
+
+[[noreturn]] void print_version() {
+  const int version = tutti_version();
+  std::printf("%s of tutti %d.%d.%d\n", program_name(), version / 10000, version / 100 % 100, version % 100);
   std::exit(0);
 }
 
@@ -156,6 +164,7 @@ void apply(const Description& option, const char* text, Options& options) {
     case kWire: options.wire = text; break;
     case kChannels: options.channels = count(1); break;
     case kNoPin: options.pin = false; break;
+    case kVersion: print_version();
     case 'h': print_help();
     default: std::fprintf(stderr, "%s: --%s has no meaning on host memory: ignored\n", program_name(), option.name);
   }

@@ -72,6 +72,20 @@ class Tool(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("-t and -g: ranks are the processes that", result.stderr)
 
+    def test_refuses_other_ranks_than_the_launcher_has(self):
+        launched = {"TUTTI_RANK": "0", "TUTTI_RANKS": "1"}
+        result = run("--ranks", "2", "-b", "8", "-e", "8", **launched)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--ranks 2: the ranks are the 1 that tutti (TUTTI_RANK, TUTTI_RANKS) started", result.stderr)
+        self.assertEqual(result.stdout, "")
+        result = run("--ranks", "1", "-b", "8", "-e", "8", **launched)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_says_its_version(self):
+        result = run("--version")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^all_reduce_perf of tutti \d+\.\d+\.\d+\n$")
+
 
 if __name__ == "__main__":
     unittest.main()
