@@ -20,7 +20,20 @@ std::string complaint(std::vector<std::string> arguments) { return parse(std::mo
 
 TEST(Request, IsHelpWithoutACommand) { EXPECT_EQ(parse({}).value().command, ""); }
 
-TEST(Request, IsHelpWhereItIsAskedFor) { EXPECT_EQ(parse({"help"}).value().command, ""); }
+TEST(Request, IsHelpWhereItIsAskedFor) {
+  for (const char* asked : {"help", "--help", "-h"}) EXPECT_EQ(parse({asked}).value().command, "");
+}
+
+TEST(Request, IsForTheVersion) {
+  for (const char* asked : {"version", "--version"}) EXPECT_EQ(parse({asked}).value().command, "version");
+  EXPECT_NE(complaint({"--verion"}).find("'--verion' is no command"), std::string::npos);
+}
+
+TEST(Request, NamesAllThatIsMissingAtOnce) {
+  EXPECT_EQ(complaint({"plan"}), "plan wants --collective, --algorithm, --ranks");
+  EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "plan wants --collective, --algorithm");
+  EXPECT_EQ(complaint({"verify"}), "verify wants --all or --collective, --ranks");
+}
 
 TEST(Request, RefusesWhatVerifyWouldNotHeed) {
   for (const std::vector<std::string>& option :
@@ -67,7 +80,7 @@ TEST(Request, IgnoresARootWhereThereIsNone) {
 }
 
 TEST(Request, RefusesWhatItCannotRead) {
-  EXPECT_EQ(complaint({"sing"}), "'sing' is no command; the commands are plan, verify, doctor, help");
+  EXPECT_EQ(complaint({"sing"}), "'sing' is no command; the commands are plan, verify, doctor, version, help");
   EXPECT_NE(complaint({"plan", "--collective", "sum"}).find("'sum' is no collective; there are all_reduce"),
             std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'2' is no number from 4"), std::string::npos);
@@ -78,7 +91,7 @@ TEST(Request, RefusesWhatItCannotRead) {
 }
 
 TEST(Request, RefusesAPlanOfSeveralProblems) {
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}), "plan wants one --algorithm");
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}), "plan wants --algorithm");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
             "plan wants one number of --ranks");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),

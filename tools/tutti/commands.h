@@ -9,5 +9,6 @@ namespace tutti {
 Status plan_command(const Request& request);
 Status verify_command(const Request& request);
 Status doctor_command();
+Status version_command();
 
 }  // namespace tutti

@@ -85,8 +85,13 @@ void print_settings() {
 
 }  // namespace
 
-Status doctor_command() {
+Status version_command() {
   std::printf("tutti %d.%d.%d\n", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR, TUTTI_VERSION_PATCH);
+  return {};
+}
+
+Status doctor_command() {
+  TUTTI_CHECK_OK(version_command());
   print_machine();
   print_transports();
   print_settings();

@@ -9,6 +9,7 @@ tutti::Status run(int argc, char** argv) {
   if (request.command == "plan") return tutti::plan_command(request);
   if (request.command == "verify") return tutti::verify_command(request);
   if (request.command == "doctor") return tutti::doctor_command();
+  if (request.command == "version") return tutti::version_command();
   std::fputs(tutti::kUsage, stdout);
   return {};
 }

@@ -14,13 +14,14 @@ const char* const kUsage =
     "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100 [--groups 3+5]\n"
     "tutti doctor                                                    what this machine offers, and what is "
     "configured\n"
+    "tutti --version\n"
     "tutti help                                                      this\n";
 
 namespace {
 
 constexpr Rank kMostRanks = 65536;       // Of one rank alone.
 constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
-constexpr std::string_view kCommands = "plan, verify, doctor, help";
+constexpr std::string_view kCommands = "plan, verify, doctor, version, help";
 
 // The parts of "3+5" or "1,7", by their separator.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
@@ -148,16 +149,29 @@ Status check_verify(const Request& request) {
   return {};
 }
 
+// Names all that is missing at once.
+Status check_completeness(const Request& request) {
+  const bool plans = request.command == "plan";
+  const std::pair<bool, const char*> wanted[] = {
+      {request.collective || request.all, plans ? "--collective" : "--all or --collective"},
+      {!plans || request.all || !request.algorithm.empty(), "--algorithm"},
+      {!request.ranks.empty(), "--ranks"}};
+  std::string missing;
+  for (const auto& [given, option] : wanted) {
+    if (!given) missing.append(missing.empty() ? "" : ", ").append(option);
+  }
+  return missing.empty() ? Status() : invalid_argument(request.command + " wants " + missing);
+}
+
 Status check(const Request& request) {
-  if (request.command == "doctor" || request.command.empty()) return {};
+  if (request.command == "doctor" || request.command == "version" || request.command.empty()) return {};
   if (request.command != "plan" && request.command != "verify") {
     return invalid_argument("'" + request.command + "' is no command; the commands are " + std::string(kCommands));
   }
-  if (request.ranks.empty()) return invalid_argument(request.command + " wants --ranks");
-  if (!request.collective && !request.all) return invalid_argument(request.command + " wants --collective");
+  TUTTI_CHECK_OK(check_completeness(request));
   TUTTI_CHECK_OK(check_size(request));
   if (request.command == "verify") return check_verify(request);
-  if (request.all || request.algorithm.empty()) return invalid_argument("plan wants one --algorithm");
+  if (request.all) return invalid_argument("plan does not take --all: it wants one --collective and --algorithm");
   if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks");
   const Rank ranks = request.ranks.front();
   if (request.root >= ranks || request.rank.value_or(0) >= ranks) {
@@ -170,8 +184,11 @@ Status check(const Request& request) {
 
 Result<Request> parse_request(int argc, char** argv) {
   Request request;
-  if (argc < 2 || argv[1][0] == '-') return request;
-  request.command = argv[1];
+  if (argc < 2) return request;
+  const std::string_view first = argv[1];
+  if (first == "--version") request.command = "version";
+  if (first == "--version" || first == "--help" || first == "-h") return request;
+  request.command = first;
   if (request.command == "help") request.command.clear();
   opterr = 0;  // The sentences are ours.
   for (optind = 2;;) {

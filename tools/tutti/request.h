@@ -11,7 +11,7 @@
 namespace tutti {
 
 struct Request {
-  std::string command;  // "plan", "verify", "doctor"; empty: help.
+  std::string command;  // "plan", "verify", "doctor", "version"; empty: help.
   bool all = false;     // verify: all collectives and algorithms.
   std::optional<Collective> collective;
   std::string algorithm;
