@@ -11,6 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kHandshakeMs = 2000;
+constexpr std::int64_t kStrangerMs = 500;  // Ranks take much less.
 constexpr std::size_t kMostPending = 512;
 constexpr int kAcceptedAtOnce = 64;
 
@@ -41,7 +42,8 @@ void Greeter::call(Handshake handshake) { pending_.push_back({std::move(handshak
 void Greeter::watch(std::vector<pollfd>& polled) {
   first_ = polled.size();
   watched_ = pending_.size();
-  for (const Listener& listener : listeners_) polled.push_back({listener.socket.get(), POLLIN, 0});
+  const short events = paused_.passed() ? POLLIN : 0;
+  for (const Listener& listener : listeners_) polled.push_back({listener.socket.get(), events, 0});
   for (const Pending& pending : pending_)
     polled.push_back({pending.handshake.descriptor(), pending.handshake.events(), 0});
 }
@@ -56,6 +58,7 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
   }
   pending_ = std::move(remaining);
   watched_ = 0;
+  if (oldest_caller() == pending_.end()) paused_ = {0};  // There is nobody to wait for.
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     if (polled[first_ + i].revents != 0) TUTTI_CHECK_OK(accept(listeners_[i]));
   }
@@ -83,8 +86,8 @@ Status Greeter::accept(const Listener& listener) {
     if (pending_.size() >= kMostPending) drop_oldest();
     Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
     if (!accepted.ok()) {
-      if (drop_oldest()) continue;
-      return std::move(accepted).status().during("meeting other ranks: raise the limit of open files (ulimit -n)");
+      if (TUTTI_TRY(make_room(std::move(accepted).status()))) continue;
+      return {};
     }
     if (!accepted.value()) return {};
     if (!is_own_user(accepted.value()->get())) continue;
@@ -95,10 +98,24 @@ Status Greeter::accept(const Listener& listener) {
   return {};
 }
 
+// Strangers may hold the descriptors that are wanted. Ranks hold theirs for good, and must not be taken for strangers:
+// they would tell everybody that this end has hung up, and nobody would hear of the shortage.
+Result<bool> Greeter::make_room(Status shortage) {
+  const auto oldest = oldest_caller();
+  if (oldest == pending_.end()) return std::move(shortage).during("meeting other ranks");
+  paused_ = {oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
+  if (!paused_.passed()) return false;
+  log(LogLevel::warn, "dropped a connection that was silent: %s", shortage.message().c_str());
+  return drop_oldest();
+}
+
+std::deque<Greeter::Pending>::iterator Greeter::oldest_caller() {
+  return std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
+}
+
 // Of those that called us. Ranks take microseconds, so the oldest is a stranger.
 bool Greeter::drop_oldest() {
-  const auto oldest =
-      std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
+  const auto oldest = oldest_caller();
   if (oldest == pending_.end()) return false;
   pending_.erase(oldest);
   return true;
@@ -106,6 +123,7 @@ bool Greeter::drop_oldest() {
 
 Deadline Greeter::deadline() const {
   Deadline first;
+  if (!paused_.passed()) first = paused_;
   for (const Pending& pending : pending_) first.at_ns = std::min(first.at_ns, pending.deadline.at_ns);
   return first;
 }

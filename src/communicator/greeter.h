@@ -45,14 +45,18 @@ class Greeter {
     Deadline deadline;
   };
   Status accept(const Listener& listener);
+  // Whether to try again at once.
+  Result<bool> make_room(Status shortage);
   // Whether it goes on.
   Result<bool> advance(Pending& pending);
   bool drop_oldest();
+  std::deque<Pending>::iterator oldest_caller();
 
   Rank self_;
   std::vector<Listener> listeners_;
   std::deque<Pending> pending_;
   std::vector<Greeted> greeted_;
+  Deadline paused_{0};       // Until then it accepts nobody, for want of descriptors.
   std::size_t first_ = 0;    // Of our entries in the vector that is polled,
   std::size_t watched_ = 0;  // and how many of them are pending handshakes.
 };

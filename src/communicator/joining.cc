@@ -41,6 +41,8 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
 Status Joining::run() {
   Status status = take_steps();
   if (status.ok()) return status;
+  if (status.code() == Code::system && !told_)  // All will hear it: let them know where it happened.
+    status = std::move(status).during("rank " + std::to_string(rank_) + " was joining");
   tree_.fail(status);
   if (!rendezvous_.connected() || told_) return status;
   (void)rendezvous_.send_failure(status).ok();

@@ -47,7 +47,8 @@ Deadline Rendezvous::next_event() const {
 }
 
 void Rendezvous::serve(const std::vector<pollfd>& polled) {
-  if (Status status = greeter_.serve(polled); !status.ok()) fail(status);
+  if (Status status = greeter_.serve(polled); !status.ok())
+    fail(std::move(status).during("the process that made the unique id was their rendezvous"));
   for (Greeted& greeted : greeter_.take()) admit(std::move(greeted));
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     if (polled[i + 1].revents == 0) continue;
@@ -152,7 +153,9 @@ void Rendezvous::fail(const Status& status) {
   greeter_.stop_listening(Role::invitation);
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
-  for (auto& [rank, member] : members_) (void)member.channel.send_failure(status).ok();
+  // Rank 0 last, as when all have come.
+  for (auto told = members_.rbegin(); told != members_.rend(); ++told)
+    (void)told->second.channel.send_failure(status).ok();
   members_.clear();
   report_ = {};
 }
