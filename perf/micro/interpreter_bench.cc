@@ -10,6 +10,7 @@
 
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
+#include "src/executor/straighten.h"
 
 namespace tutti {
 namespace {
@@ -72,6 +73,8 @@ void interpreted(benchmark::State& state) {
   launch.loop.pieces = static_cast<std::uint32_t>(bytes / chunk);
   launch.cut = {.units = 1, .parts = launch.loop.pieces, .granule = 16};
   launch.slice_elements = chunk / sizeof(float);
+  const StraightProgram straight = straighten(compiled.program(), launch, true);
+  launch.straight = straight.view();
   MachineMemory memory;
   memory.reserve(compiled.program().widest);
   Interpreter<CpuMachine> interpreter(compiled.program(), launch,

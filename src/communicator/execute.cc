@@ -73,7 +73,7 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   launch.self = {const_cast<std::byte*>(call.input), call.output};
   if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
-  chosen.interpreter->machine().scale(call.scalar, call.integer_scalar);
+  if (call.reduction == Reduction::pre_mul_sum) chosen.interpreter->machine().scale(call.scalar, call.integer_scalar);
   chosen.interpreter->start();
 }
 

@@ -3,11 +3,12 @@
 //
 //   Machine::source(index, pointer, operand)        what fold() reads: the index-th data operand
 //   Machine::target(index, pointer, operand)        what it writes
-//   Machine::fold(sources, targets, count, kind)    so many of each, `count` elements
-//   Machine::stage(index)                           memory for a small message, at least a slot long
+//   Machine::plain()                                it does not need to know the operand: source(index, pointer) will
+//   do Machine::fold(sources, targets, count, kind)    so many of each, `count` elements Machine::stage(index) memory
+//   for a small message, at least a slot long
 #pragma once
 
-#include "src/executor/ports.h"
+#include "src/executor/straight_run.h"
 
 namespace tutti {
 
@@ -25,17 +26,18 @@ class Interpreter {
   // From the beginning: a launch may be run again, with other buffers.
   TUTTI_HOST_DEVICE void start() {
     cursor_ = {};
-    if (launch_.straight.steps == nullptr && turns_ > 0 && !enter_stage()) next_stage();
+    stages_ = launch_.straight.stages == nullptr ? program_.stage_count : launch_.straight.stage_count;
+    if (turns_ > 0 && !enter_stage()) next_stage();
   }
 
   // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
   // belongs to another call.
   TUTTI_HOST_DEVICE Progress advance() {
-    if (launch_.straight.steps != nullptr) return advance_straight();
+    const bool straight = launch_.straight.stages != nullptr;
     while (cursor_.turn < turns_) {
-      const Progress progress = run_round();
+      const Progress progress = straight ? run_straight_stage() : run_round();
       if (progress != Progress::done) return progress;
-      next_round();
+      straight ? next_stage() : next_round();
     }
     return Progress::done;
   }
@@ -50,7 +52,7 @@ class Interpreter {
 
   TUTTI_HOST_DEVICE std::uint32_t stage() const {
     const bool reversed = launch_.loop.skew > 0 && launch_.loop.order == StageOrder::latest_first;
-    return reversed ? program_.stage_count - 1 - cursor_.stage : cursor_.stage;
+    return reversed ? stages_ - 1 - cursor_.stage : cursor_.stage;
   }
 
   // False if the stage has no piece in this turn.
@@ -58,6 +60,11 @@ class Interpreter {
     const std::uint32_t behind = launch_.loop.skew * stage();
     piece_ = cursor_.turn - behind;
     if (cursor_.turn < behind || piece_ >= launch_.loop.pieces) return false;
+    part_ = piece_ * launch_.channels + launch_.channel;
+    if (launch_.straight.stages != nullptr) {
+      cursor_.step = launch_.straight.stages[stage()];
+      return true;
+    }
     cursor_.round = program_.stages[stage()];
     cursor_.step = program_.rounds[cursor_.round];
     return cursor_.round < program_.stages[stage() + 1];
@@ -65,7 +72,7 @@ class Interpreter {
 
   TUTTI_HOST_DEVICE void next_stage() {
     do {
-      if (++cursor_.stage == program_.stage_count) {
+      if (++cursor_.stage == stages_) {
         cursor_.stage = 0;
         if (++cursor_.turn == turns_) return;
       }
@@ -113,14 +120,12 @@ class Interpreter {
            (operand.run == operand.count && launch_.cut.parts == 1 && blocks(operand.place).counts == nullptr);
   }
 
-  TUTTI_HOST_DEVICE std::uint32_t part() const { return piece_ * launch_.channels + launch_.channel; }
-
   // The i-th unit of a range, or all of it if it is one extent.
   TUTTI_HOST_DEVICE Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
     const Blocks& place = blocks(operand.place);
     const Extent run = all ? run_extent(place, launch_.cut.units, operand.first, operand.count)
                            : run_extent(place, launch_.cut.units, operand.unit(i), 1);
-    return part_of(run, launch_.cut, part());
+    return part_of(run, launch_.cut, part_);
   }
 
   // The elements of a message, of which this slice is [begin, begin + count).
@@ -200,7 +205,8 @@ class Interpreter {
     LaneState& lane = lane_of(operand);
     if (!slot_free(lane)) return Progress::waiting;
     if (operand.place == Place::flag) return Progress::done;
-    targets_[index] = lane.view.protocol == Protocol::lines ? outgoing() : slot_of(lane.view, lane.next);
+    targets_[index] =
+        lane.view.protocol == Protocol::lines ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
     return Progress::done;
   }
 
@@ -275,76 +281,11 @@ class Interpreter {
 
   // ---- Straight ----
 
-  TUTTI_HOST_DEVICE Progress advance_straight() {
-    for (; cursor_.step < launch_.straight.count; ++cursor_.step) {
-      const StraightStep& step = launch_.straight.steps[cursor_.step];
-      const StraightOperand* operands = launch_.straight.operands + step.first;
-      for (; cursor_.acquired < step.operands; ++cursor_.acquired) {
-        const StraightOperand& at = operands[cursor_.acquired];
-        const Progress progress = acquire(at, step.bytes);
-        if (progress == Progress::done) continue;
-        blocked_.operand = at.operand;
-        blocked_.lane = at.lane;
-        return progress;
-      }
-      if (step.outputs > 0) machine_.fold(step.inputs, step.outputs, step.count, step.fold);
-      release(step);
-      cursor_.acquired = 0;
-    }
-    return Progress::done;
+  TUTTI_HOST_DEVICE Progress run_straight_stage() {
+    StraightRun<Machine> run{launch_, machine_, cursor_, blocked_, machine_.stage(program_.widest), part_};
+    const std::uint32_t end = launch_.straight.stages[stage() + 1];
+    return launch_.straight.lines ? run.template until<true>(end) : run.template until<false>(end);
   }
-
-  TUTTI_HOST_DEVICE Progress acquire(const StraightOperand& at, std::uint64_t bytes) {
-    std::byte* data = nullptr;
-    Progress progress = Progress::done;
-    switch (at.role) {
-      case Role::read:
-        data = *at.memory + at.offset;
-        copied_ = data;
-        machine_.source(at.index, data, *at.operand);
-        return progress;
-      case Role::write: machine_.target(at.index, *at.memory + at.offset, *at.operand); return progress;
-      case Role::receive_lines:
-        progress = receive_lines(*at.lane, launch_.signature, bytes, machine_.stage(at.index), data, blocked_);
-        break;
-      case Role::receive_bulk:
-      case Role::await: progress = receive_bulk(*at.lane, launch_.signature, data); break;
-      case Role::signal: return progress;
-      case Role::send_lines:
-      case Role::send_copy:
-      case Role::send_bulk:
-        blocked_.sends = true;
-        if (!slot_free(*at.lane)) return Progress::waiting;
-        if (at.role == Role::send_copy) return progress;
-        machine_.target(at.index, at.role == Role::send_bulk ? slot_of(at.lane->view, at.lane->next) : outgoing(),
-                        *at.operand);
-        return progress;
-    }
-    blocked_.sends = false;
-    if (progress == Progress::done && at.role != Role::await) machine_.source(at.index, data, *at.operand);
-    return progress;
-  }
-
-  TUTTI_HOST_DEVICE void release(const StraightStep& step) {
-    const StraightRelease* releases = launch_.straight.releases + step.first_release;
-    for (std::uint32_t k = 0; k < step.releases; ++k) {
-      LaneState& lane = *releases[k].lane;
-      switch (releases[k].role) {
-        case Role::read:
-        case Role::write: break;
-        case Role::send_lines: send_lines(lane, launch_.signature, outgoing(), step.bytes); break;
-        case Role::send_copy: send_lines(lane, launch_.signature, copied_, step.bytes); break;
-        case Role::send_bulk:
-        case Role::signal: bulk_post(lane, launch_.signature); break;
-        case Role::receive_lines:
-        case Role::receive_bulk:
-        case Role::await: take(lane); break;
-      }
-    }
-  }
-
-  // Where a small message is put together that is not simply copied.
-  TUTTI_HOST_DEVICE std::byte* outgoing() { return machine_.stage(program_.widest); }
 
   const Program& program_;
   const Launch& launch_;
@@ -354,10 +295,11 @@ class Interpreter {
   Blocked blocked_;
   Cursor cursor_;
   std::uint32_t turns_ = 0;
+  std::uint32_t stages_ = 0;
   std::uint32_t piece_ = 0;
-  const std::byte* copied_ = nullptr;  // Straight: what a step reads that copies.
-  bool silent_ = false;                // The step has no elements to send.
-  bool more_ = false;                  // Some step of this round has a further slice.
+  std::uint32_t part_ = 0;  // The piece's on this channel.
+  bool silent_ = false;     // The step has no elements to send.
+  bool more_ = false;       // Some step of this round has a further slice.
 };
 
 }  // namespace tutti

@@ -1,55 +1,46 @@
-// Programs whose layout is known before they run: a single piece, each message one slice of one extent. Their steps
-// are obeyed one after the other, from a list in which all that does not change between calls has been looked up.
+// Programs whose layout is known before they run: each message is one slice of one extent. Their steps are obeyed one
+// after the other, from a list in which all that does not change between pieces and calls has been looked up.
 #pragma once
 
 #include "src/executor/program.h"
 
 namespace tutti {
 
-enum class Role : std::uint8_t {
-  read,
-  write,
-  receive_lines,
-  receive_bulk,
-  send_lines,
-  send_copy,
-  send_bulk,
-  await,
-  signal
-};
-
-struct StraightOperand {
-  const Operand* operand = nullptr;
-  LaneState* lane = nullptr;           // Of all but `read` and `write`,
-  std::byte* const* memory = nullptr;  // which have the place where the buffer's address is found,
-  std::uint64_t offset = 0;            // and how many bytes behind it they begin.
-  Role role = Role::read;
-  std::uint16_t index = 0;  // Among the step's operands on its side that have data.
-};
-
-// What is left to do at a lane when the fold is done: send, or give the slot back.
-struct StraightRelease {
+// An end of a lane or flag.
+struct StraightLane {
   LaneState* lane = nullptr;
-  Role role = Role::await;  // That of the operand.
+  const Operand* operand = nullptr;
+  std::uint16_t index = 0;  // Among the step's sources or targets that have data.
+  bool flag = false;        // It has none.
+  bool copy = false;        // A small message that is sent from where the step's only source lies.
+};
+
+struct StraightMemory {
+  std::byte* const* base = nullptr;  // The place where the buffer's address is found.
+  std::uint64_t offset = 0;          // Bytes behind it where the first piece begins.
+  const Operand* operand = nullptr;
+  std::uint16_t index = 0;
 };
 
 struct StraightStep {
-  std::uint32_t first = 0;          // Of its operands.
-  std::uint32_t first_release = 0;  // Sends come first: a peer waits for them.
-  std::uint16_t releases = 0;
-  std::uint16_t operands = 0;
-  std::uint16_t inputs = 0, outputs = 0;  // That the fold reads and writes.
+  std::uint32_t lanes = 0;   // The first of its lanes; those it receives from come first.
+  std::uint32_t memory = 0;  // The first of its extents; those it reads come first.
+  std::uint16_t receives = 0, sends = 0;
+  std::uint16_t reads = 0, writes = 0;
+  std::uint16_t inputs = 0, outputs = 0;  // Of the fold.
   Fold fold = Fold::partial;
-  std::uint64_t count = 0;  // Elements.
-  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;  // Elements of all pieces together,
+  std::uint64_t size = 0;   // and of each but the last ones.
 };
 
 // Null: the program is interpreted.
 struct Straight {
+  const std::uint32_t* stages = nullptr;  // Stage s is steps [stages[s], stages[s + 1]).
   const StraightStep* steps = nullptr;
-  const StraightOperand* operands = nullptr;
-  const StraightRelease* releases = nullptr;
-  std::uint32_t count = 0;
+  const StraightLane* lanes = nullptr;
+  const StraightMemory* memory = nullptr;
+  std::uint32_t stage_count = 0;  // 1 where a piece runs all stages in a turn.
+  bool lines = false;             // All messages are small.
 };
 
 }  // namespace tutti

@@ -9,15 +9,19 @@ namespace tutti {
 
 // Owns what a Straight points to.
 struct StraightProgram {
+  std::vector<std::uint32_t> stages = {0};
   std::vector<StraightStep> steps;
-  std::vector<StraightOperand> operands;
-  std::vector<StraightRelease> releases;
+  std::vector<StraightLane> lanes;
+  std::vector<StraightMemory> memory;
+  bool lines = false;
   Straight view() const {
-    return {steps.data(), operands.data(), releases.data(), static_cast<std::uint32_t>(steps.size())};
+    if (stages.size() == 1) return {};
+    const auto count = static_cast<std::uint32_t>(stages.size() - 1);
+    return {stages.data(), steps.data(), lanes.data(), memory.data(), count, lines};
   }
 };
 
-// Empty, with no steps, if the program is not straight. `copies`: what has one source is copied as it is; nothing
+// Empty if the program is not straight. `copies`: what has one source is copied as it is; nothing
 // scales or divides it. Points into `program`, `launch` and launch.peers, whose addresses may change from call to call.
 StraightProgram straighten(const Program& program, const Launch& launch, bool copies);
 

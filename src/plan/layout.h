@@ -49,14 +49,26 @@ TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, std::uint32_t u
           unit_begin(blocks.counts[block], units, std::uint64_t{unit} + run) - begin};
 }
 
-// Part `part` of `cut.parts` of an extent. The parts cover it without gaps; late ones may be empty.
+// The elements of all parts of an extent of `count` but the last ones, which may be shorter or empty.
+TUTTI_HOST_DEVICE inline std::uint64_t part_size(std::uint64_t count, const Cut& cut) {
+  if (cut.parts == 1) return count;
+  const std::uint64_t granules = (count + cut.granule - 1) / cut.granule;
+  return (granules + cut.parts - 1) / cut.parts * cut.granule;
+}
+
+// How many elements of `count` part `part` of the given size has.
+TUTTI_HOST_DEVICE inline std::uint64_t part_count(std::uint64_t count, std::uint64_t size, std::uint32_t part) {
+  const std::uint64_t begin = size * part;
+  if (begin >= count) return 0;
+  return count - begin < size ? count - begin : size;
+}
+
+// Part `part` of `cut.parts` of an extent. The parts cover it without gaps.
 TUTTI_HOST_DEVICE inline Extent part_of(const Extent& whole, const Cut& cut, std::uint32_t part) {
   if (cut.parts == 1) return whole;
-  const std::uint64_t granules = (whole.count + cut.granule - 1) / cut.granule;
-  const std::uint64_t begin = granules * part / cut.parts * cut.granule;
-  const std::uint64_t end = granules * (part + 1) / cut.parts * cut.granule;
-  const std::uint64_t last = end < whole.count ? end : whole.count;
-  return {whole.offset + begin, begin < last ? last - begin : 0};
+  const std::uint64_t size = part_size(whole.count, cut);
+  const std::uint64_t begin = size * part;
+  return {whole.offset + (begin < whole.count ? begin : whole.count), part_count(whole.count, size, part)};
 }
 
 }  // namespace tutti

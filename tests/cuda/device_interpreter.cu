@@ -18,8 +18,11 @@ class DeviceMachine {
   TUTTI_HOST_DEVICE explicit DeviceMachine(std::byte* stage) : stage_(stage) {}
 
   TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return stage_ + operand * kStageBytes; }
-  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand&) { sources_[index] = pointer; }
-  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { targets_[index] = pointer; }
+  TUTTI_HOST_DEVICE bool plain() const { return true; }
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { targets_[index] = pointer; }
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand&) { source(index, pointer); }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold) {
     using Reduced = Arithmetic<T, kReduction, Scalar>;

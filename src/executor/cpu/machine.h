@@ -53,6 +53,7 @@ class CpuMachine {
   // Such plans only copy. `element_bytes`: of what fold() counts.
   void reach(const std::int32_t* processes, std::uint32_t element_bytes) {
     processes_ = processes;
+    set_plain();
     element_bytes_ = element_bytes;
     failure_ = {};
   }
@@ -64,16 +65,26 @@ class CpuMachine {
   const Failure& failure() const { return failure_; }
 
   // Whether the caller's output is written past the caches: it is large, and nothing of it was read.
-  void stream_output(bool streams) { streams_output_ = streams; }
+  void stream_output(bool streams) {
+    streams_output_ = streams;
+    set_plain();
+  }
 
   // Of this rank's input, for pre_mul_sum.
   void scale(double factor, std::int64_t integer_factor) {
     arguments_.scale = factor;
     arguments_.integer_scale = integer_factor;
+    scales_ = true;
+    set_plain();
   }
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
 
+  // Neither scales, nor streams, nor reaches into other processes.
+  bool plain() const { return plain_; }
+
+  void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }
+  void target(std::uint32_t index, std::byte* pointer) { targets_[index] = pointer; }
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
@@ -91,6 +102,10 @@ class CpuMachine {
     arguments_.target_count = targets;
     arguments_.count = count;
     arguments_.complete = kind == Fold::complete;
+    if (plain_) {
+      function_(arguments_);
+      return;
+    }
     arguments_.own = own_;
     own_ = FoldArguments::kNone;
     if (foreign_source_ || !foreign_targets_.empty()) {
@@ -103,12 +118,18 @@ class CpuMachine {
 
  private:
   void copy_foreign();
+  void set_plain() {
+    plain_ = !scales_ && !streams_output_ && processes_ == nullptr;
+    arguments_.own = own_ = FoldArguments::kNone;
+  }
 
   FoldFunction function_;
   FoldArguments arguments_;
   const std::byte** sources_;
   std::byte** targets_;
   std::byte* stage_;
+  bool plain_ = true;
+  bool scales_ = false;
   bool streams_output_ = false;
   const std::int32_t* processes_ = nullptr;
   std::uint32_t element_bytes_ = 1;
