@@ -12,8 +12,9 @@
  *
  * Threads
  *   A communicator is used by one thread at a time, and all ranks make the same calls in the same order; "Collectives"
- *   says what becomes of calls that do not match. Different communicators are independent. Any thread may call
- *   tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time, and use streams and events.
+ *   says what becomes of calls that do not match. To notice two threads in one communicator at once would slow down
+ * every small call, so nothing does: their results are undefined. Different communicators are independent. Any thread
+ * may call tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time, and use streams and events.
  *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group.
  *
  * Blocking
