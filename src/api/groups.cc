@@ -104,6 +104,15 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_
   return std::move(outcome->status);
 }
 
+// The peers make their calls of the group, and would wait for these.
+Status abandon(Group group) {
+  for (const Pending& pending : group.calls) {
+    call_off(*pending.grouped.communicator, group.failure);
+    pending.membership->told = true;
+  }
+  return std::move(group.failure);
+}
+
 Status run_pending(std::vector<Pending> calls) {
   std::vector<std::shared_ptr<Stream>> streams;
   for (const Pending& pending : calls) {
@@ -189,7 +198,7 @@ tutti_status tutti_group_end(void) {
     if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = std::exchange(tutti::group_of_thread(), {});
-    if (!group.failure.ok()) return std::move(group.failure);
+    if (!group.failure.ok()) return tutti::abandon(std::move(group));
     Status ran = tutti::run_pending(std::move(group.calls));
     Status ended = tutti::end_all(group.endings);
     return ran.ok() ? std::move(ended) : std::move(ran);

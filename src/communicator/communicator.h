@@ -59,6 +59,8 @@ class Communicator {
   virtual Status finalize() = 0;
   // From any thread: ends every wait here and on the peers.
   virtual void abort() = 0;
+  // Makes the failure known to all ranks; returns what all ranks are told. The first is kept.
+  virtual Status fail(Status status) = 0;
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
 };

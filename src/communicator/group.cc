@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <string>
 
 namespace tutti {
 
@@ -26,6 +27,7 @@ struct Lineup {
   bool alone = false;  // The running operation is a collective.
 
   bool done() const { return waiting.empty() && running.empty(); }
+  bool holds_several() const { return waiting.size() + running.size() > 1; }
 
   // Messages start at once, up to the next collective; a collective starts when all before it is done.
   Status start() {
@@ -48,6 +50,11 @@ struct Lineup {
 
 }  // namespace
 
+void call_off(Communicator& communicator, const Status& reason) {
+  (void)communicator.fail(
+      remote_error("rank " + std::to_string(communicator.rank()) + " calls off its group: " + reason.message()));
+}
+
 Status drive(std::vector<std::unique_ptr<Operation>>& operations) {
   while (!operations.empty()) {
     const bool any = TUTTI_TRY(advance_all(operations));
@@ -62,7 +69,9 @@ Status run_group(const std::vector<GroupedCall>& calls) {
   std::map<Communicator*, Lineup> lineups;
   for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
   Status first;
-  const auto give_up = [&first](Lineup& lineup, Status status) {
+  // One call that cannot be made is the caller's to correct, and harms nobody; those that fall with it do.
+  const auto give_up = [&first](Communicator& communicator, Lineup& lineup, Status status) {
+    if (lineup.holds_several()) call_off(communicator, status);
     lineup = {};
     if (first.ok()) first = std::move(status);
   };
@@ -71,12 +80,12 @@ Status run_group(const std::vector<GroupedCall>& calls) {
     for (auto& [communicator, lineup] : lineups) {
       auto advanced = lineup.advance();
       any = any || !advanced.ok() || advanced.value();
-      if (!advanced.ok()) give_up(lineup, std::move(advanced).status());
+      if (!advanced.ok()) give_up(*communicator, lineup, std::move(advanced).status());
     }
     for (auto& [communicator, lineup] : lineups) {
       if (any || lineup.done()) continue;
       Status waited = lineup.running.front()->wait();
-      if (!waited.ok()) give_up(lineup, std::move(waited));
+      if (!waited.ok()) give_up(*communicator, lineup, std::move(waited));
     }
     std::erase_if(lineups, [](const auto& entry) { return entry.second.done(); });
   }

@@ -43,6 +43,7 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Status finalize() override;
   void abort() override;
+  Status fail(Status status) override;
   Status failure() override;
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
@@ -154,8 +155,6 @@ class HostCommunicator final : public Communicator {
   // What stops this rank stops all, who would wait for it in vain; but for a call that cannot be made as it is, and
   // that nothing was done for.
   Status told(Status status);
-  // Makes a failure known to all ranks; returns what all ranks are told.
-  Status fail(Status status);
   std::string current_call() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);

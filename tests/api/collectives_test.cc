@@ -213,6 +213,44 @@ TEST(Streams, OverlapAndKeepOrder) {
   });
 }
 
+// Rank 1 is told at once why rank 0 does not come: it is in a call of rank 0's group.
+void expect_called_off(const std::function<void(tutti_comm, float*)>& group, const char* reason) {
+  const Ranks ranks(2);
+  ranks.run([&](int rank, tutti_comm comm) {
+    float value[2] = {};
+    if (rank == 0) return group(comm, value);
+    EXPECT_EQ(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr), tutti_remote_error);
+    EXPECT_NE(last_error().find("rank 0 calls off its group"), std::string::npos) << last_error();
+    EXPECT_NE(last_error().find(reason), std::string::npos) << last_error();
+  });
+}
+
+TEST(Groups, AreCalledOffBeforeThePeersIfACallIsRefused) {
+  const auto refused = [](tutti_comm comm, float* value) {
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr));
+    EXPECT_EQ(tutti_send(value, 1, tutti_float32, 9, comm, nullptr), tutti_invalid_argument);
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  };
+  expect_called_off(refused, "peer 9 is no rank");
+}
+
+TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
+  const auto impossible = [](tutti_comm comm, float* value) {
+    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+    tutti_reduction reduction = 0;
+    TUTTI_EXPECT_OK(tutti_reduction_create_pre_mul_sum(value, tutti_float32, comm, &reduction));
+    options.algorithm = "two_shot_mapped";
+    tutti_comm mapped = nullptr;
+    TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &mapped));
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_all_reduce(value, value, 1, tutti_float32, reduction, mapped, nullptr));
+    TUTTI_EXPECT_OK(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr));
+    EXPECT_EQ(tutti_group_end(), tutti_unsupported);
+  };
+  expect_called_off(impossible, "whose factors of a pre-multiplied sum it does not know");
+}
+
 // Each would wait for the others, until the timeout.
 TEST(OneThread, EndsAllRanksInAGroup) {
   constexpr int ranks = 5;

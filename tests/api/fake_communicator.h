@@ -46,6 +46,7 @@ class FakeCommunicator final : public Communicator {
   }
   Status finalize() override { return {}; }
   void abort() override { aborted = true; }
+  Status fail(Status status) override { return status; }
   Status failure() override { return aborted ? aborted_error("aborted by the test") : Status(); }
 
   std::vector<Call> calls;
