@@ -13,11 +13,16 @@
 
 namespace tutti {
 
-// A buffer as other processes can find it: an offset into a region its owner has passed, or nothing.
+// A buffer as other ranks can find it.
 struct BufferReference {
-  std::uint64_t region = 0;  // 0: private to its process. Threads of one process: the address itself is in `offset`.
-  std::uint64_t offset = 0;
+  std::uint64_t region = 0;  // One that its owner has passed, or one of these.
+  std::uint64_t offset = 0;  // Into the region, or an address.
 };
+static_assert(sizeof(BufferReference) == 16);
+inline constexpr std::uint64_t kHiddenBuffer = 0;                 // Private to its process: nobody else reaches it.
+inline constexpr std::uint64_t kNoBuffer = ~std::uint64_t{0};     // The rank has no such buffer in this collective.
+inline constexpr std::uint64_t kOwnAddressSpace = kNoBuffer - 1;  // All ranks are threads of one process: its address.
+inline constexpr std::uint64_t kForeignAddress = kNoBuffer - 2;   // Its address in the process of its rank.
 
 // One call of one rank. Written before its number.
 struct CallRecord {

@@ -16,29 +16,25 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kUnused = ~std::uint64_t{0};  // The rank has no such buffer in this collective.
-constexpr std::uint64_t kSameProcess = kUnused - 1;   // The offset is the address itself.
-constexpr std::uint64_t kForeign = kUnused - 2;       // The offset is the address in the rank's process.
-
 enum class Shown : std::uint8_t { hidden, mapped, foreign };
 
 // Of all buffers of a rank together.
 Shown shown_by(const CallRecord& record) {
-  if (record.input.region == 0 || record.output.region == 0) return Shown::hidden;
-  const bool foreign = record.input.region == kForeign || record.output.region == kForeign;
+  if (record.input.region == kHiddenBuffer || record.output.region == kHiddenBuffer) return Shown::hidden;
+  const bool foreign = record.input.region == kForeignAddress || record.output.region == kForeignAddress;
   return foreign ? Shown::foreign : Shown::mapped;
 }
 
 BufferReference foreign(const std::byte* memory, std::uint64_t bytes) {
-  return {bytes == 0 ? kUnused : kForeign, reinterpret_cast<std::uint64_t>(memory)};
+  return {bytes == 0 ? kNoBuffer : kForeignAddress, reinterpret_cast<std::uint64_t>(memory)};
 }
 
 }  // namespace
 
-// Null region: private. Passes a region on before its first use.
+// Passes a region on before its first use.
 BufferReference HostCommunicator::refer(const std::byte* memory, std::uint64_t bytes) {
-  if (bytes == 0) return {kUnused, 0};
-  if (one_process_) return {kSameProcess, reinterpret_cast<std::uint64_t>(memory)};
+  if (bytes == 0) return {kNoBuffer, 0};
+  if (one_process_) return {kOwnAddressSpace, reinterpret_cast<std::uint64_t>(memory)};
   const auto found = Regions::of_process().find(memory, bytes);
   if (!found) return {};
   if (!passed_regions_.pass(found->region)) return {};  // This call goes through lanes.
@@ -121,8 +117,8 @@ Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& pr
 }
 
 Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference) {
-  if (reference.region == kUnused) return static_cast<std::byte*>(nullptr);
-  if (one_process_ || reference.region == kForeign) return reinterpret_cast<std::byte*>(reference.offset);
+  if (reference.region == kNoBuffer) return static_cast<std::byte*>(nullptr);
+  if (one_process_ || reference.region == kForeignAddress) return reinterpret_cast<std::byte*>(reference.offset);
   if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
   std::byte* memory = regions_.locate(peer, reference);
   if (memory == nullptr) {
