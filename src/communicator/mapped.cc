@@ -109,11 +109,22 @@ Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& pr
     const Shown theirs = shown_by(*record);
     if (theirs == Shown::hidden) return Sight::hidden;
     alike = alike && theirs == kind;
+  }
+  if (!alike) return Sight::hidden;
+  TUTTI_CHECK_OK(locate_buffers(prepared.record));
+  return kind == Shown::foreign ? Sight::foreign : Sight::mapped;
+}
+
+// Once all show theirs: then nobody leaves the call before all are in it, so all records and regions are still there.
+// Where one does not, the others do not wait for each other, and may have freed what they showed.
+Status HostCommunicator::locate_buffers(const CallRecord& own) {
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const auto record = board_.call(peer, own.sequence);
+    if (!record) return internal_error("rank " + std::to_string(peer) + " left " + current_call() + " too early");
     peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input));
     peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output));
   }
-  if (!alike) return Sight::hidden;
-  return kind == Shown::foreign ? Sight::foreign : Sight::mapped;
+  return {};
 }
 
 Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference) {

@@ -1,0 +1,83 @@
+// Calls on memory that ranks see in place, where the ranks reach each other as processes do.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "src/communicator/regions.h"
+#include "tests/communicator/meeting.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+// Threads of this process that met by id: none counts on the others' addresses.
+Communicators meet(Rank ranks) {
+  const auto id = make_unique_id(here());
+  TUTTI_ASSERT(id.ok());
+  Communicators met(ranks);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto made = Communicator::create(id.value(), rank, ranks, {});
+      TUTTI_ASSERT(made.ok());
+      met[rank] = std::move(made).value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return met;
+}
+
+// From rank 0, in place.
+Call broadcast(std::byte* memory, std::uint64_t bytes) {
+  Call call;
+  call.collective = Collective::broadcast;
+  call.type = DataType::int8;
+  call.count = bytes;
+  call.input = call.output = memory;
+  return call;
+}
+
+// Goes on as far as the others let it.
+bool done(Operation& operation) {
+  auto progress = operation.advance();
+  const bool failed = !progress.ok();
+  EXPECT_FALSE(failed) << std::move(progress).status().message();
+  return failed || progress.value();
+}
+
+// The root sees first that rank 2 hides its buffer, sends by lanes, and is done. What it showed before is gone when
+// rank 1 looks.
+TEST(Mapped, LeaveTheRootFreeToDropItsBufferWhenALaterRankHidesIts) {
+  constexpr std::size_t kBytes = 64 << 10;
+  Communicators ranks = meet(3);
+  std::vector<std::byte> hidden(kBytes);
+  std::byte* shown[2];
+  for (std::byte*& memory : shown) memory = Regions::of_process().allocate(kBytes).value();
+  const auto start = [&](Rank rank) {
+    return ranks[rank]->start(broadcast(rank < 2 ? shown[rank] : hidden.data(), kBytes)).value();
+  };
+  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {  // Makes the lanes.
+         std::vector<std::byte> buffer(kBytes);
+         return communicator.run(broadcast(buffer.data(), kBytes));
+       })) {
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  std::memset(shown[0], 7, kBytes);
+  const auto second = start(1);
+  EXPECT_FALSE(done(*second));
+  const auto third = start(2);
+  const auto root = start(0);
+  ASSERT_TRUE(done(*root));
+  TUTTI_ASSERT(Regions::of_process().free(shown[0]).ok());
+  shown[0] = hidden.data();
+  const auto next = start(0);  // Tells the others that the memory is gone.
+  while (!done(*second)) continue;
+  while (!done(*third)) continue;
+  EXPECT_EQ(shown[1][kBytes - 1], std::byte{7});
+  EXPECT_EQ(hidden[kBytes - 1], std::byte{7});
+  TUTTI_ASSERT(Regions::of_process().free(shown[1]).ok());
+}
+
+}  // namespace
+}  // namespace tutti
