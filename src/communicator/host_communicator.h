@@ -167,8 +167,8 @@ class HostCommunicator final : public Communicator {
   Status hear_of_regions();
   enum class Sight : std::uint8_t { waiting, hidden, mapped, foreign };
   Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
-  Status locate_buffers(const CallRecord& own);
-  Result<std::byte*> locate(Rank peer, const BufferReference& reference);
+  Status locate_buffers(const Prepared& prepared);
+  Result<std::byte*> locate(Rank peer, const BufferReference& reference, std::uint64_t bytes);
   // Of a variant that is about to run, and has run.
   void bind_processes(Prepared& variant, bool foreign) const;
   Status check_processes(const Prepared& variant) const;

@@ -111,33 +111,36 @@ Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& pr
     alike = alike && theirs == kind;
   }
   if (!alike) return Sight::hidden;
-  TUTTI_CHECK_OK(locate_buffers(prepared.record));
+  TUTTI_CHECK_OK(locate_buffers(prepared));
   return kind == Shown::foreign ? Sight::foreign : Sight::mapped;
 }
 
 // Once all show theirs: then nobody leaves the call before all are in it, so all records and regions are still there.
 // Where one does not, the others do not wait for each other, and may have freed what they showed.
-Status HostCommunicator::locate_buffers(const CallRecord& own) {
+Status HostCommunicator::locate_buffers(const Prepared& prepared) {
+  const CallRecord& own = prepared.record;
+  const Problem& problem = prepared.plan->key.problem;
+  const std::uint64_t block_bytes = own.count * size_of(static_cast<DataType>(own.type));
   for (Rank peer = 0; peer < ranks_; ++peer) {
     const auto record = board_.call(peer, own.sequence);
     if (!record) return internal_error("rank " + std::to_string(peer) + " left " + current_call() + " too early");
-    peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input));
-    peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output));
+    peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input, input_blocks(problem, peer) * block_bytes));
+    peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output, output_blocks(problem, peer) * block_bytes));
   }
   return {};
 }
 
-Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference) {
+Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) {
   if (reference.region == kNoBuffer) return static_cast<std::byte*>(nullptr);
   if (one_process_ || reference.region == kForeignAddress) return reinterpret_cast<std::byte*>(reference.offset);
   if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
-  std::byte* memory = regions_.locate(peer, reference);
+  std::byte* memory = regions_.locate(peer, reference, bytes);
   if (memory == nullptr) {
     TUTTI_CHECK_OK(links_.collect(peer));  // It was sent before the call was announced.
-    memory = regions_.locate(peer, reference);
+    memory = regions_.locate(peer, reference, bytes);
   }
   if (memory == nullptr)
-    return internal_error("rank " + std::to_string(peer) + " named a region that it has not passed");
+    return internal_error("rank " + std::to_string(peer) + " named a buffer that lies in no region that it has passed");
   return memory;
 }
 

@@ -185,9 +185,11 @@ Status PeerRegions::adopt(Rank peer, ReceivedFrame received) {
   return {};
 }
 
-std::byte* PeerRegions::locate(Rank peer, const BufferReference& reference) const {
+std::byte* PeerRegions::locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) const {
   const auto found = regions_.find({peer, reference.region});
-  if (found == regions_.end() || reference.offset >= found->second.size()) return nullptr;
+  if (found == regions_.end()) return nullptr;
+  const std::uint64_t size = found->second.size();
+  if (reference.offset > size || bytes > size - reference.offset) return nullptr;
   return found->second.data() + reference.offset;
 }
 

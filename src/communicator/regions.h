@@ -84,8 +84,8 @@ class PeerRegions {
     if (peer >= news_.size()) news_.resize(peer + 1);
     return std::exchange(news_[peer], messages) != messages;
   }
-  // Where this process sees a peer's buffer; null if the region has not come yet.
-  std::byte* locate(Rank peer, const BufferReference& reference) const;
+  // Where this process sees a peer's buffer; null if the region has not come yet, or does not hold so much.
+  std::byte* locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) const;
 
  private:
   std::map<std::pair<Rank, std::uint64_t>, Segment> regions_;

@@ -92,5 +92,22 @@ TEST(Regions, RefuseWhatOverlapsAnother) {
   EXPECT_TRUE(withdraw(mapped.page(1)).ok());
 }
 
+TEST(PeerRegions, FindNothingThatDoesNotLieWhollyInARegion) {
+  const Segment segment = Segment::create("tutti-memory", 2 * kPage).value();
+  const std::uint64_t offer[] = {5, 2 * kPage};  // The region's id and size.
+  ReceivedFrame received;
+  received.frame.bytes = sizeof offer;
+  std::memcpy(received.frame.payload.data(), offer, sizeof offer);
+  received.file = segment.duplicate().value();
+  PeerRegions regions;
+  ASSERT_TRUE(regions.adopt(1, std::move(received)).ok());
+  EXPECT_EQ(regions.locate(1, {5, kPage}, kPage), regions.locate(1, {5, 0}, 1) + kPage);
+  EXPECT_EQ(regions.locate(1, {5, kPage}, kPage + 1), nullptr);
+  EXPECT_EQ(regions.locate(1, {5, 3 * kPage}, 1), nullptr);
+  EXPECT_EQ(regions.locate(1, {5, kPage}, ~std::uint64_t{0}), nullptr);
+  EXPECT_EQ(regions.locate(1, {6, 0}, 1), nullptr);
+  EXPECT_EQ(regions.locate(0, {5, 0}, 1), nullptr);
+}
+
 }  // namespace
 }  // namespace tutti
