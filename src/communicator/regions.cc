@@ -1,6 +1,6 @@
 #include "src/communicator/regions.h"
 
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,10 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 // What a region frame carries.
 struct RegionOffer {
@@ -35,26 +38,21 @@ Regions& Regions::of_process() {
 }
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
-  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  const std::size_t page = page_bytes();
+  const std::size_t whole = (bytes + page - 1) / page * page;
   if (bytes == 0 || whole < bytes)
     return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
   Segment memory = TUTTI_TRY(Segment::create("tutti-memory", whole, Forked::kept));
   std::byte* data = memory.data();
-  TUTTI_CHECK_OK(insert(std::move(memory), bytes, false));
-  return data;
-}
-
-Status Regions::insert(Segment memory, std::size_t bytes, bool enrolled) {
   const std::unique_lock lock(mutex_);
-  const std::byte* data = memory.data();
-  regions_[data] = Region{next_id_++, std::move(memory), bytes, enrolled};
-  return {};
+  regions_[data] = Region{next_id_++, std::move(memory), bytes, Origin::allocated};
+  return data;
 }
 
 Status Regions::free(std::byte* memory) {
   const std::unique_lock lock(mutex_);
   const auto found = regions_.find(memory);
-  if (found == regions_.end() || found->second.enrolled) {
+  if (found == regions_.end() || found->second.origin != Origin::allocated) {
     return invalid_argument("memory " + at(memory) + " was not made by tutti_mem_alloc, or is freed already");
   }
   regions_.erase(found);
@@ -64,10 +62,12 @@ Status Regions::free(std::byte* memory) {
 
 // A shared file is mapped over the private pages, which keep their address.
 Status Regions::enroll(std::byte* memory, std::size_t bytes) {
-  if (reinterpret_cast<std::uintptr_t>(memory) % kPage != 0 || bytes == 0 || bytes % kPage != 0) {
-    return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) +
-                            " bytes is not whole pages of 4096 bytes");
+  const std::size_t page = page_bytes();
+  if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || bytes == 0 || bytes % page != 0) {
+    return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of " +
+                            std::to_string(page) + " bytes");
   }
+  const std::unique_lock lock(mutex_);  // To the end: another thread may be about to register the same.
   if (overlaps(memory, bytes)) {
     return invalid_usage("memory " + at(memory) + " of " + std::to_string(bytes) +
                          " bytes overlaps what is registered already, or comes from tutti_mem_alloc");
@@ -76,11 +76,11 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
   Segment shared = TUTTI_TRY(Segment::create("tutti-memory", bytes, Forked::kept));
   std::memcpy(shared.data(), memory, bytes);
   TUTTI_CHECK_OK(shared.move_to(memory));
-  return insert(std::move(shared), bytes, true);
+  regions_[memory] = Region{next_id_++, std::move(shared), bytes, Origin::enrolled};
+  return {};
 }
 
 bool Regions::overlaps(const std::byte* memory, std::size_t bytes) const {
-  const std::shared_lock lock(mutex_);
   const auto after = regions_.lower_bound(memory + bytes);
   if (after == regions_.begin()) return false;
   const auto& [start, region] = *std::prev(after);
@@ -90,7 +90,7 @@ bool Regions::overlaps(const std::byte* memory, std::size_t bytes) const {
 Status Regions::withdraw(std::byte* memory) {
   const std::unique_lock lock(mutex_);
   const auto found = regions_.find(memory);
-  if (found == regions_.end() || !found->second.enrolled) {
+  if (found == regions_.end() || found->second.origin != Origin::enrolled) {
     return invalid_argument("memory " + at(memory) + " was not registered by tutti_mem_register");
   }
   TUTTI_CHECK_OK(found->second.memory.make_private());

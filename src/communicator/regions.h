@@ -37,14 +37,14 @@ class Regions {
   std::uint64_t withdrawn() const { return withdrawn_.load(std::memory_order_acquire); }  // Regions gone so far.
 
  private:
+  enum class Origin : std::uint8_t { allocated, enrolled };
   struct Region {
     std::uint64_t id = 0;
     Segment memory;
     std::size_t bytes = 0;
-    bool enrolled = false;
+    Origin origin = Origin::allocated;
   };
-  bool overlaps(const std::byte* memory, std::size_t bytes) const;
-  Status insert(Segment memory, std::size_t bytes, bool enrolled);
+  bool overlaps(const std::byte* memory, std::size_t bytes) const;  // With the lock held.
 
   mutable std::shared_mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // By address.

@@ -6,13 +6,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 class Mapped {
  public:
@@ -90,6 +92,24 @@ TEST(Regions, RefuseWhatOverlapsAnother) {
   EXPECT_TRUE(enroll(mapped.page(0), 1).ok());                       // Beside it.
   EXPECT_TRUE(withdraw(mapped.page(0)).ok());
   EXPECT_TRUE(withdraw(mapped.page(1)).ok());
+}
+
+// Only one may replace the pages: the second would take those of the first away under it.
+TEST(Regions, TakeTheSameMemoryFromOneOfSeveralThreads) {
+  for (int i = 0; i < 200; ++i) {
+    const Mapped mapped(16, kReadWrite, kPrivate);
+    std::atomic<int> taken = 0;
+    std::atomic<int> ready = 0;
+    const auto take = [&] {
+      for (++ready; ready < 2;) continue;
+      if (enroll(mapped.page(0), 16).ok()) ++taken;
+    };
+    std::thread other(take);
+    take();
+    other.join();
+    ASSERT_EQ(taken, 1) << "attempt " << i;
+    ASSERT_TRUE(withdraw(mapped.page(0)).ok());
+  }
 }
 
 TEST(PeerRegions, FindNothingThatDoesNotLieWhollyInARegion) {
