@@ -1,11 +1,13 @@
 #include "src/communicator/regions.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "src/communicator/address_space.h"
@@ -32,9 +34,16 @@ std::string at(const std::byte* memory) {
 
 }  // namespace
 
+// Never destroyed: what the process leaves behind at exit() may still use its memory. A fork waits for the lock; the
+// child makes a new one, since such a lock knows the thread that took it, and the child's is another.
 Regions& Regions::of_process() {
-  static Regions regions;
-  return regions;
+  static Regions& instance = []() -> Regions& {
+    static auto* made = new Regions;
+    ::pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
+                     [] { new (&made->mutex_) std::shared_mutex; });
+    return *made;
+  }();
+  return instance;
 }
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "src/communicator/bootstrap.h"
+#include "src/communicator/regions.h"
 #include "tests/communicator/processes.h"
 
 // The sanitizers do not bear a fork beside other threads: one refuses the child threads of its own, the other's
@@ -37,6 +38,32 @@ TEST(Fork, LeavesTheChildAbleToJoinWhileAnotherThreadJoins) {
     });
     EXPECT_EQ(processes.report(0), "ok") << "fork " << i;
     if (HasFailure()) break;
+  }
+  done = true;
+  other.join();
+}
+
+// A region that comes and goes; "ok".
+std::string allocate_and_free() {
+  auto memory = Regions::of_process().allocate(1 << 20);
+  if (!memory.ok()) return std::move(memory).status().message();
+  memory.value()[0] = std::byte{1};
+  Status freed = Regions::of_process().free(memory.value());
+  return freed.ok() ? "ok" : std::string(freed.message());
+}
+
+TEST(Fork, LeavesTheChildAbleToAllocateWhileAnotherThreadDoes) {
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) (void)allocate_and_free();
+  });
+  for (int i = 0; i < 100 && !HasFailure(); ++i) {
+    Processes processes;
+    processes.start([] {
+      ::alarm(20);
+      return allocate_and_free();
+    });
+    EXPECT_EQ(processes.report(0), "ok") << "fork " << i;
   }
   done = true;
   other.join();

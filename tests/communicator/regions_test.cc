@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,6 +36,24 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
 
 Status enroll(std::byte* memory, std::size_t pages) { return Regions::of_process().enroll(memory, pages * kPage); }
 Status withdraw(std::byte* memory) { return Regions::of_process().withdraw(memory); }
+
+// Even what was there before the first of them, as a handler of exit() may be. The first test: nothing has made them.
+TEST(Regions, OutliveWhateverRunsAtExit) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    static std::byte* memory;
+    const auto use = [] {
+      *memory = std::byte{1};
+      ::_exit(Regions::of_process().free(memory).ok() ? 5 : 6);
+    };
+    if (std::atexit(use) != 0) ::_exit(7);
+    memory = Regions::of_process().allocate(1).value();
+    std::exit(8);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5) << status;
+}
 
 TEST(Regions, TakeAnonymousAndHeapMemoryWithItsContent) {
   const Mapped mapped(4, kReadWrite, kPrivate);
