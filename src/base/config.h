@@ -40,7 +40,6 @@ struct Config {
   std::string protocol;
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
-  bool single_copy = true;
 };
 
 struct Variable {

@@ -1,7 +1,6 @@
 #include "src/communicator/board.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -89,12 +88,9 @@ std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
   return std::bit_cast<CallRecord>(words);
 }
 
-void Board::introduce(Rank self, const std::uint64_t& token) const {
+void Board::introduce(Rank self) const {
   cpu_set_t set;
   BoardEntry& own = entries_[self];
-  own.process = ::getpid();
-  own.token = token;
-  own.token_address = reinterpret_cast<std::uint64_t>(&token);
   if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);  // More CPUs than fit: taken for none.
   for (std::uint32_t cpu = 0; cpu < std::min<std::uint32_t>(kMostCpus, CPU_SETSIZE); ++cpu) {
     if (CPU_ISSET(cpu, &set)) own.cpus[cpu / 64] |= std::uint64_t{1} << cpu % 64;

@@ -22,7 +22,6 @@ static_assert(sizeof(BufferReference) == 16);
 inline constexpr std::uint64_t kHiddenBuffer = 0;                 // Private to its process: nobody else reaches it.
 inline constexpr std::uint64_t kNoBuffer = ~std::uint64_t{0};     // The rank has no such buffer in this collective.
 inline constexpr std::uint64_t kOwnAddressSpace = kNoBuffer - 1;  // All ranks are threads of one process: its address.
-inline constexpr std::uint64_t kForeignAddress = kNoBuffer - 2;   // Its address in the process of its rank.
 
 // One call of one rank. Written before its number.
 struct CallRecord {
@@ -51,9 +50,6 @@ struct alignas(128) BoardEntry {
   std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
   std::uint32_t introduced = 0;             // 1: what follows is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
-  std::int32_t process = 0;                 // Its id, and a word in its memory that proves that it is this one.
-  std::uint64_t token = 0;
-  std::uint64_t token_address = 0;
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
 
@@ -88,8 +84,8 @@ class Board {
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
-  // The CPUs that this thread may run on, and where its process's memory is. `token`: random; stays where it is.
-  void introduce(Rank self, const std::uint64_t& token) const;
+  // The CPUs that this thread may run on.
+  void introduce(Rank self) const;
   bool is_introduced(Rank rank) const;
   // How many CPUs the ranks have together; nothing until all have shown theirs.
   std::optional<std::uint32_t> cpus() const;

@@ -17,7 +17,6 @@ Result<bool> CollectiveOperation::get_ready() {
     if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
     if (sight == HostCommunicator::Sight::waiting) return false;
     const bool mapped = sight != HostCommunicator::Sight::hidden;
-    foreign_ = sight == HostCommunicator::Sight::foreign;
     if (prepared_.mapped_only && !mapped) {
       return owner_.fail(invalid_usage(
           std::string(prepared_.mapped_algorithm->name()) +
@@ -32,7 +31,6 @@ Result<bool> CollectiveOperation::get_ready() {
   }
   if (chosen_->plan == nullptr) return true;
   owner_.bind_buffers(prepared_, *chosen_, call_);
-  owner_.bind_processes(*chosen_, foreign_);
   return true;
 }
 
@@ -51,10 +49,7 @@ Result<bool> CollectiveOperation::go_on() {
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
   if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
-  if (progress == Progress::done) {
-    TUTTI_CHECK_OK(owner_.check_processes(*chosen_));
-    return true;
-  }
+  if (progress == Progress::done) return true;
   awaited_ = chosen_->interpreter->blocked().operand->peer;
   if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
   return false;
@@ -66,8 +61,7 @@ Status CollectiveOperation::complete() {
     if (!ready_) TUTTI_CHECK_OK(wait());
   }
   if (chosen_->plan == nullptr) return {};
-  TUTTI_CHECK_OK(owner_.complete(*chosen_));
-  return owner_.check_processes(*chosen_);
+  return owner_.complete(*chosen_);
 }
 
 }  // namespace tutti

@@ -28,7 +28,6 @@ class CollectiveOperation final : public Operation {
   Call call_;
   Rank awaited_ = 0;
   bool ready_ = false;
-  bool foreign_ = false;  // Peers' buffers are reached through the kernel.
 };
 
 }  // namespace tutti

@@ -52,8 +52,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       crowd_known_(crowded),
       timeout_ms_(options_.timeout_ms) {
   options_.force();
-  if (!fill_randomly(std::as_writable_bytes(std::span(&token_, 1))).ok()) token_ = 0;  // No peer believes in 0.
-  board_.introduce(rank_, token_);
+  board_.introduce(rank_);
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }

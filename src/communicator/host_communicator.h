@@ -98,7 +98,6 @@ class HostCommunicator final : public Communicator {
     std::int64_t in_place_distance = 0;           // Of the output from the input, in bytes, where they are one buffer.
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
     bool mapped_only = false;                     // It was forced.
-    bool foreign_too = false;                     // It would also serve private buffers, through the kernel.
     std::unique_ptr<Prepared> mapped;
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
@@ -161,17 +160,12 @@ class HostCommunicator final : public Communicator {
 
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
-  // Whether this process may copy from and to the memory of all ranks' processes.
-  bool reaches_all();
   void show_buffers(Prepared& prepared, const Call& call);
   Status hear_of_regions();
-  enum class Sight : std::uint8_t { waiting, hidden, mapped, foreign };
+  enum class Sight : std::uint8_t { waiting, hidden, mapped };
   Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
   Status locate_buffers(const Prepared& prepared);
   Result<std::byte*> locate(Rank peer, const BufferReference& reference, std::uint64_t bytes);
-  // Of a variant that is about to run, and has run.
-  void bind_processes(Prepared& variant, bool foreign) const;
-  Status check_processes(const Prepared& variant) const;
   Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
 
   // ---- split.cc ----
@@ -199,12 +193,8 @@ class HostCommunicator final : public Communicator {
   Links links_;
   bool one_process_;  // All ranks are threads of this process.
   PassedRegions passed_regions_;
-  std::vector<RankBuffers> peer_memory_;  // Of the mapped or foreign call that runs.
-  std::uint64_t token_ = 0;               // See Board::introduce().
-  enum class Reach : std::uint8_t { unknown, some, all };
-  Reach reach_ = Reach::unknown;
-  std::vector<std::int32_t> processes_;  // By rank, if all are reached.
-  bool crowded_;                         // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
+  bool crowded_;                          // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
   bool crowd_known_;
   std::int64_t timeout_ms_;             // Of the call that runs.
   std::uint64_t sequence_ = 0;          // Collectives so far.

@@ -17,8 +17,6 @@ constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved 
 constexpr std::uint64_t kCacheLine = 64;
 constexpr std::uint64_t kMostPieces = 1U << 30;
 // Between these, one copy through the kernel beats two through slots.
-constexpr std::uint64_t kForeignBytes = 1 << 20;
-constexpr std::uint64_t kMostForeignBytes = 16 << 20;
 constexpr std::uint64_t kStreamedBytes = 4 << 20;  // Outputs that would wash the caches out; measured out of place.
 
 std::uint32_t mix(std::uint64_t value) {
@@ -165,11 +163,6 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     algorithm = find(call.collective, choice.algorithm);
   } else if (!forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
     prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
-    const bool copies = call.collective == Collective::all_gather || call.collective == Collective::all_to_all ||
-                        call.collective == Collective::broadcast;
-    const std::uint64_t blocks = std::max(input_blocks(mine, rank_), output_blocks(mine, rank_));
-    prepared->foreign_too =
-        copies && block_bytes * blocks >= kForeignBytes && block_bytes * blocks <= kMostForeignBytes;
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "src/executor/cpu/fold.h"
@@ -49,21 +48,6 @@ class CpuMachine {
     arguments_.targets = targets_;
   }
 
-  // Operands of peers are addresses in processes of their own (see foreign.h), by rank; null: they are mapped here.
-  // Such plans only copy. `element_bytes`: of what fold() counts.
-  void reach(const std::int32_t* processes, std::uint32_t element_bytes) {
-    processes_ = processes;
-    set_plain();
-    element_bytes_ = element_bytes;
-    failure_ = {};
-  }
-  // What the kernel refused since then, if it did.
-  struct Failure {
-    int error = 0;  // An errno; 0: nothing.
-    Rank peer = 0;
-  };
-  const Failure& failure() const { return failure_; }
-
   // Whether the caller's output is written past the caches: it is large, and nothing of it was read.
   void stream_output(bool streams) {
     streams_output_ = streams;
@@ -80,7 +64,7 @@ class CpuMachine {
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
 
-  // Neither scales, nor streams, nor reaches into other processes.
+  // Neither scales nor streams.
   bool plain() const { return plain_; }
 
   void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }
@@ -88,11 +72,9 @@ class CpuMachine {
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
-    if (processes_ != nullptr && operand.reserved != 0) foreign_source_ = operand.peer;
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
-    if (processes_ != nullptr && operand.reserved != 0) foreign_targets_.push_back({index, operand.peer});
     if (streams_output_ && operand.place == Place::output && index < 64)
       arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
@@ -108,18 +90,13 @@ class CpuMachine {
     }
     arguments_.own = own_;
     own_ = FoldArguments::kNone;
-    if (foreign_source_ || !foreign_targets_.empty()) {
-      copy_foreign();
-    } else {
-      function_(arguments_);
-    }
+    function_(arguments_);
     arguments_.streamed_targets = 0;
   }
 
  private:
-  void copy_foreign();
   void set_plain() {
-    plain_ = !scales_ && !streams_output_ && processes_ == nullptr;
+    plain_ = !scales_ && !streams_output_;
     arguments_.own = own_ = FoldArguments::kNone;
   }
 
@@ -131,15 +108,6 @@ class CpuMachine {
   bool plain_ = true;
   bool scales_ = false;
   bool streams_output_ = false;
-  const std::int32_t* processes_ = nullptr;
-  std::uint32_t element_bytes_ = 1;
-  struct ForeignTarget {
-    std::uint32_t index;
-    Rank peer;
-  };
-  std::optional<Rank> foreign_source_;  // Of the next fold.
-  std::vector<ForeignTarget> foreign_targets_;
-  Failure failure_;
   std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
 };
 
