@@ -45,6 +45,13 @@ Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) return board_.failure(rank_);
+  auto started = start_unheard(call, chosen);
+  if (started.ok()) return started;
+  return told(std::move(started).status());
+}
+
+Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& call,
+                                                                   const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
     timeout_ms_ = chosen.timeout_ms;
     return start_messages(call);

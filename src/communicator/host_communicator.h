@@ -118,6 +118,7 @@ class HostCommunicator final : public Communicator {
 
   // ---- execute.cc ----
   Status run_unheard(const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<Operation>> start_unheard(const Call& call, const CommunicatorOptions& options);
   // The next collective of this rank is this; announce() tells the peers.
   void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);

@@ -19,6 +19,7 @@ class MessageOperation final : public Operation {
   Status wait() override;
 
  private:
+  Result<bool> go_on();
   Result<bool> open();
   Status disagree() const;
 

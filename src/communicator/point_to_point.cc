@@ -91,6 +91,12 @@ Result<bool> MessageOperation::open() {
 }
 
 Result<bool> MessageOperation::advance() {
+  Result<bool> done = go_on();
+  if (!done.ok()) return owner_.told(std::move(done).status());
+  return done;
+}
+
+Result<bool> MessageOperation::go_on() {
   if (turns_.served != turn_) return false;  // An earlier message of the group has the lane.
   if (!interpreter_ && !TUTTI_TRY(open())) return false;
   const Progress progress = interpreter_->advance();

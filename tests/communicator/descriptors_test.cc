@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 
+#include "tests/communicator/calls.h"
 #include "tests/communicator/meeting.h"
+#include "tests/communicator/ranks.h"
 
 namespace tutti {
 namespace {
@@ -36,6 +38,45 @@ TEST(Descriptors, ThatAreTooFewOnOneRankAreToldToAll) {
       EXPECT_NE(text.find("while rank 0 was joining"), std::string::npos) << text;
     }
   }
+}
+
+// While one lives, this process gets no file, such as the memory of lanes is.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+void expect_told_of_files(Communicator& peer) {
+  EXPECT_EQ(peer.failure().code(), Code::system);
+  EXPECT_NE(peer.failure().message().find("Too many open files"), std::string::npos) << peer.failure().message();
+}
+
+TEST(Descriptors, ThatACollectiveCannotStartWithoutAreToldToAll) {
+  Communicators ranks = make_ranks(2);
+  std::vector<float> buffer(16);
+  const NoMoreFiles limited;
+  EXPECT_EQ(ranks[1]->start(all_reduce(buffer)).status().code(), Code::system);
+  expect_told_of_files(*ranks[0]);
+}
+
+TEST(Descriptors, ThatAMessageLacksAreToldToAll) {
+  Communicators ranks = make_ranks(2);
+  std::vector<int> buffer(16);
+  const auto recv = ranks[1]->start(message(Kind::recv, 0, buffer));
+  ASSERT_TRUE(recv.ok());
+  const NoMoreFiles limited;
+  EXPECT_EQ(recv.value()->advance().status().code(), Code::system);
+  expect_told_of_files(*ranks[0]);
 }
 
 }  // namespace
