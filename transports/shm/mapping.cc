@@ -52,8 +52,8 @@ Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {
   if (mapping != nullptr && mapping->bytes_ >= bytes) return mapping;
   std::shared_ptr<Mapping> made = TUTTI_TRY(make(file, bytes));
   ::madvise(made->data_, bytes, MADV_DONTFORK);
-  made->shared_as_ = identity;
   registry().mappings[identity] = made;
+  made->shared_as_ = identity;  // Only now: without memory for the entry, it ends under this lock.
   return made;
 }
 
