@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "src/communicator/caught.h"
+
 namespace tutti {
 
 CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
@@ -35,7 +37,7 @@ Result<bool> CollectiveOperation::get_ready() {
 }
 
 Result<bool> CollectiveOperation::advance() {
-  Result<bool> done = go_on();
+  Result<bool> done = caught([this] { return go_on(); });
   if (!done.ok()) return owner_.told(std::move(done).status());
   return done;
 }

@@ -3,6 +3,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/communicator/caught.h"
 #include "src/communicator/collective_operation.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host_communicator.h"
@@ -19,7 +20,7 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) [[unlikely]]
     return board_.failure(rank_);
-  Status status = run_unheard(call, chosen);
+  Status status = caught([&] { return run_unheard(call, chosen); });
   return status.ok() ? Status() : told(std::move(status));
 }
 
@@ -45,7 +46,7 @@ Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) return board_.failure(rank_);
-  auto started = start_unheard(call, chosen);
+  auto started = caught([&] { return start_unheard(call, chosen); });
   if (started.ok()) return started;
   return told(std::move(started).status());
 }

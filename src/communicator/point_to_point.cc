@@ -3,6 +3,7 @@
 #include <string>
 
 #include "src/base/atomic.h"
+#include "src/communicator/caught.h"
 #include "src/communicator/group.h"
 #include "src/communicator/message_operation.h"
 
@@ -91,7 +92,7 @@ Result<bool> MessageOperation::open() {
 }
 
 Result<bool> MessageOperation::advance() {
-  Result<bool> done = go_on();
+  Result<bool> done = caught([this] { return go_on(); });
   if (!done.ok()) return owner_.told(std::move(done).status());
   return done;
 }

@@ -1,0 +1,23 @@
+// No exception leaves the communicator: what is thrown becomes a failure, which the peers can be told of.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+// Does `work`, which returns a Status or a Result.
+template <typename Work>
+auto caught(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::system, "out of memory");
+  } catch (const std::exception& error) {
+    return internal_error(error.what());
+  }
+}
+
+}  // namespace tutti
