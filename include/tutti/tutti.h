@@ -279,7 +279,8 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
 /* Memory that the other ranks of this host can map, so that they read it where it lies instead of having it copied to
  * them. Any part of it may be passed to any collective of any communicator. A child of fork() shares it with its
  * parent: what one writes, the other sees.
- * Zeroed, aligned to a page. Freed memory must not be in use by a collective; other ranks let go of it at their
+ * Zeroed, aligned to a page. Each piece holds a file descriptor until it is freed: many small ones come at the limit of
+ * the process (ulimit -n). Freed memory must not be in use by a collective; other ranks let go of it at their
  * next collective that could read memory in place, or with the communicator. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
 TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */

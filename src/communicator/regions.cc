@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -25,6 +26,16 @@ struct RegionOffer {
   std::uint64_t id;
   std::uint64_t bytes;
 };
+
+// Keeps its descriptor, which pass() sends.
+Result<Segment> make_memory(std::size_t bytes) {
+  errno = 0;
+  Result<Segment> made = Segment::create("tutti-memory", bytes, Forked::kept);
+  if (made.ok() || errno != EMFILE) return made;
+  return Status(Code::system, std::move(made).status().message() +
+                                  ": each piece of such memory takes a descriptor; ask for fewer and larger ones, or "
+                                  "raise the limit with ulimit -n");
+}
 
 std::string at(const std::byte* memory) {
   char text[32];
@@ -51,7 +62,7 @@ Result<std::byte*> Regions::allocate(std::size_t bytes) {
   const std::size_t whole = (bytes + page - 1) / page * page;
   if (bytes == 0 || whole < bytes)
     return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
-  Segment memory = TUTTI_TRY(Segment::create("tutti-memory", whole, Forked::kept));
+  Segment memory = TUTTI_TRY(make_memory(whole));
   std::byte* data = memory.data();
   const std::unique_lock lock(mutex_);
   regions_[data] = Region{next_id_++, std::move(memory), bytes, Origin::allocated};
@@ -82,7 +93,7 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
                          " bytes overlaps what is registered already, or comes from tutti_mem_alloc");
   }
   TUTTI_CHECK_OK(check_ordinary(memory, bytes));
-  Segment shared = TUTTI_TRY(Segment::create("tutti-memory", bytes, Forked::kept));
+  Segment shared = TUTTI_TRY(make_memory(bytes));
   std::memcpy(shared.data(), memory, bytes);
   TUTTI_CHECK_OK(shared.move_to(memory));
   regions_[memory] = Region{next_id_++, std::move(shared), bytes, Origin::enrolled};

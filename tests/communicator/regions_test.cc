@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +130,20 @@ TEST(Regions, TakeTheSameMemoryFromOneOfSeveralThreads) {
     ASSERT_EQ(taken, 1) << "attempt " << i;
     ASSERT_TRUE(withdraw(mapped.page(0)).ok());
   }
+}
+
+TEST(Regions, SayWhatToDoWhereThereAreNoDescriptorsLeft) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  auto made = Regions::of_process().allocate(1);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(made.ok());
+  const Status status = std::move(made).status();
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_NE(status.message().find("fewer and larger ones, or raise the limit with ulimit -n"), std::string::npos)
+      << status.message();
 }
 
 TEST(PeerRegions, FindNothingThatDoesNotLieWhollyInARegion) {
