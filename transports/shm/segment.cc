@@ -27,11 +27,11 @@ Result<Segment> Segment::adopt(File file, std::size_t bytes) {
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return system_error("look at a peer's shared memory");
   if (static_cast<std::size_t>(info.st_size) < bytes) {
-    return invalid_argument("a peer's shared memory has " + std::to_string(info.st_size) +
-                            " bytes where it announced " + std::to_string(bytes));
+    return invalid_usage("a peer's shared memory has " + std::to_string(info.st_size) + " bytes where it announced " +
+                         std::to_string(bytes));
   }
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return invalid_argument("a peer's shared memory is not sealed");
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return invalid_usage("a peer's shared memory is not sealed");
   Segment segment;
   segment.mapping_ = TUTTI_TRY(Mapping::share(file.get(), bytes));
   segment.file_ = std::move(file);

@@ -46,7 +46,7 @@ Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
 Status ShmTransport::adopt(std::uint32_t peer, std::uint32_t segment, Segment memory) {
   memory.close_descriptor();
   if (!peers_.try_emplace({peer, segment}, std::move(memory)).second) {
-    return invalid_argument("rank " + std::to_string(peer) + " passed segment " + std::to_string(segment) + " twice");
+    return invalid_usage("rank " + std::to_string(peer) + " passed segment " + std::to_string(segment) + " twice");
   }
   return {};
 }
@@ -60,13 +60,13 @@ Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, c
   const Segment& memory = owner == self_ ? own_[address.segment] : peer->second;
   const std::size_t size = memory.size();
   if (spec.slot_shift > kMostSlotShift) {
-    return invalid_argument("a lane with 2^" + std::to_string(spec.slot_shift) + " slots cannot be: at most " +
-                            std::to_string(1 << kMostSlotShift));
+    return invalid_usage("a lane with 2^" + std::to_string(spec.slot_shift) + " slots cannot be: at most " +
+                         std::to_string(1 << kMostSlotShift));
   }
   const std::size_t slots = slots_bytes(spec);
   if (address.words % kWordsBytes != 0 || address.words > size || size - address.words < kControlBytes ||
       address.slots % kWordsBytes != 0 || address.slots > size || size - address.slots < slots) {
-    return invalid_argument("rank " + std::to_string(owner) + " sent an address outside of its segment");
+    return invalid_usage("rank " + std::to_string(owner) + " sent an address outside of its segment");
   }
   auto* words = reinterpret_cast<LaneWords*>(memory.data() + address.words);
   LanePair pair;
