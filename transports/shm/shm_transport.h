@@ -20,7 +20,6 @@ class ShmTransport {
   // The segment an address of ours lies in, to be passed to the other end.
   const Segment& segment(std::uint32_t index) const { return own_[index]; }
 
-  bool knows(std::uint32_t peer, std::uint32_t segment) const { return peers_.contains({peer, segment}); }
   Status adopt(std::uint32_t peer, std::uint32_t segment, Segment memory);
 
   // `owner`: the rank that created it, self or a peer whose segment is known. Bounds-checked.
