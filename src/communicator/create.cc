@@ -37,8 +37,7 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
   return board;
 }
 
-HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread,
-                                   bool crowded)
+HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : options_(std::move(options)),
       rank_(rank),
       ranks_(board.ranks()),
@@ -48,8 +47,6 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       one_process_(spread == Spread::one_process),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
-      crowded_(crowded),
-      crowd_known_(crowded),
       timeout_ms_(options_.timeout_ms) {
   options_.force();
   board_.introduce(rank_);

@@ -30,8 +30,7 @@ enum class Spread : std::uint8_t { one_process, one_host };
 
 class HostCommunicator final : public Communicator {
  public:
-  // `crowded`: it is known already that ranks share CPUs.
-  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread, bool crowded = false);
+  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread);
   ~HostCommunicator() override;
 
   Rank rank() const override { return rank_; }
@@ -195,8 +194,8 @@ class HostCommunicator final : public Communicator {
   bool one_process_;  // All ranks are threads of this process.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
-  bool crowded_;                          // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
-  bool crowd_known_;
+  bool crowded_ = false;                  // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  bool crowd_known_ = false;
   std::int64_t timeout_ms_;             // Of the call that runs.
   std::uint64_t sequence_ = 0;          // Collectives so far.
   const CallRecord* record_ = nullptr;  // Of the collective that runs.
