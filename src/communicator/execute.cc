@@ -143,6 +143,7 @@ Status HostCommunicator::mismatch_with(Rank peer) {
   do {
     TUTTI_CHECK_OK(compare_calls());
   } while (board_.last(peer) < record_->sequence && !soon.passed());
+  TUTTI_CHECK_OK(compare_calls());  // It may have come after the last look.
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
                             std::to_string(peer) + " sent belongs to another call"));
