@@ -88,22 +88,21 @@ std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
   return std::bit_cast<CallRecord>(words);
 }
 
-void Board::introduce(Rank self) const {
+void Board::show_cpus(Rank self) const {
   cpu_set_t set;
   BoardEntry& own = entries_[self];
+  if (load_relaxed(&own.cpus_shown) != 0) return;
   if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);  // More CPUs than fit: taken for none.
   for (std::uint32_t cpu = 0; cpu < std::min<std::uint32_t>(kMostCpus, CPU_SETSIZE); ++cpu) {
     if (CPU_ISSET(cpu, &set)) own.cpus[cpu / 64] |= std::uint64_t{1} << cpu % 64;
   }
-  store_release(&own.introduced, 1U);
+  store_release(&own.cpus_shown, 1U);
 }
-
-bool Board::is_introduced(Rank rank) const { return load_acquire(&entries_[rank].introduced) != 0; }
 
 std::optional<std::uint32_t> Board::cpus() const {
   std::array<std::uint64_t, kMostCpus / 64> all = {};
   for (Rank rank = 0; rank < ranks(); ++rank) {
-    if (!is_introduced(rank)) return std::nullopt;
+    if (load_acquire(&entries_[rank].cpus_shown) == 0) return std::nullopt;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] |= entries_[rank].cpus[i];
   }
   std::uint32_t count = 0;

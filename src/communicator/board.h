@@ -48,7 +48,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
   std::uint32_t left = 0;                   // 1: the rank has finalized.
   std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
-  std::uint32_t introduced = 0;             // 1: what follows is there.
+  std::uint32_t cpus_shown = 0;             // 1: what follows is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
@@ -84,9 +84,8 @@ class Board {
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
-  // The CPUs that this thread may run on.
-  void introduce(Rank self) const;
-  bool is_introduced(Rank rank) const;
+  // Shows the CPUs that this thread may run on, the first time.
+  void show_cpus(Rank self) const;
   // How many CPUs the ranks have together; nothing until all have shown theirs.
   std::optional<std::uint32_t> cpus() const;
   // The last call that the rank announced; 0: none.

@@ -49,7 +49,6 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms) {
   options_.force();
-  board_.introduce(rank_);
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }

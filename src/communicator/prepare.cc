@@ -112,6 +112,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   const CallKey key = key_of(call, options);
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
+    board_.show_cpus(rank_);
     auto fresh = TUTTI_TRY(prepare(call, options));
     fresh->key = key;
     if (latest_ == slot.get()) latest_ = nullptr;

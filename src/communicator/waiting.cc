@@ -45,7 +45,7 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   if (patience.began_ns == 0) patience.began_ns = patience.probed_ns = now;
   if (!crowd_known_) find_crowd();
   show_cpu();  // It may have changed while waiting.
-  if (!crowded_ && shares_cpu_with(peer)) ::sched_yield();
+  if (!crowded_ && (!crowd_known_ || shares_cpu_with(peer))) ::sched_yield();
   if (timeout_ms_ > 0 && (now - patience.began_ns) / 1'000'000 >= timeout_ms_) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
                               std::to_string(peer) + absent()));
@@ -102,8 +102,10 @@ bool HostCommunicator::shares_cpu_with(Rank peer) const {
   return peer != rank_ && load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu);
 }
 
-// Ranks may be bound to CPUs, each to others: what counts is how many they have together.
+// Ranks may be bound to CPUs, each to others: what counts is how many they have together. Shown by a rank's first
+// call or wait: the thread that makes a communicator need not be the one that uses it.
 void HostCommunicator::find_crowd() {
+  board_.show_cpus(rank_);
   const auto cpus = board_.cpus();
   crowd_known_ = cpus.has_value();
   crowded_ = crowd_known_ && ranks_ > *cpus;
