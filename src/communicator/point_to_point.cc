@@ -100,7 +100,9 @@ Result<bool> MessageOperation::advance() {
 Result<bool> MessageOperation::go_on() {
   if (turns_.served != turn_) return false;  // An earlier message of the group has the lane.
   if (!interpreter_ && !TUTTI_TRY(open())) return false;
+  const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
+  if (!(interpreter_->cursor() == before)) patience_ = {};
   if (progress == Progress::mismatch) return owner_.fail(disagree());
   if (progress != Progress::done) return false;
   ++turns_.served;

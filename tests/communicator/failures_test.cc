@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "src/base/clock.h"
 #include "src/communicator/group.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
@@ -248,6 +249,26 @@ TEST(Failures, NameTheMessageThatDidNotComeInTime) {
   EXPECT_EQ(status.code(), Code::timeout);
   EXPECT_NE(status.message().find("recv(20 int32, from rank 1) waited"), std::string::npos) << status.message();
   EXPECT_NE(made.value()[1]->failure().message().find("recv(20 int32, from rank 1)"), std::string::npos);
+}
+
+// What a timeout limits is how long nothing moves. Each wait here is a fraction of it, and all of them exceed it.
+TEST(Failures, DoNotCountTheTimeInWhichAMessageMoves) {
+  CommunicatorOptions options;
+  options.timeout_ms = 500;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  std::vector<int> sent(4 << 20), received(sent.size());
+  const auto send = made.value()[0]->start(message(Kind::send, 1, sent));
+  const auto recv = made.value()[1]->start(message(Kind::recv, 0, received));
+  ASSERT_TRUE(send.ok() && recv.ok());
+  for (std::int64_t waited_ms = 0; waited_ms < 2 * options.timeout_ms; waited_ms += options.timeout_ms / 10) {
+    const Deadline next = Deadline::after_ms(options.timeout_ms / 10);
+    while (!next.passed()) ASSERT_TRUE(recv.value()->wait().ok()) << made.value()[0]->failure().message();
+    for (const auto* operation : {&send, &recv}) {
+      const auto done = operation->value()->advance();
+      ASSERT_TRUE(done.ok() && !done.value());
+    }
+  }
 }
 
 TEST(Failures, NameTheRankThatDoesNotFinalize) {
