@@ -52,6 +52,7 @@ struct alignas(128) BoardEntry {
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
+static_assert(sizeof(BoardEntry) == 256 + kCallHistory * sizeof(CallRecord));
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 1;
@@ -62,6 +63,7 @@ struct alignas(128) BoardHeader {
   std::uint32_t rank = 0;  // Who found it.
   char message[1000] = {};
 };
+static_assert(sizeof(BoardHeader) == 1024);
 
 class Board {
  public:

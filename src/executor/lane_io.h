@@ -20,6 +20,7 @@ static_assert(sizeof(LaneState) == 48);
 struct Signature {
   std::uint32_t word = 0;
 };
+static_assert(sizeof(Signature) == 4);
 
 TUTTI_HOST_DEVICE inline bool bulk_arrived(LaneState& lane) {
   if (lane.seen > lane.next) return true;

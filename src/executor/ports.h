@@ -21,6 +21,7 @@ struct Blocked {
     return lane->next - load_acquire(&lane->view.credits->taken) < std::uint64_t{1} << lane->view.slot_shift;
   }
 };
+static_assert(sizeof(Blocked) == 40);
 
 // A small message: `data` is where it can be read, in its line or, if it has several, in `stage`.
 TUTTI_HOST_DEVICE inline Progress receive_lines(LaneState& lane, Signature signature, std::uint64_t bytes,

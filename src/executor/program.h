@@ -31,11 +31,13 @@ struct Program {
   std::uint32_t units = 1;
   std::uint32_t widest = 0;  // Most operands on one side of a step.
 };
+static_assert(sizeof(Program) == 56);
 
 // One rank's buffers.
 struct RankBuffers {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
 };
+static_assert(sizeof(RankBuffers) == 16);
 
 }  // namespace tutti

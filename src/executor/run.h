@@ -23,6 +23,7 @@ struct Launch {
   Loop loop;
   Signature signature;
 };
+static_assert(sizeof(Launch) == 208);
 
 // The next thing to do: for turn: for stage: for round: for slice: for step.
 struct Cursor {
@@ -34,6 +35,7 @@ struct Cursor {
   std::uint32_t acquired = 0;  // Operands of the step that are ready.
   bool operator==(const Cursor&) const = default;
 };
+static_assert(sizeof(Cursor) == 24);
 
 enum class Progress : std::uint8_t { done, waiting, mismatch };
 

@@ -14,6 +14,7 @@ struct StraightLane {
   bool flag = false;        // It has none.
   bool copy = false;        // A small message that is sent from where the step's only source lies.
 };
+static_assert(sizeof(StraightLane) == 24);
 
 struct StraightMemory {
   std::byte* const* base = nullptr;  // The place where the buffer's address is found.
@@ -21,6 +22,7 @@ struct StraightMemory {
   const Operand* operand = nullptr;
   std::uint16_t index = 0;
 };
+static_assert(sizeof(StraightMemory) == 32);
 
 struct StraightStep {
   std::uint32_t lanes = 0;   // The first of its lanes; those it receives from come first.
@@ -32,6 +34,7 @@ struct StraightStep {
   std::uint64_t count = 0;  // Elements of all pieces together,
   std::uint64_t size = 0;   // and of each but the last ones.
 };
+static_assert(sizeof(StraightStep) == 40);
 
 // Null: the program is interpreted.
 struct Straight {
@@ -42,5 +45,6 @@ struct Straight {
   std::uint32_t stage_count = 0;  // 1 where a piece runs all stages in a turn.
   bool lines = false;             // All messages are small.
 };
+static_assert(sizeof(Straight) == 40);
 
 }  // namespace tutti
