@@ -93,6 +93,7 @@ Status HostCommunicator::finalize() {
   if (board_.failed()) return board_.failure(rank_);
   store_release(&board_.entry(rank_).left, 1U);
   record_ = nullptr;
+  timeout_ms_ = options_.timeout_ms;  // Not that of the last call.
   for (Rank peer = 0; peer < ranks_; ++peer) {
     Patience patience;
     while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, patience));

@@ -30,6 +30,7 @@ class MessageOperation final : public Operation {
   std::uint64_t turn_;
   MachineMemory memory_;
   HostCommunicator::Patience patience_;
+  std::int64_t timeout_ms_;  // Messages of one group may have their own.
   std::unique_ptr<CompiledPlan> compiled_;
   Launch launch_;
   std::optional<Interpreter<CpuMachine>> interpreter_;  // Once the lane is there.

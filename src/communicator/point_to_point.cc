@@ -69,7 +69,8 @@ MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, st
       spec_(call.kind == Kind::send ? message_spec(owner.rank_, call.root, tag)
                                     : message_spec(call.root, owner.rank_, tag)),
       turns_(owner.turns_[{spec_, call.kind == Kind::send}]),
-      turn_(turns_.taken++) {}
+      turn_(turns_.taken++),
+      timeout_ms_(owner.timeout_ms_) {}
 
 // An empty message is one slice of nothing: it is still sent, and still has to match.
 Result<bool> MessageOperation::open() {
@@ -112,6 +113,7 @@ Result<bool> MessageOperation::go_on() {
 // Its name is there for as long as somebody may ask what waits.
 Status MessageOperation::wait() {
   owner_.message_ = &call_;
+  owner_.timeout_ms_ = timeout_ms_;
   Status status = owner_.wait_for(call_.root, patience_);
   owner_.message_ = nullptr;
   return status;

@@ -281,6 +281,19 @@ TEST(Failures, NameTheRankThatDoesNotFinalize) {
   EXPECT_NE(status.message().find("finalize waited 200 ms for rank 1"), std::string::npos) << status.message();
 }
 
+// Calls may come through handles with options of their own.
+TEST(Failures, DoNotFinalizeWithTheTimeoutOfTheLastCall) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  options.timeout_ms = 100;
+  std::vector<float> nothing;
+  ASSERT_TRUE(made.value()[0]->run(all_reduce(nothing), &options).ok());  // Waits for nobody.
+  const Status status = made.value()[0]->finalize();
+  EXPECT_NE(status.message().find("finalize waited 200 ms for rank 1"), std::string::npos) << status.message();
+}
+
 TEST(Failures, EndWaitsWhenAnyThreadAborts) {
   Communicators ranks = make_ranks(2);
   std::atomic<bool> waiting = false;
@@ -328,6 +341,16 @@ TEST(Groups, ExchangeLargeMessagesInARing) {
     return {};
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Groups, WaitForEachMessageAsLongAsItsHandleSays) {
+  Communicators ranks = make_ranks(2);
+  std::vector<int> buffer(20);
+  CommunicatorOptions hasty;
+  hasty.timeout_ms = 50;
+  const Call call = message(Kind::recv, 1, buffer);
+  const Status status = run_group({{ranks[0].get(), call, hasty}, {ranks[0].get(), call, ranks[0]->options()}});
+  EXPECT_NE(status.message().find("waited 50 ms"), std::string::npos) << status.message();
 }
 
 TEST(Groups, LetOneThreadDriveAllRanks) {
