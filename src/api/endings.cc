@@ -22,10 +22,10 @@ void abort(Membership& membership) {
   if (membership.communicator != nullptr) membership.communicator->abort();
 }
 
-Status check_ending(const Door& door, bool destroys) {
-  if (!destroys && door.is_view)
+Status check_ending(const Door& door, const Ending& ending) {
+  if (!ending.destroys && door.is_view)
     return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
-  const bool possible = destroys ? door.membership->communicator != nullptr : door.runner != nullptr;
+  const bool possible = ending.destroys ? door.membership->communicator != nullptr : door.runner != nullptr;
   return possible ? Status() : no_runner(door);
 }
 
@@ -36,9 +36,9 @@ Status finalize(Door& door) {
 }
 
 // What may have to wait for the peers.
-Status take_leave(Door& door, bool destroys) {
-  TUTTI_CHECK_OK(check_ending(door, destroys));
-  if (!destroys) return finalize(door);
+Status take_leave(Door& door, const Ending& ending) {
+  TUTTI_CHECK_OK(check_ending(door, ending));
+  if (!ending.destroys) return finalize(door);
   if (door.is_view) return {};
   Status status = door.membership->communicator->failure();
   if (!status.ok()) return door.membership->told ? Status() : std::move(status);
@@ -58,9 +58,7 @@ void remove(tutti_comm comm, const Door& door) {
 // A thread for each but the first: each waits for the others to take their leave, too.
 std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::vector<Door*>& doors) {
   std::vector<Status> statuses(endings.size());
-  const auto take = [&](std::size_t i) {
-    statuses[i] = caught([&] { return take_leave(*doors[i], endings[i].destroys); });
-  };
+  const auto take = [&](std::size_t i) { statuses[i] = caught([&] { return take_leave(*doors[i], endings[i]); }); };
   std::vector<std::unique_ptr<ServiceThread>> threads(endings.size());
   for (std::size_t i = 1; i < endings.size(); ++i) {
     auto started = ServiceThread::start([&take, i] { take(i); });
@@ -76,9 +74,9 @@ std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::v
   return statuses;
 }
 
-Status end(tutti_comm comm, bool destroys) {
-  TUTTI_CHECK_OK(check_ending(*TUTTI_TRY(door_of(comm)), destroys));
-  return group_depth == 0 ? end_all({{comm, destroys}}) : end_with_group({comm, destroys});
+Status end(const Ending& ending) {
+  TUTTI_CHECK_OK(check_ending(*TUTTI_TRY(door_of(ending.comm)), ending));
+  return group_depth == 0 ? end_all({ending}) : end_with_group(ending);
 }
 
 }  // namespace
@@ -108,12 +106,12 @@ using tutti::Status;
 extern "C" {
 
 tutti_status tutti_comm_finalize(tutti_comm comm) {
-  return guarded("tutti_comm_finalize", [&] { return tutti::end(comm, false); });
+  return guarded("tutti_comm_finalize", [&] { return tutti::end({.comm = comm, .destroys = false}); });
 }
 
 tutti_status tutti_comm_destroy(tutti_comm comm) {
   if (comm == nullptr) return tutti_ok;
-  return guarded("tutti_comm_destroy", [&] { return tutti::end(comm, true); });
+  return guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); });
 }
 
 tutti_status tutti_comm_abort(tutti_comm comm) {

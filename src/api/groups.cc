@@ -51,7 +51,7 @@ Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
   return pending;
 }
 
-// Lines the calls up, in the order in which this function is called.
+// Lines the calls up, in the order in which this function is called. Shared because std::function copies what it holds.
 std::shared_ptr<Batch> line_up(std::vector<Pending> calls) {
   auto batch = std::make_shared<Batch>();
   for (const Pending& pending : calls) {
@@ -91,7 +91,7 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_
     before.record(*streams[i]);
     before.hold(first);
   }
-  const auto outcome = std::make_shared<Outcome>();
+  const auto outcome = std::make_shared<Outcome>();  // Where nothing blocks, the stream is done with it after us.
   first.enqueue([batch = line_up(std::move(calls)), outcome]() -> Status {
     Status status = run_in_turn(*batch);
     outcome->status = Status(status.code(), status.message());
