@@ -249,8 +249,8 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
  * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that fails is reported
  * by itself and by the end, which then runs none: their communicators fail, so that no peer waits for them.
- * Communicators are not created or split within a group; finalized and destroyed they are at its end, after the calls.
- * The end blocks if a call had a null stream, or if it ends communicators. */
+ * Communicators are not created or split within a group; finalized and destroyed they are at its end, after the calls,
+ * even if those fail or do not run. The end blocks if a call had a null stream, or if it ends communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 

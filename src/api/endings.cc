@@ -82,15 +82,24 @@ Status end(const Ending& ending) {
 }  // namespace
 
 Status end_all(const std::vector<Ending>& endings) {
-  std::vector<Door*> doors;
-  for (const Ending& ending : endings) doors.push_back(TUTTI_TRY(door_of(ending.comm)));
-  if (endings.empty()) return {};
   Status first;
-  for (Status& status : take_leaves(endings, doors)) {
+  std::vector<Ending> possible;
+  std::vector<Door*> doors;
+  for (const Ending& ending : endings) {
+    auto door = door_of(ending.comm);  // Another thread may have ended it since the group was told to.
+    if (door.ok()) {
+      possible.push_back(ending);
+      doors.push_back(door.value());
+    } else if (first.ok()) {
+      first = std::move(door).status();
+    }
+  }
+  if (possible.empty()) return first;
+  for (Status& status : take_leaves(possible, doors)) {
     if (first.ok()) first = std::move(status);
   }
   // A view may be gone by then, with its communicator.
-  for (const Ending& ending : endings) {
+  for (const Ending& ending : possible) {
     const Door* door = Doors::instance().find(ending.comm);
     if (ending.destroys && door != nullptr) remove(ending.comm, *door);
   }

@@ -105,7 +105,7 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_
 }
 
 // The peers make their calls of the group, and would wait for these.
-Status abandon(Group group) {
+Status abandon(Group& group) {
   for (const Pending& pending : group.calls) {
     call_off(*pending.grouped.communicator, group.failure);
     pending.membership->told = true;
@@ -198,8 +198,10 @@ tutti_status tutti_group_end(void) {
     if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = std::exchange(tutti::group_of_thread(), {});
-    if (!group.failure.ok()) return tutti::abandon(std::move(group));
-    Status ran = tutti::run_pending(std::move(group.calls));
+    const bool runs = group.failure.ok();
+    Status ran =
+        tutti::caught([&] { return runs ? tutti::run_pending(std::move(group.calls)) : tutti::abandon(group); });
+    // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
     Status ended = tutti::end_all(group.endings);
     return ran.ok() ? std::move(ended) : std::move(ran);
   });

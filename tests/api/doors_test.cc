@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/api/fake_communicator.h"
@@ -348,13 +349,25 @@ TEST_F(Doors, CloseWhenTheGroupEndsAfterItsCalls) {
   EXPECT_EQ(tutti_comm_rank(view, &rank), tutti_invalid_argument);
 }
 
-TEST_F(Doors, StayOpenIfTheGroupThatClosesThemFails) {
+// Whoever was told that a communicator is destroyed has forgotten its handle.
+TEST_F(Doors, CloseEvenIfTheGroupThatClosesThemFails) {
   tutti_group_start();
   EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_usage);
   EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
-  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
+}
+
+TEST_F(Doors, CloseBesideOneThatAnotherThreadHasClosed) {
+  FakeCommunicator* fake = nullptr;
+  const tutti_comm gone = insert_fake(fake);
+  tutti_group_start();
+  EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  std::thread([&] { EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok); }).join();
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
 }
 
 TEST_F(Doors, RunNothingOfAGroupWithABadCall) {
