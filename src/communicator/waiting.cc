@@ -1,5 +1,5 @@
-// Waiting: every wait watches the abort word, the deadline, the peers' lives, and whether the peers are in the same
-// call. Where ranks share CPUs, it knows on which the awaited rank is.
+// Waiting for a peer: every wait watches the abort word, the deadline, the peers' lives, and whether the peers are in
+// the same call. Where ranks share CPUs, it knows on which the awaited rank is.
 #include <sched.h>
 
 #include <string>
