@@ -16,10 +16,7 @@
 namespace tutti {
 namespace {
 
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 // What a region frame carries.
 struct RegionOffer {
@@ -56,6 +53,13 @@ Regions& Regions::of_process() {
   }();
   return instance;
 }
+
+namespace {
+
+// When the library is loaded: a fork beside the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const Regions& made_at_load = Regions::of_process();
+
+}  // namespace
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
   const std::size_t page = page_bytes();

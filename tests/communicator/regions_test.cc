@@ -38,7 +38,7 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
 Status enroll(std::byte* memory, std::size_t pages) { return Regions::of_process().enroll(memory, pages * kPage); }
 Status withdraw(std::byte* memory) { return Regions::of_process().withdraw(memory); }
 
-// Even what was there before the first of them, as a handler of exit() may be. The first test: nothing has made them.
+// A handler of exit() that is there before the first of them.
 TEST(Regions, OutliveWhateverRunsAtExit) {
   const pid_t child = ::fork();
   if (child == 0) {
