@@ -8,7 +8,6 @@
 #include "src/communicator/bootstrap.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
-#include "src/communicator/secrets.h"
 
 namespace tutti {
 

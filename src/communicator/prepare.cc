@@ -16,7 +16,6 @@ namespace {
 constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
 constexpr std::uint64_t kCacheLine = 64;
 constexpr std::uint64_t kMostPieces = 1U << 30;
-// Between these, one copy through the kernel beats two through slots.
 constexpr std::uint64_t kStreamedBytes = 4 << 20;  // Outputs that would wash the caches out; measured out of place.
 
 std::uint32_t mix(std::uint64_t value) {
