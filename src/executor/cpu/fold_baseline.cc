@@ -21,6 +21,7 @@ struct Baseline {
     std::memcpy(to, &value, sizeof value);
   }
   static void fence() {}
+  TUTTI_KERNEL static void prepare(const std::byte* line) { __builtin_prefetch(line, 1); }
 };
 
 }  // namespace

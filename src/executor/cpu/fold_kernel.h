@@ -2,7 +2,8 @@
 // outside of its source file, which keeps every instance of these templates inside it, too. It says
 //   kBytes                                          how wide its registers are,
 //   widened<T, kLanes>(bits), narrowed<T, kLanes>   how it converts narrow floats,
-//   stream(register, to), fence()                   how it stores past the caches.
+//   stream(register, to), fence()                   how it stores past the caches,
+//   prepare(to)                                     how it fetches a line that will be written.
 #pragma once
 
 #include "src/executor/cpu/fold.h"
@@ -12,6 +13,10 @@ namespace tutti {
 
 inline constexpr std::uint64_t kLineBytes = 64;
 inline constexpr unsigned kUnroll = 4;  // Registers per operand in flight.
+// Stores wait for their lines in order; fetched ahead, many come at once. The lines of a slot are where they were read
+// last: in another core's cache. In bytes; small folds are over before that helps.
+inline constexpr std::uint64_t kAheadBytes = 1024;
+inline constexpr std::uint64_t kPreparedBytes = 8192;
 
 // The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
 // FoldArguments they would be read again after every store, which might have changed them.
@@ -76,9 +81,40 @@ class Kernel {
     if constexpr (kTargets == 0) {
       if (arguments.streamed_targets != 0) i = kernel.start_streaming(operands, count);
     }
+    if (count * sizeof(T) >= kPreparedBytes) {
+      constexpr std::uint64_t kAhead = kAheadBytes / sizeof(T);
+      const std::uint64_t fresh = fresh_targets(operands);
+      for (; count - i >= kAhead + kBlock; i += kBlock) {
+        prepare(operands, fresh, (i + kAhead) * sizeof(T));
+        kernel.template fold<kLanes, kUnroll>(operands, i);
+      }
+    }
     for (; count - i >= kBlock; i += kBlock) kernel.template fold<kLanes, kUnroll>(operands, i);
     if (operands.streamed != 0) Isa::fence();
     return i;
+  }
+
+  // Those whose lines are not read before they are written, nor streamed. Bit i is the i-th target.
+  template <class Operands>
+  TUTTI_KERNEL static std::uint64_t fresh_targets(const Operands& operands) {
+    std::uint64_t fresh = 0;
+    for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
+      bool is_source = false;
+      for (unsigned s = 0; s < operands.source_count; ++s)
+        is_source = is_source || operands.sources[s] == operands.targets[t];
+      if (!is_source) fresh |= std::uint64_t{1} << t;
+    }
+    return fresh & ~operands.streamed;
+  }
+
+  // The lines of a block.
+  template <class Operands>
+  TUTTI_KERNEL static void prepare(const Operands& operands, std::uint64_t fresh, std::uint64_t at) {
+    for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
+      if ((fresh >> t & 1) == 0) continue;
+      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kLineBytes)
+        Isa::prepare(operands.targets[t] + at + line);
+    }
   }
 
   // Elements [i, i + kCount * kWidth). All is read before anything is written, which may be in place.

@@ -36,6 +36,9 @@ struct X86 {
 
   static void fence() { _mm_sfence(); }
 
+  // GCC knows `prefetchw` by a flag only that AVX2 does not imply; where a CPU lacks it, it does nothing.
+  TUTTI_KERNEL static void prepare(const std::byte* line) { asm volatile("prefetchw %0" : : "m"(*line)); }
+
   template <typename Register>
   TUTTI_KERNEL static void stream(const Register& value, std::byte* to) {
     if constexpr (sizeof value == 64) {
