@@ -1,5 +1,7 @@
 #include "src/tuner/choose.h"
 
+#include <algorithm>
+#include <bit>
 #include <string>
 
 namespace tutti {
@@ -9,8 +11,9 @@ constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kLinesBytes = 448;  // Eight lines: above, a counter beside the data is cheaper.
 constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
 constexpr std::uint64_t kMappedBytes = 16 * kKiB;         // Below, two flag rounds cost more than a copy.
-constexpr std::uint64_t kPieceBytes = 64 * kKiB;          // Two slots of it in each direction stay in a level-2 cache.
+constexpr std::uint64_t kPieceBytes = 64 * kKiB;          // Between two ranks: the slots stay in a level-2 cache.
 constexpr std::uint64_t kExchangePieceBytes = 32 * kKiB;  // Of lanes that swap, which hold twice as many slots.
+constexpr std::uint64_t kLeastPieceBytes = 16 * kKiB;     // Below, flags cost more than the caches give.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
 constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
 constexpr Rank kFewRanks = 8;                       // Above, a rank no longer sends its whole block to each other one.
@@ -54,6 +57,11 @@ std::uint64_t longest_message(std::string_view algorithm, const Query& query) {
   return query.block_bytes * (blocks ? query.problem.ranks : 1);
 }
 
+// The more lanes a rank has to others, the smaller their pieces, so that the slots still fit.
+std::uint64_t shared_among(Rank ranks, std::uint64_t piece_bytes) {
+  return std::max(piece_bytes / std::bit_ceil(ranks - 1), kLeastPieceBytes);
+}
+
 }  // namespace
 
 Result<Choice> choose(const Query& query) {
@@ -71,10 +79,12 @@ Result<Choice> choose(const Query& query) {
   const bool exchange = choice.algorithm == "direct" &&
                         (collective == Collective::all_gather || collective == Collective::reduce_scatter ||
                          collective == Collective::all_to_all);
-  choice.piece_bytes = choice.lines  ? kLinesBytes
-                       : one_message ? kStreamBytes
-                       : exchange    ? kExchangePieceBytes
-                                     : kPieceBytes;
+  const Rank ranks = query.problem.ranks;
+  choice.piece_bytes = choice.lines                     ? kLinesBytes
+                       : one_message                    ? kStreamBytes
+                       : exchange                       ? shared_among(ranks, kExchangePieceBytes)
+                       : choice.algorithm == "two_shot" ? shared_among(ranks, kPieceBytes)
+                                                        : kPieceBytes;
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;
   return choice;
