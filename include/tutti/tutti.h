@@ -281,7 +281,9 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * parent: what one writes, the other sees.
  * Zeroed, aligned to a page. Each piece holds a file descriptor until it is freed: many small ones come at the limit of
  * the process (ulimit -n). Freed memory must not be in use by a collective; other ranks let go of it at their
- * next collective that could read memory in place, or with the communicator. */
+ * next collective that could read memory in place, or with the communicator.
+ * A collective that fails waits up to a second for the other ranks to leave its buffers. One that is stopped for longer
+ * may still read and write them when it goes on; it does not return tutti_ok. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
 TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
 

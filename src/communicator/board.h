@@ -48,11 +48,13 @@ struct alignas(128) BoardEntry {
   std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
   std::uint32_t left = 0;                   // 1: the rank has finalized.
   std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
-  std::uint32_t cpus_shown = 0;             // 1: what follows is there.
+  std::uint32_t cpus_shown = 0;             // 1: `cpus` is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
+  // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
+  alignas(128) std::uint32_t visitor = 0;
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
-static_assert(sizeof(BoardEntry) == 256 + kCallHistory * sizeof(CallRecord));
+static_assert(sizeof(BoardEntry) == 384 + kCallHistory * sizeof(CallRecord));
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 1;

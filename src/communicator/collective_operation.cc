@@ -32,6 +32,10 @@ Result<bool> CollectiveOperation::get_ready() {
     return false;
   }
   if (chosen_->plan == nullptr) return true;
+  if (chosen_ != &prepared_) {
+    visit_.emplace(owner_.board_, owner_.mesh_, owner_.rank_);
+    TUTTI_CHECK_OK(visit_->check());
+  }
   owner_.bind_buffers(prepared_, *chosen_, call_);
   return true;
 }
@@ -51,7 +55,11 @@ Result<bool> CollectiveOperation::go_on() {
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
   if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
-  if (progress == Progress::done) return true;
+  if (progress == Progress::done) {
+    if (visit_) TUTTI_CHECK_OK(visit_->check());
+    visit_.reset();
+    return true;
+  }
   awaited_ = chosen_->interpreter->blocked().operand->peer;
   if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
   return false;
@@ -63,7 +71,8 @@ Status CollectiveOperation::complete() {
     if (!ready_) TUTTI_CHECK_OK(wait());
   }
   if (chosen_->plan == nullptr) return {};
-  return owner_.complete(*chosen_);
+  TUTTI_CHECK_OK(owner_.complete(*chosen_));
+  return visit_ ? visit_->check() : Status();
 }
 
 }  // namespace tutti

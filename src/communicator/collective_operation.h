@@ -2,7 +2,10 @@
 // are, the interpreter runs.
 #pragma once
 
+#include <optional>
+
 #include "src/communicator/host_communicator.h"
+#include "src/communicator/visit.h"
 
 namespace tutti {
 
@@ -26,6 +29,7 @@ class CollectiveOperation final : public Operation {
   HostCommunicator::Prepared* chosen_ = nullptr;  // It, or its mapped variant.
   HostCommunicator::Patience patience_;
   Call call_;
+  std::optional<Visit> visit_;  // Of a mapped variant.
   Rank awaited_ = 0;
   bool ready_ = false;
 };

@@ -149,14 +149,23 @@ void Mesh::wait(Rank peer, int timeout_ms) const {
 std::optional<Rank> Mesh::find_dead() {
   const std::lock_guard lock(*mutex_);
   for (Rank rank = 0; rank < peers_.size(); ++rank) {
-    Peer& peer = peers_[rank];
-    if (rank == self_ || peer.left) continue;
-    pollfd poll_state = {peer.socket.get(), POLLRDHUP, 0};
-    if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) continue;
-    while (auto arrival = pull(peer)) peer.inbox.push_back(std::move(*arrival));
-    if (!peer.left) return rank;
+    if (has_died(rank)) return rank;
   }
   return std::nullopt;
+}
+
+bool Mesh::is_dead(Rank peer) {
+  const std::lock_guard lock(*mutex_);
+  return has_died(peer);
+}
+
+bool Mesh::has_died(Rank rank) {
+  Peer& peer = peers_[rank];
+  if (rank == self_ || peer.left) return false;
+  pollfd poll_state = {peer.socket.get(), POLLRDHUP, 0};
+  if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) return false;
+  while (auto arrival = pull(peer)) peer.inbox.push_back(std::move(*arrival));
+  return !peer.left;
 }
 
 void Mesh::leave() {

@@ -52,6 +52,7 @@ class Mesh {
   void wait(Rank peer, int timeout_ms) const;
   // A rank whose process ended without a goodbye. Does not wait. Any thread.
   std::optional<Rank> find_dead();
+  bool is_dead(Rank peer);
   // Tells the peers that this rank leaves in good order.
   void leave();
 
@@ -69,6 +70,7 @@ class Mesh {
     bool left = false;          // Has said goodbye.
   };
   static std::optional<Arrival> pull(Peer& peer);
+  bool has_died(Rank rank);  // With the lock held.
   static Status judge(Rank peer, const Arrival& arrival);
 
   Rank self_;
