@@ -3,7 +3,7 @@
 
 #include "src/api/call_entry.h"
 #include "src/base/atomic.h"
-#include "src/communicator/service_thread.h"
+#include "src/base/service_thread.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 #include "src/api/environment.h"
 
 #include "src/base/config.h"
-#include "src/communicator/launcher.h"
+#include "src/bootstrap/launcher.h"
 
 namespace tutti {
 

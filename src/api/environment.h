@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/api/door.h"
-#include "src/communicator/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 
 namespace tutti {
 

@@ -5,7 +5,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/config.h"
-#include "src/communicator/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
 

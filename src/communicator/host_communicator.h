@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "src/bootstrap/watch.h"
 #include "src/communicator/board.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/links.h"
-#include "src/communicator/watch.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"

@@ -1,9 +1,9 @@
 // Steps of making a communicator that creating and splitting share.
 #pragma once
 
+#include "src/bootstrap/watch.h"
 #include "src/communicator/board.h"
 #include "src/communicator/mesh.h"
-#include "src/communicator/watch.h"
 
 namespace tutti {
 

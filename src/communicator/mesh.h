@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "src/communicator/socket.h"
+#include "src/bootstrap/socket.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
+#include "src/base/service_thread.h"
 #include "src/base/status.h"
-#include "src/communicator/service_thread.h"
 
 namespace tutti {
 

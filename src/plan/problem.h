@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+#include "src/base/rank.h"
 
-using Rank = std::uint32_t;
+namespace tutti {
 
 enum class Collective : std::uint8_t {
   all_reduce,

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
+#include "tests/bootstrap/meeting.h"
 #include "tests/communicator/calls.h"
-#include "tests/communicator/meeting.h"
 #include "tests/communicator/ranks.h"
 
 namespace tutti {

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <thread>
 
-#include "src/communicator/bootstrap.h"
+#include "src/bootstrap/bootstrap.h"
 #include "src/communicator/regions.h"
-#include "tests/communicator/processes.h"
+#include "tests/bootstrap/processes.h"
 
 // The sanitizers do not bear a fork beside other threads: one refuses the child threads of its own, the other's
 // allocator leaves it locks held by threads that it does not have.

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "src/communicator/regions.h"
-#include "tests/communicator/meeting.h"
+#include "tests/bootstrap/meeting.h"
 #include "tests/communicator/ranks.h"
 
 namespace tutti {

@@ -13,7 +13,7 @@
 
 #include "src/base/clock.h"
 #include "src/executor/lane_io.h"
-#include "tests/communicator/processes.h"
+#include "tests/bootstrap/processes.h"
 #include "tests/transports/specs.h"
 #include "transports/shm/shm_transport.h"
 

@@ -1,0 +1,10 @@
+// Who takes part: a number from 0 to the number of ranks - 1.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti {
+
+using Rank = std::uint32_t;
+
+}  // namespace tutti

@@ -1,0 +1,222 @@
+#include "src/bootstrap/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace tutti {
+namespace {
+
+constexpr int kBacklog = 4096;
+
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+  sockaddr_un unix_path;
+};
+
+Address address_from(const sockaddr* from) {
+  Address address;
+  if (from->sa_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, from, sizeof v4);
+    address.family = 4;
+    address.port = ntohs(v4.sin_port);
+    std::memcpy(address.bytes.data(), &v4.sin_addr, sizeof v4.sin_addr);
+  } else if (from->sa_family == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, from, sizeof v6);
+    address.family = 6;
+    address.port = ntohs(v6.sin6_port);
+    address.scope = v6.sin6_scope_id;
+    std::memcpy(address.bytes.data(), &v6.sin6_addr, sizeof v6.sin6_addr);
+  }
+  return address;
+}
+
+socklen_t fill(SocketAddress& to, const Address& from) {
+  std::memset(&to, 0, sizeof to);
+  if (from.family == 4) {
+    to.v4.sin_family = AF_INET;
+    to.v4.sin_port = htons(from.port);
+    std::memcpy(&to.v4.sin_addr, from.bytes.data(), sizeof to.v4.sin_addr);
+    return sizeof to.v4;
+  }
+  to.v6.sin6_family = AF_INET6;
+  to.v6.sin6_port = htons(from.port);
+  to.v6.sin6_scope_id = from.scope;
+  std::memcpy(&to.v6.sin6_addr, from.bytes.data(), sizeof to.v6.sin6_addr);
+  return sizeof to.v6;
+}
+
+socklen_t fill(SocketAddress& to, const Endpoint& from) {
+  if (from.unix_name.empty()) return fill(to, from.address);
+  std::memset(&to, 0, sizeof to);
+  to.unix_path.sun_family = AF_UNIX;
+  TUTTI_ASSERT(from.unix_name.size() < sizeof to.unix_path.sun_path);
+  std::memcpy(to.unix_path.sun_path + 1, from.unix_name.data(),
+              from.unix_name.size());  // The 0 before makes it abstract.
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + from.unix_name.size());
+}
+
+int family_of(const Endpoint& endpoint) {
+  if (!endpoint.unix_name.empty()) return AF_UNIX;
+  return endpoint.address.family == 4 ? AF_INET : AF_INET6;
+}
+
+// A host that vanishes without a word is missed after 3 to 6 seconds.
+void watch_connection(const Socket& socket) {
+  const auto set = [&](int level, int option, int value) {
+    ::setsockopt(socket.get(), level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
+}
+
+// The source address of a route to everywhere; nothing is sent.
+Address route_address(const char* target) {
+  const Result<Address> everywhere = resolve(target, 9);
+  if (!everywhere.ok()) return {};
+  SocketAddress storage;
+  const socklen_t length = fill(storage, everywhere.value());
+  const Result<Socket> probe = open_socket(storage.any.sa_family, SOCK_DGRAM);
+  if (!probe.ok() || ::connect(probe.value().get(), &storage.any, length) != 0) return {};
+  Result<Address> own = local_address(probe.value());
+  if (!own.ok()) return {};
+  own.value().port = 0;
+  return own.value();
+}
+
+// One entry of a list: "=eth0" is a name, "eth" the beginning of names.
+bool matches(std::string_view entry, std::string_view name) {
+  return entry.starts_with('=') ? name == entry.substr(1) : name.starts_with(entry);
+}
+
+bool admits(std::string_view list, std::string_view name) {
+  const bool excludes = list.starts_with('^');
+  if (excludes) list.remove_prefix(1);
+  const bool exact = list.starts_with('=');
+  if (exact) list.remove_prefix(1);
+  bool found = false;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const std::string_view entry = list.substr(0, comma);
+    found = found || (!entry.empty() && (exact ? name == entry : matches(entry, name)));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return found != excludes;
+}
+
+Result<Address> interface_address(const std::string& ifname) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return system_error("list the network interfaces");
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  const bool excludes = ifname.starts_with('^');
+  Address second;  // IPv6, if no interface has IPv4.
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || !admits(ifname, entry->ifa_name)) continue;
+    const Address address = address_from(entry->ifa_addr);
+    if (excludes && is_loopback(address)) continue;
+    if (address.family == 4) return address;
+    if (address.family == 6 && address.scope == 0 && second.family == 0) second = address;
+  }
+  if (second.family != 0) return second;
+  return invalid_argument("no network interface that is up and has an address is called " + ifname +
+                          " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME)");
+}
+
+}  // namespace
+
+std::string describe(const Address& address) {
+  char text[INET6_ADDRSTRLEN] = "no address";
+  if (address.family == 4) ::inet_ntop(AF_INET, address.bytes.data(), text, sizeof text);
+  if (address.family == 6) ::inet_ntop(AF_INET6, address.bytes.data(), text, sizeof text);
+  const std::string port = std::to_string(address.port);
+  return address.family == 6 ? "[" + std::string(text) + "]:" + port : text + (":" + port);
+}
+
+std::string describe(const Endpoint& endpoint) {
+  return endpoint.unix_name.empty() ? describe(endpoint.address) : "unix socket @" + endpoint.unix_name;
+}
+
+Address loopback_address() {
+  Address address;
+  address.family = 4;
+  address.bytes = {127, 0, 0, 1};
+  return address;
+}
+
+bool is_loopback(const Address& address) {
+  if (address.family == 4) return address.bytes[0] == 127;
+  return std::memcmp(address.bytes.data(), &in6addr_loopback, address.bytes.size()) == 0;
+}
+
+Result<Address> own_address(const std::string& ifname) {
+  if (!ifname.empty()) return interface_address(ifname);
+  for (const char* everywhere : {"8.8.8.8", "2001:4860:4860::8888"}) {
+    const Address address = route_address(everywhere);
+    if (address.family != 0) return address;
+  }
+  return loopback_address();
+}
+
+Result<Address> resolve(const std::string& host, std::uint16_t port) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list); error != 0) {
+    return Status(Code::system, "look up host " + host + ": " + ::gai_strerror(error));
+  }
+  Address address = address_from(list->ai_addr);
+  ::freeaddrinfo(list);
+  address.port = port;
+  return address;
+}
+
+Result<Socket> listen_at(const Endpoint& endpoint) {
+  SocketAddress storage;
+  const socklen_t length = fill(storage, endpoint);
+  Socket socket = TUTTI_TRY(open_socket(family_of(endpoint), endpoint.type));
+  const int on = 1;  // A fixed port may be waiting for late packets of the listener before; no two can share it.
+  if (endpoint.address.port != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(socket.get(), &storage.any, length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    return system_error("listen at " + describe(endpoint));
+  }
+  return socket;
+}
+
+Result<Socket> connect_to(const Endpoint& endpoint) {
+  SocketAddress storage;
+  const socklen_t length = fill(storage, endpoint);
+  Socket socket = TUTTI_TRY(open_socket(family_of(endpoint), endpoint.type));
+  if (endpoint.unix_name.empty()) watch_connection(socket);
+  if (::connect(socket.get(), &storage.any, length) != 0 && errno != EINPROGRESS) {
+    return system_error("connect to " + describe(endpoint));
+  }
+  return socket;
+}
+
+Result<Address> local_address(const Socket& socket) {
+  SocketAddress storage;
+  socklen_t length = sizeof storage;
+  if (::getsockname(socket.get(), &storage.any, &length) != 0) return system_error("ask for the address of a socket");
+  return address_from(&storage.any);
+}
+
+}  // namespace tutti

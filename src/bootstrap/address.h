@@ -1,0 +1,35 @@
+// Where sockets listen and connect: IP addresses, and names of abstract unix sockets, which leave nothing behind.
+#pragma once
+
+#include <string>
+
+#include "src/base/status.h"
+#include "src/bootstrap/socket.h"
+#include "src/bootstrap/unique_id.h"
+
+namespace tutti {
+
+struct Endpoint {
+  Address address;        // If unix_name is empty.
+  std::string unix_name;  // Abstract, in the network namespace of the process.
+  int type = 0;           // SOCK_STREAM or SOCK_SEQPACKET.
+};
+
+std::string describe(const Address& address);  // "192.0.2.2:4711", "[fd00::2]:4711"
+std::string describe(const Endpoint& endpoint);
+bool is_loopback(const Address& address);
+
+// The address of this host that others reach: of the first interface that `ifname` admits ("eth", "=eth0", "^docker",
+// and lists of these), or of the default route where it is empty, or loopback where there is none.
+Result<Address> own_address(const std::string& ifname);
+Address loopback_address();
+// Of a name or a number; may ask a name server.
+Result<Address> resolve(const std::string& host, std::uint16_t port);
+
+// Port 0: any. Never on all interfaces.
+Result<Socket> listen_at(const Endpoint& endpoint);
+// Begins to connect, does not wait: the first write tells whether it worked.
+Result<Socket> connect_to(const Endpoint& endpoint);
+Result<Address> local_address(const Socket& socket);
+
+}  // namespace tutti

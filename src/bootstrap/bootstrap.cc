@@ -1,0 +1,44 @@
+#include "src/bootstrap/bootstrap.h"
+
+#include "src/base/log.h"
+#include "src/bootstrap/joining.h"
+
+namespace tutti {
+namespace {
+
+class JoinedBootstrap final : public Bootstrap {
+ public:
+  JoinedBootstrap(Rank rank, Joining& joining)
+      : rank_(rank), tree_(joining.take_tree()), records_(joining.take_records()), sockets_(joining.take_sockets()) {}
+
+  Rank rank() const override { return rank_; }
+  Rank ranks() const override { return static_cast<Rank>(records_.size()); }
+  const PeerRecord& peer(Rank peer) const override { return records_[peer]; }
+  std::vector<Socket> take_sockets() override { return std::move(sockets_); }
+
+  Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) override {
+    return tree_.all_gather(records, bytes_per_rank, watch);
+  }
+
+ private:
+  Rank rank_;
+  Tree tree_;
+  std::vector<PeerRecord> records_;
+  std::vector<Socket> sockets_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> Bootstrap::join(const UniqueId& id, Rank rank, Rank ranks,
+                                                   const JoinOptions& options) {
+  TUTTI_CHECK_OK(check(id));
+  if (ranks > kMostRanks || rank >= ranks)
+    return invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " ranks cannot be");
+  const LogRank scope(rank);
+  Joining joining(id, rank, ranks, options);
+  TUTTI_CHECK_OK(joining.run());
+  log(LogLevel::info, "joined %u ranks at %s", ranks, describe(id.address).c_str());
+  return std::unique_ptr<Bootstrap>(std::make_unique<JoinedBootstrap>(rank, joining));
+}
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+// How ranks that share nothing but a unique id find and trust each other: the rendezvous, a tree over all ranks for
+// small exchanges, and a socket to each rank of the same host, from which a Mesh is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/rank.h"
+#include "src/base/status.h"
+#include "src/bootstrap/peer_record.h"
+#include "src/bootstrap/socket.h"
+#include "src/bootstrap/unique_id.h"
+#include "src/bootstrap/watch.h"
+
+namespace tutti {
+
+// Of a communicator, by whichever door its ranks come: some memory is set aside for each before anybody joins.
+inline constexpr Rank kMostRanks = 65'536;
+
+enum class Reach : std::uint8_t {
+  network,  // Listens on the interface of the default route, or that of TUTTI_SOCKET_IFNAME.
+  host,     // Listens on loopback.
+};
+
+struct RendezvousOptions {
+  Reach reach = Reach::network;
+  std::string socket_ifname;              // "eth", "=eth0", "^docker": prefixes, exact names, all but these.
+  std::string secret_file;                // A second secret, mixed in. The ranks name the same file.
+  std::int64_t report_after_ms = 10'000;  // Then missing ranks are logged.
+};
+
+// Makes an id and meets its ranks in a thread of this process, which ends when all have joined, when their deadline
+// has passed, or with the process. A forked child has no part in it.
+Result<UniqueId> make_unique_id(const RendezvousOptions& options);
+
+struct JoinOptions {
+  std::int64_t timeout_ms = 120'000;  // All ranks fail when the first that came has waited this long.
+  std::string secret_file;
+  const std::uint32_t* abort = nullptr;  // Not 0: give up.
+};
+
+class Bootstrap {
+ public:
+  // Blocks until all ranks have joined and reached each other; all succeed or all fail. What made it fail is told to
+  // all that came: ranks missing, claimed twice, dead, or that disagree on their number.
+  static Result<std::unique_ptr<Bootstrap>> join(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options);
+  virtual ~Bootstrap() = default;
+
+  virtual Rank rank() const = 0;
+  virtual Rank ranks() const = 0;
+  virtual const PeerRecord& peer(Rank peer) const = 0;
+  bool on_same_host(Rank other) const { return peer(other).host == peer(rank()).host; }
+
+  // Record r (of bytes_per_rank) is filled in by rank r; all ranks call it, one thread each. After a failure, which
+  // all ranks hear of, only destruction may follow.
+  virtual Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) = 0;
+  Status barrier(const Watch& watch) { return all_gather({}, 0, watch); }
+
+  // [r]: a connected SOCK_SEQPACKET socket to rank r, authenticated; none to oneself and to ranks of other hosts.
+  virtual std::vector<Socket> take_sockets() = 0;
+};
+
+}  // namespace tutti

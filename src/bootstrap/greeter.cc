@@ -1,0 +1,131 @@
+#include "src/bootstrap/greeter.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "src/base/log.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kHandshakeMs = 2000;
+constexpr std::int64_t kStrangerMs = 500;  // Ranks take much less.
+constexpr std::size_t kMostPending = 512;
+constexpr int kAcceptedAtOnce = 64;
+
+// A unix socket's other end belongs to our user. Others are known by the secret alone.
+bool is_own_user(int descriptor) {
+  int family = 0;
+  socklen_t length = sizeof family;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) != 0 || family != AF_UNIX) return true;
+  ucred credentials = {};
+  length = sizeof credentials;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 &&
+         credentials.uid == ::geteuid();
+}
+
+std::string describe(const Claim& claim) {
+  const bool rendezvous = claim.server == kRendezvous;
+  return rendezvous ? "calling the rendezvous" : "calling rank " + std::to_string(claim.server);
+}
+
+}  // namespace
+
+void Greeter::listen(Socket listener, Role role, const Credentials& credentials) {
+  listeners_.push_back({std::move(listener), role, credentials});
+}
+
+void Greeter::call(Handshake handshake) { pending_.push_back({std::move(handshake), Deadline{}}); }
+
+void Greeter::watch(std::vector<pollfd>& polled) {
+  first_ = polled.size();
+  watched_ = pending_.size();
+  const short events = paused_.passed() ? POLLIN : 0;
+  for (const Listener& listener : listeners_) polled.push_back({listener.socket.get(), events, 0});
+  for (const Pending& pending : pending_)
+    polled.push_back({pending.handshake.descriptor(), pending.handshake.events(), 0});
+}
+
+Status Greeter::serve(const std::vector<pollfd>& polled) {
+  const std::size_t handshakes = first_ + listeners_.size();
+  std::deque<Pending> remaining;
+  for (std::size_t i = 0; i < watched_; ++i) {
+    const bool ready = polled[handshakes + i].revents != 0;
+    if (ready && !TUTTI_TRY(advance(pending_[i]))) continue;
+    if (!pending_[i].deadline.passed()) remaining.push_back(std::move(pending_[i]));
+  }
+  pending_ = std::move(remaining);
+  watched_ = 0;
+  if (oldest_caller() == pending_.end()) paused_ = {0};  // There is nobody to wait for.
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (polled[first_ + i].revents != 0) TUTTI_CHECK_OK(accept(listeners_[i]));
+  }
+  return {};
+}
+
+// A caller hears why it failed; who failed to call us is nobody's concern.
+Result<bool> Greeter::advance(Pending& pending) {
+  Result<bool> done = pending.handshake.advance();
+  if (!done.ok()) {
+    Status status = std::move(done).status();
+    if (pending.handshake.calls()) return std::move(status).during(describe(pending.handshake.claim()));
+    log(LogLevel::trace, "dropped a connection: %s", status.message().c_str());
+    return false;
+  }
+  if (!done.value()) return true;
+  if (!is_own_user(pending.handshake.descriptor()))
+    return invalid_usage("a unix socket of the communicator belongs to another user");
+  greeted_.push_back(std::move(pending.handshake).finish());
+  return false;
+}
+
+Status Greeter::accept(const Listener& listener) {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    if (pending_.size() >= kMostPending) drop_oldest();
+    Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
+    if (!accepted.ok()) {
+      if (TUTTI_TRY(make_room(std::move(accepted).status()))) continue;
+      return {};
+    }
+    if (!accepted.value()) return {};
+    if (!is_own_user(accepted.value()->get())) continue;
+    Handshake handshake =
+        TUTTI_TRY(Handshake::answer(std::move(*accepted.value()), listener.role, self_, listener.credentials));
+    pending_.push_back({std::move(handshake), Deadline::after_ms(kHandshakeMs)});
+  }
+  return {};
+}
+
+// Strangers may hold the descriptors that are wanted. Ranks hold theirs for good, and must not be taken for strangers:
+// they would tell everybody that this end has hung up, and nobody would hear of the shortage.
+Result<bool> Greeter::make_room(Status shortage) {
+  const auto oldest = oldest_caller();
+  if (oldest == pending_.end()) return std::move(shortage).during("meeting other ranks");
+  paused_ = {oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
+  if (!paused_.passed()) return false;
+  log(LogLevel::warn, "dropped a connection that was silent: %s", shortage.message().c_str());
+  return drop_oldest();
+}
+
+std::deque<Greeter::Pending>::iterator Greeter::oldest_caller() {
+  return std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
+}
+
+// Of those that called us. Ranks take microseconds, so the oldest is a stranger.
+bool Greeter::drop_oldest() {
+  const auto oldest = oldest_caller();
+  if (oldest == pending_.end()) return false;
+  pending_.erase(oldest);
+  return true;
+}
+
+Deadline Greeter::deadline() const {
+  Deadline first;
+  if (!paused_.passed()) first = paused_;
+  for (const Pending& pending : pending_) first.at_ns = std::min(first.at_ns, pending.deadline.at_ns);
+  return first;
+}
+
+}  // namespace tutti

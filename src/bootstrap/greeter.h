@@ -1,0 +1,64 @@
+// All handshakes of a thread at once: it accepts and calls, and none of them can hold up another. A stranger that is
+// silent, slow or talks nonsense costs one entry for two seconds.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/handshake.h"
+
+namespace tutti {
+
+class Greeter {
+ public:
+  explicit Greeter(Rank self) : self_(self) {}
+
+  void listen(Socket listener, Role role, const Credentials& credentials);
+  // Neither between watch() and serve(). Those whose handshake is under way may still come through.
+  void stop_listening() { listeners_.clear(); }
+  void stop_listening(Role role) {
+    std::erase_if(listeners_, [role](const Listener& listener) { return listener.role == role; });
+  }
+  // The caller's handshake; what goes wrong with it is serve()'s error.
+  void call(Handshake handshake);
+
+  // Appends what to poll for; then serve() what poll found, given the same vector.
+  void watch(std::vector<pollfd>& polled);
+  Status serve(const std::vector<pollfd>& polled);
+  // When it needs serve() even if nothing happens.
+  Deadline deadline() const;
+  // Connections whose handshake is complete.
+  std::vector<Greeted> take() { return std::exchange(greeted_, {}); }
+
+ private:
+  struct Listener {
+    Socket socket;
+    Role role;
+    Credentials credentials;
+  };
+  struct Pending {
+    Handshake handshake;
+    Deadline deadline;
+  };
+  Status accept(const Listener& listener);
+  // Whether to try again at once.
+  Result<bool> make_room(Status shortage);
+  // Whether it goes on.
+  Result<bool> advance(Pending& pending);
+  bool drop_oldest();
+  std::deque<Pending>::iterator oldest_caller();
+
+  Rank self_;
+  std::vector<Listener> listeners_;
+  std::deque<Pending> pending_;
+  std::vector<Greeted> greeted_;
+  Deadline paused_{0};       // Until then it accepts nobody, for want of descriptors.
+  std::size_t first_ = 0;    // Of our entries in the vector that is polled,
+  std::size_t watched_ = 0;  // and how many of them are pending handshakes.
+};
+
+}  // namespace tutti

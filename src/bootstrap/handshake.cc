@@ -1,0 +1,137 @@
+#include "src/bootstrap/handshake.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
+constexpr std::uint32_t kVersion = 1;
+
+}  // namespace
+
+Result<Handshake> Handshake::call(Socket socket, const Claim& claim, const Credentials& credentials,
+                                  const JoinRecord& own) {
+  Handshake made;
+  made.socket_ = std::move(socket);
+  made.credentials_ = credentials;
+  made.claim_ = claim;
+  made.calls_ = true;
+  made.hello_ = {kMagic, kVersion, claim.role, claim.rank, claim.ranks, claim.server, 0, credentials.communicator, {}};
+  made.proof_.record = own;
+  TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(made.hello_.nonce))));
+  return made;
+}
+
+Result<Handshake> Handshake::answer(Socket socket, Role role, Rank server, const Credentials& credentials) {
+  Handshake made;
+  made.socket_ = std::move(socket);
+  made.credentials_ = credentials;
+  made.claim_.role = role;
+  made.claim_.server = server;
+  TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(made.answer_.nonce))));
+  return made;
+}
+
+short Handshake::events() const { return calls_ && stage_ == Stage::hello ? POLLOUT : POLLIN; }
+
+Result<bool> Handshake::advance() {
+  TUTTI_CHECK_OK(calls_ ? advance_call() : advance_answer());
+  return stage_ == Stage::done;
+}
+
+Status Handshake::advance_call() {
+  if (stage_ == Stage::hello) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error != 0) {
+      errno = error;
+      return system_error("connect");
+    }
+    TUTTI_CHECK_OK(send(bytes_of(hello_)));
+    stage_ = Stage::answer;
+  }
+  if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&answer_, 1))))) return {};
+  if (!equal(answer_.mac, server_mac())) {
+    return invalid_usage(
+        "the other end does not hold the same secret: TUTTI_SECRET_FILE differs, or the unique id is forged");
+  }
+  proof_.mac = client_mac();
+  TUTTI_CHECK_OK(send(bytes_of(proof_)));
+  stage_ = Stage::done;
+  return {};
+}
+
+Status Handshake::advance_answer() {
+  if (stage_ == Stage::hello) {
+    if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))))) {
+      const bool foreign = received_ >= sizeof hello_.magic && hello_.magic != kMagic;
+      return foreign ? invalid_usage("the caller speaks something else") : Status();
+    }
+    TUTTI_CHECK_OK(accept_hello());
+    answer_.mac = server_mac();
+    TUTTI_CHECK_OK(send(bytes_of(answer_)));
+    stage_ = Stage::proof;
+  }
+  if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&proof_, 1))))) return {};
+  if (!equal(proof_.mac, client_mac())) return invalid_usage("the caller does not hold the same secret");
+  proof_.record.peer.hostname[sizeof proof_.record.peer.hostname - 1] = '\0';
+  stage_ = Stage::done;
+  return {};
+}
+
+// Cheap refusals first: a stranger costs us no cryptography.
+Status Handshake::accept_hello() {
+  if (hello_.magic != kMagic) return invalid_usage("the caller speaks something else");
+  if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
+  if (hello_.communicator != credentials_.communicator) return invalid_usage("the caller means another communicator");
+  if (hello_.role != claim_.role || hello_.server != claim_.server)
+    return invalid_usage("the caller means another server");
+  claim_.rank = hello_.rank;
+  claim_.ranks = hello_.ranks;
+  return {};
+}
+
+// Messages are shorter than any socket's buffer, and at most one is on its way.
+Status Handshake::send(Bytes bytes) {
+  ssize_t count;
+  do {
+    count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  } while (count < 0 && errno == EINTR);
+  if (count == static_cast<ssize_t>(bytes.size())) return {};
+  if (count >= 0) errno = EAGAIN;
+  return system_error("send a handshake");
+}
+
+Result<bool> Handshake::receive(std::span<std::byte> whole) {
+  while (received_ < whole.size()) {
+    const ssize_t count = ::recv(socket_.get(), whole.data() + received_, whole.size() - received_, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    if (count < 0) return system_error("receive a handshake");
+    if (count == 0) return remote_error("the other end hung up during the handshake");
+    received_ += static_cast<std::size_t>(count);
+  }
+  received_ = 0;
+  return true;
+}
+
+Digest Handshake::server_mac() const {
+  return digest(credentials_.key, {bytes_of("server"), bytes_of(hello_), bytes_of(answer_.nonce)});
+}
+
+Digest Handshake::client_mac() const {
+  return digest(credentials_.key,
+                {bytes_of("client"), bytes_of(hello_), bytes_of(answer_.nonce), bytes_of(proof_.record)});
+}
+
+Greeted Handshake::finish() && {
+  TUTTI_ASSERT(stage_ == Stage::done);
+  const Digest session = digest(credentials_.key, {bytes_of("session"), bytes_of(hello_), bytes_of(answer_.nonce)});
+  return {claim_, proof_.record, std::move(socket_), session, calls_};
+}
+
+}  // namespace tutti

@@ -1,0 +1,143 @@
+// How a launcher's ranks get the unique id that rank 0 made.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/channel.h"
+#include "src/bootstrap/greeter.h"
+#include "src/bootstrap/launcher.h"
+#include "src/bootstrap/rendezvous_thread.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kFirstPauseMs = 2;
+constexpr std::int64_t kLongestPauseMs = 100;
+
+std::string name_of(const MeetingPoint& meeting) {
+  return meeting.host.empty() ? "tutti." + meeting.job : meeting.host + ":" + std::to_string(meeting.port);
+}
+
+// Where a host's own name leads to loopback, hosts elsewhere know it by another address, and rank 0 listens there.
+Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifname) {
+  Address address = TUTTI_TRY(resolve(meeting.host, meeting.port));
+  const bool meant = meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
+  if (is_loopback(address) && !meant) address = TUTTI_TRY(own_address(ifname));
+  address.port = meeting.port;
+  return address;
+}
+
+Result<Endpoint> endpoint_of(const MeetingPoint& meeting, const std::string& ifname) {
+  // Ranks of one host meet without an interface, but a wrong name should not wait for a run on several to be found.
+  if (!ifname.empty() && !ifname.starts_with('^')) TUTTI_CHECK_OK(own_address(ifname).status());
+  Endpoint endpoint;
+  endpoint.type = SOCK_STREAM;
+  if (!meeting.host.empty()) {
+    endpoint.address = TUTTI_TRY(address_of(meeting, ifname));
+    return endpoint;
+  }
+  constexpr std::size_t longest = 100;  // Of 107 that the system takes; a job's name may be longer.
+  const Digest whole = digest({}, {bytes_of(name_of(meeting))});
+  endpoint.unix_name = name_of(meeting);
+  if (endpoint.unix_name.size() > longest) {
+    endpoint.unix_name.resize(longest - 16);
+    for (std::size_t i = 0; i < 16; ++i) endpoint.unix_name += static_cast<char>('a' + whole[i] % 26);
+  }
+  return endpoint;
+}
+
+Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::string& secret_file) {
+  Credentials credentials{};
+  credentials.key = TUTTI_TRY(invitation_key(secret_file));
+  const Digest whole = digest({}, {bytes_of(name_of(meeting))});
+  std::copy_n(whole.begin(), credentials.communicator.size(), credentials.communicator.begin());
+  return credentials;
+}
+
+Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
+  Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
+  address.port = 0;
+  if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not say who calls.
+    log(LogLevel::warn, "whoever reaches %s may join%s: set TUTTI_SECRET_FILE", describe(endpoint).c_str(),
+        is_loopback(address) ? ", also other users of this host" : "");
+  }
+  Invitation invitation;
+  invitation.listener = TUTTI_TRY(listen_at(endpoint));
+  invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
+  return start_rendezvous(options, address, std::move(invitation));
+}
+
+// Another program may hold the port: then this one hangs up, or says nothing until the deadline.
+Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
+  Greeter greeter(handshake.claim().rank);
+  greeter.call(std::move(handshake));
+  std::vector<pollfd> polled;
+  for (;;) {
+    std::vector<Greeted> greeted = greeter.take();
+    if (!greeted.empty()) return std::move(greeted.front());
+    if (watch.aborted() || watch.deadline.passed()) return timeout_error(describe(endpoint) + " does not answer");
+    polled.clear();
+    greeter.watch(polled);
+    ::poll(polled.data(), polled.size(), watch.poll_ms());
+    TUTTI_CHECK_OK(greeter.serve(polled));
+  }
+}
+
+Result<UniqueId> ask(const Endpoint& endpoint, const LaunchedRank& launched, const Credentials& credentials,
+                     const Watch& watch) {
+  Socket socket = TUTTI_TRY(connect_to(endpoint));
+  const Claim claim = {Role::invitation, launched.rank, launched.ranks, kRendezvous};
+  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials, {}));
+  Channel channel(TUTTI_TRY(greet(endpoint, std::move(handshake), watch)));
+  while (!watch.aborted() && !watch.deadline.passed()) {
+    pollfd polled = {channel.descriptor(), POLLIN, 0};
+    ::poll(&polled, 1, watch.poll_ms());
+    Result<std::optional<ReceivedMessage>> received = channel.receive(sizeof(UniqueId));
+    if (!received.ok()) return std::move(received).status();
+    if (!received.value()) continue;
+    const ReceivedMessage& message = *received.value();
+    UniqueId id;
+    if (message.kind != Message::id || message.payload.size() != sizeof id) {
+      return invalid_usage(describe(endpoint) + " sent something else than a unique id");
+    }
+    std::memcpy(&id, message.payload.data(), sizeof id);
+    TUTTI_CHECK_OK(check(id));
+    return id;
+  }
+  return timeout_error(describe(endpoint) + " sent no unique id");
+}
+
+}  // namespace
+
+Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch) {
+  const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.meeting, options.socket_ifname));
+  if (launched.rank == 0) return invite(launched.meeting, endpoint, options);
+  const Credentials credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
+  for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+    Result<UniqueId> asked = ask(endpoint, launched, credentials, watch);
+    if (asked.ok()) return asked;
+    Status status = std::move(asked).status();
+    const bool absent = status.code() == Code::system || status.code() == Code::remote;  // Not yet there, or just gone.
+    if (watch.aborted())
+      return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
+    const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
+    if (!absent) return std::move(status).during(asking);
+    if (watch.deadline.passed())
+      return timeout_error(status.message() + "; while " + asking + ": it has not come, or joining has failed there");
+    ::poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(pause_ms, watch.poll_ms())));
+  }
+}
+
+Status explain_absence(Status status, const MeetingPoint& meeting) {
+  if (status.code() != Code::timeout || !meeting.by_parent) return status;
+  return timeout_error(status.message() +
+                       "; ranks started by hand from several shells do not find each other: set TUTTI_ROOT to "
+                       "host:port, where rank 0 is to listen, for all of them");
+}
+
+}  // namespace tutti

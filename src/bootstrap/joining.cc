@@ -1,0 +1,207 @@
+#include "src/bootstrap/joining.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+// Beyond the deadline, so that the rendezvous can tell who is missing.
+constexpr std::int64_t kGraceMs = 2000;
+constexpr std::int64_t kVerdictMs = 1000;
+
+std::string hex(const Digest& digest) {
+  std::string text;
+  for (std::size_t i = 0; i < 16; ++i) {
+    text += "0123456789abcdef"[digest[i] >> 4];
+    text += "0123456789abcdef"[digest[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options)
+    : id_(id),
+      rank_(rank),
+      ranks_(ranks),
+      options_(options),
+      greeter_(rank),
+      tree_(rank, ranks),
+      records_(ranks),
+      sockets_(ranks) {
+  watch_.abort = options.abort;
+  if (options.timeout_ms > 0) watch_.deadline = Deadline::after_ms(options.timeout_ms + kGraceMs);
+}
+
+Status Joining::run() {
+  Status status = take_steps();
+  if (status.ok()) return status;
+  if (status.code() == Code::system && !told_)  // All will hear it: let them know where it happened.
+    status = std::move(status).during("rank " + std::to_string(rank_) + " was joining");
+  tree_.fail(status);
+  if (!rendezvous_.connected() || told_) return status;
+  (void)rendezvous_.send_failure(status).ok();
+  return status.code() == Code::aborted ? std::move(status) : verdict(std::move(status));
+}
+
+// The connection that broke here may have broken because of a death that the rendezvous knows by name. It answers with
+// the first failure that it heard of, so that all ranks tell the same.
+Status Joining::verdict(Status own) {
+  const Deadline deadline = Deadline::after_ms(kVerdictMs);
+  while (!deadline.passed()) {
+    pollfd polled = {rendezvous_.descriptor(), rendezvous_.events(), 0};
+    if (::poll(&polled, 1, static_cast<int>(deadline.left_ms())) <= 0) continue;
+    Status heard = hear_rendezvous();
+    if (told_) return heard;
+  }
+  return own;
+}
+
+Status Joining::take_steps() {
+  credentials_ = {TUTTI_TRY(communicator_key(id_, options_.secret_file)), id_.communicator};
+  own_.peer = TUTTI_TRY(own_record());
+  own_.timeout_ms = options_.timeout_ms;
+  TUTTI_CHECK_OK(meet());
+  TUTTI_CHECK_OK(join_tree());
+  TUTTI_CHECK_OK(join_mesh());
+  return finish();
+}
+
+// Unguessable, so that nobody can take it before us.
+Endpoint Joining::mesh_endpoint(Rank rank) const {
+  const Digest name = digest(credentials_.key, {bytes_of("mesh"), bytes_of(rank)});
+  return {{}, "tutti." + hex(name), SOCK_SEQPACKET};
+}
+
+Status Joining::meet() {
+  Result<Socket> socket = connect_to({id_.address, "", SOCK_STREAM});
+  if (!socket.ok()) return std::move(socket).status();
+  own_.tree = TUTTI_TRY(local_address(socket.value()));  // On the interface that leads to the others.
+  own_.tree.port = 0;
+  Socket listener = TUTTI_TRY(listen_at({own_.tree, "", SOCK_STREAM}));
+  own_.tree = TUTTI_TRY(local_address(listener));
+  greeter_.listen(std::move(listener), Role::tree, credentials_);
+  const Claim claim = {Role::join, rank_, ranks_, kRendezvous};
+  greeter_.call(TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_)));
+  Status met = serve_until([this] { return rendezvous_.connected(); });
+  if (met.code() == Code::system || met.code() == Code::remote) {
+    return std::move(met).during("looking for the rendezvous at " + describe(id_.address) +
+                                 ": the id was used before, joining has failed, or the process that made it has ended");
+  }
+  if (!met.ok()) return met;
+  phase_ = "the other ranks";
+  return serve_until([this] { return parent_.has_value(); });
+}
+
+// Nobody calls us in the mesh before we have taken part in the tree. By now the rank is known to be ours alone.
+Status Joining::join_tree() {
+  Socket listener = TUTTI_TRY(listen_at(mesh_endpoint(rank_)));
+  greeter_.listen(std::move(listener), Role::mesh, credentials_);
+  if (rank_ != 0) {
+    phase_ = "rank " + std::to_string(Tree::parent_of(rank_)) + " (" + describe(parent_->peer) + ")";
+    TUTTI_CHECK_OK(call({parent_->tree, "", SOCK_STREAM}, Role::tree, Tree::parent_of(rank_)));
+  }
+  TUTTI_CHECK_OK(serve_until([this] { return tree_.complete(); }));
+  records_[rank_] = own_.peer;
+  return tree_.all_gather(std::as_writable_bytes(std::span(records_)), sizeof(PeerRecord), watch_);
+}
+
+Status Joining::join_mesh() {
+  std::size_t wanted = 0;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (peer == rank_ || records_[peer].host != own_.peer.host) continue;
+    ++wanted;
+    if (peer < rank_) TUTTI_CHECK_OK(call(mesh_endpoint(peer), Role::mesh, peer));
+  }
+  phase_ = "the ranks of this host";
+  return serve_until([this, wanted] {
+    return static_cast<std::size_t>(
+               std::count_if(sockets_.begin(), sockets_.end(), [](const Socket& s) { return bool(s); })) == wanted;
+  });
+}
+
+Status Joining::finish() {
+  TUTTI_CHECK_OK(rendezvous_.send(Message::reached));
+  phase_ = "the other ranks to reach each other";
+  return serve_until([this] { return complete_; });
+}
+
+Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
+  Result<Socket> socket = connect_to(endpoint);
+  if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(server));
+  const Claim claim = {role, rank_, ranks_, server};
+  greeter_.call(TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_)));
+  return {};
+}
+
+Status Joining::serve_until(const std::function<bool()>& met) {
+  while (!met()) {
+    if (watch_.aborted())
+      return aborted_error("rank " + std::to_string(rank_) + " aborted while it waited for " + phase_);
+    if (watch_.deadline.passed()) {
+      return timeout_error("rank " + std::to_string(rank_) + " waited " + std::to_string(options_.timeout_ms) +
+                           " ms for " + phase_);
+    }
+    TUTTI_CHECK_OK(serve());
+  }
+  return {};
+}
+
+Status Joining::serve() {
+  std::vector<pollfd> polled;
+  if (rendezvous_.connected()) polled.push_back({rendezvous_.descriptor(), rendezvous_.events(), 0});
+  greeter_.watch(polled);
+  Watch next = watch_;
+  next.deadline.at_ns = std::min(next.deadline.at_ns, greeter_.deadline().at_ns);
+  if (::poll(polled.data(), polled.size(), next.poll_ms()) < 0) {
+    if (errno == EINTR) return {};
+    return system_error("poll while joining");
+  }
+  if (rendezvous_.connected() && polled[0].revents != 0) TUTTI_CHECK_OK(hear_rendezvous());
+  TUTTI_CHECK_OK(greeter_.serve(polled));
+  for (Greeted& greeted : greeter_.take()) TUTTI_CHECK_OK(accept(std::move(greeted)));
+  return {};
+}
+
+Status Joining::accept(Greeted greeted) {
+  const Claim claim = greeted.claim;
+  const Rank other = greeted.called ? claim.server : claim.rank;
+  if (claim.role == Role::join) {
+    rendezvous_ = Channel(std::move(greeted));
+    return {};
+  }
+  if (claim.ranks != ranks_ || other >= ranks_)
+    return remote_error("rank " + std::to_string(other) + " called out of turn");
+  if (claim.role == Role::tree) return tree_.connect(other, Channel(std::move(greeted)));
+  if (sockets_[other]) return remote_error("rank " + std::to_string(other) + " called twice");
+  sockets_[other] = std::move(greeted.socket);
+  return {};
+}
+
+Status Joining::hear_rendezvous() {
+  TUTTI_CHECK_OK(rendezvous_.flush());
+  Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
+  if (!received.ok()) {
+    told_ = true;
+    return remote_error("the process that made the unique id (rendezvous " + describe(id_.address) +
+                        ") ended while ranks joined");
+  }
+  if (!received.value()) return {};
+  const ReceivedMessage& message = *received.value();
+  if (message.kind == Message::go && message.payload.size() == sizeof(JoinRecord)) {
+    std::memcpy(&parent_.emplace(), message.payload.data(), sizeof(JoinRecord));
+    parent_->peer.hostname[sizeof parent_->peer.hostname - 1] = '\0';
+    return {};
+  }
+  told_ = message.kind != Message::complete;
+  if (told_) return failure_in(message);
+  complete_ = true;
+  return {};
+}
+
+}  // namespace tutti

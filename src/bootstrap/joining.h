@@ -1,0 +1,62 @@
+// One rank's way from a unique id to a communicator: calls the rendezvous, then its parent in the tree, then the lower
+// ranks on its host, and answers those that call it, all in one loop.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/channel.h"
+#include "src/bootstrap/greeter.h"
+#include "src/bootstrap/tree.h"
+
+namespace tutti {
+
+class Joining {
+ public:
+  Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options);
+
+  // Tells the others if it fails.
+  Status run();
+
+  Tree take_tree() { return std::move(tree_); }
+  std::vector<PeerRecord> take_records() { return std::move(records_); }
+  std::vector<Socket> take_sockets() { return std::move(sockets_); }
+
+ private:
+  Status take_steps();
+  Status verdict(Status own);
+  Status meet();  // The rendezvous, and through it all others.
+  Status join_tree();
+  Status join_mesh();
+  Status finish();
+  Status call(const Endpoint& endpoint, Role role, Rank server);
+  // Until `met`, or until the rendezvous tells of a failure.
+  Status serve_until(const std::function<bool()>& met);
+  Status serve();
+  Status accept(Greeted greeted);
+  Status hear_rendezvous();
+  Endpoint mesh_endpoint(Rank rank) const;
+
+  UniqueId id_;
+  Rank rank_;
+  Rank ranks_;
+  JoinOptions options_;
+  Watch watch_;
+  Credentials credentials_{};
+  JoinRecord own_;
+  Greeter greeter_;
+  Socket tree_listener_;
+  Channel rendezvous_;
+  std::optional<JoinRecord> parent_;      // Known once all have come.
+  bool complete_ = false;                 // All have reached each other.
+  bool told_ = false;                     // The rendezvous said that joining has failed.
+  std::string phase_ = "the rendezvous";  // What we wait for, in messages.
+  Tree tree_;
+  std::vector<PeerRecord> records_;
+  std::vector<Socket> sockets_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,178 @@
+#include "src/bootstrap/launcher.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "src/base/log.h"
+
+namespace tutti {
+namespace {
+
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* ranks;
+  const char* ranks_here;        // Ranks on this host, or null.
+  std::vector<const char*> job;  // Variables that tell this job from others on the host.
+};
+
+const std::vector<Launcher>& launchers() {
+  static const std::vector<Launcher> list = {
+      {"tutti", "TUTTI_RANK", "TUTTI_RANKS", nullptr, {}},
+      {"torchrun",
+       "RANK",
+       "WORLD_SIZE",
+       "LOCAL_WORLD_SIZE",
+       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+      {"Open MPI",
+       "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_SIZE",
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+      {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
+      {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+  };
+  return list;
+}
+
+template <typename Number>
+Result<Number> number_in(const std::string& text, const std::string& name, Number least) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least) {
+    return invalid_usage(name + " is \"" + text + "\", but must be a whole number, " + std::to_string(least) +
+                         " or more");
+  }
+  return number;
+}
+
+Result<Rank> read_number(const Environment& environment, const char* name, Rank least) {
+  const std::optional<std::string> text = environment.get(name);
+  if (!text) return invalid_usage(std::string(name) + " is not set");
+  return number_in<Rank>(*text, name, least);
+}
+
+// The parent of a process; 0 if it cannot be told.
+pid_t parent_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');  // The name may hold anything: the state and the parent follow.
+  return name_end == std::string::npos ? 0 : std::atoi(text.c_str() + std::min(name_end + 4, text.size()));
+}
+
+bool knows(pid_t process, const std::string& variable) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/environ");
+  const std::string text = '\0' + std::string{std::istreambuf_iterator<char>(file), {}};
+  return text.find('\0' + variable + "=") != std::string::npos;
+}
+
+// The process that started all ranks, though not always directly: a rank may have been wrapped in scripts, which were
+// given its variables too.
+pid_t ancestor_without(const std::string& variable) {
+  pid_t process = ::getppid();
+  while (process > 1 && knows(process, variable)) process = parent_of(process);
+  return process;
+}
+
+MeetingPoint meeting_of_job(const Environment& environment, const Launcher& launcher) {
+  std::string job = std::string(launcher.name) + "." + std::to_string(::geteuid());
+  bool found = false;
+  for (const char* name : launcher.job) {
+    const std::optional<std::string> value = environment.get(name);
+    found = found || value;
+    job += "." + value.value_or("");
+  }
+  if (!found) job += "." + std::to_string(ancestor_without(launcher.rank));
+  return {.host = "", .job = std::move(job), .by_parent = !found};
+}
+
+bool on_one_host(const Environment& environment, const Launcher& launcher, const LaunchedRank& launched) {
+  if (launcher.ranks_here != nullptr) {
+    const std::optional<std::string> here = environment.get(launcher.ranks_here);
+    return here ? *here == std::to_string(launched.ranks) : !environment.get("MASTER_ADDR").has_value();
+  }
+  const std::optional<std::string> hosts = environment.get("SLURM_NNODES");
+  return std::string(launcher.name) != "Slurm" || hosts.value_or("1") == "1";
+}
+
+// "host:port" or "[v6 address]:port".
+Result<MeetingPoint> parse_root(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return invalid_usage("TUTTI_ROOT is \"" + text + "\", but must be host:port");
+  MeetingPoint meeting;
+  meeting.host = text.substr(0, colon);
+  if (meeting.host.front() == '[' && meeting.host.back() == ']')
+    meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
+  meeting.port = TUTTI_TRY(number_in<std::uint16_t>(text.substr(colon + 1), "the port of TUTTI_ROOT", 1));
+  return meeting;
+}
+
+Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& launcher, LaunchedRank& launched) {
+  if (const auto root = environment.get("TUTTI_ROOT")) {
+    launched.launcher += ", TUTTI_ROOT";
+    return parse_root(*root);
+  }
+  if (on_one_host(environment, launcher, launched)) return meeting_of_job(environment, launcher);
+  const std::optional<std::string> host = environment.get("MASTER_ADDR");
+  if (!host) {
+    return invalid_usage(std::string("the ranks of ") + launcher.name +
+                         " are on several hosts: set TUTTI_ROOT to host:port, where rank 0 is to listen");
+  }
+  launched.launcher += ", MASTER_ADDR";
+  MeetingPoint meeting;
+  meeting.host = *host;
+  const std::string port = environment.get("MASTER_PORT").value_or("29500");
+  meeting.port = TUTTI_TRY(number_in<std::uint16_t>(port, "MASTER_PORT", 1));
+  if (++meeting.port == 0)
+    return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");  // It is the launcher's.
+  return meeting;
+}
+
+// Where no launcher is found, something may still show that one was meant: the ranks would not meet, and not say why.
+void warn_of_halves(const Environment& environment) {
+  const auto warn = [](const char* set, const char* missing) {
+    log(LogLevel::warn, "%s is set, but %s is not: running as one rank", set, missing);
+  };
+  for (const Launcher& launcher : launchers()) {
+    const bool has_rank = environment.get(launcher.rank).has_value();
+    const bool has_ranks = environment.get(launcher.ranks).has_value();
+    if (has_rank && !has_ranks) warn(launcher.rank, launcher.ranks);
+    if (has_ranks && !has_rank) warn(launcher.ranks, launcher.rank);
+  }
+  if (environment.get("TUTTI_ROOT")) warn("TUTTI_ROOT", "TUTTI_RANK, with TUTTI_RANKS,");
+}
+
+}  // namespace
+
+Result<LaunchedRank> find_launched_rank(const Environment& environment) {
+  for (const Launcher& launcher : launchers()) {
+    const bool ours = &launcher == &launchers().front();
+    const bool has_rank = environment.get(launcher.rank).has_value();
+    const bool has_ranks = environment.get(launcher.ranks).has_value();
+    if (!(has_rank && has_ranks) && !(ours && (has_rank || has_ranks))) continue;
+    LaunchedRank launched;
+    launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1));
+    if (launched.ranks > kMostRanks) {
+      return invalid_usage(std::string(launcher.ranks) + " is " + std::to_string(launched.ranks) +
+                           ", but a communicator has at most " + std::to_string(kMostRanks) + " ranks");
+    }
+    launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0));
+    if (launched.rank >= launched.ranks) {
+      return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) + ", but " +
+                           launcher.ranks + " is " + std::to_string(launched.ranks) + ": ranks count from 0");
+    }
+    launched.launcher = std::string(launcher.name) + " (" + launcher.rank + ", " + launcher.ranks;
+    launched.meeting = TUTTI_TRY(meeting_of(environment, launcher, launched));
+    launched.launcher += ")";
+    return launched;
+  }
+  warn_of_halves(environment);
+  return LaunchedRank{};
+}
+
+}  // namespace tutti

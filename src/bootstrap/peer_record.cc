@@ -1,0 +1,77 @@
+#include "src/bootstrap/peer_record.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "src/base/owned.h"
+#include "src/bootstrap/secrets.h"
+
+namespace tutti {
+namespace {
+
+using File = Owned<int, ::close, -1>;
+
+// Of the kernel that runs us; its host name where /proc is hidden.
+std::string kernel_name() {
+  char text[64] = {};
+  const File file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (!file || ::read(file.get(), text, sizeof text - 1) <= 0) ::gethostname(text, sizeof text - 1);
+  return text;
+}
+
+// Abstract sockets are names within a network namespace, so two containers may be two hosts.
+std::array<std::uint8_t, 16> host_id() {
+  struct stat network = {};
+  if (::stat("/proc/self/ns/net", &network) != 0) network = {};
+  const Digest whole =
+      digest({}, {bytes_of("tutti host"), bytes_of(kernel_name()), bytes_of(network.st_dev), bytes_of(network.st_ino)});
+  std::array<std::uint8_t, 16> id;
+  std::copy_n(whole.begin(), id.size(), id.begin());
+  return id;
+}
+
+// Drawn once per process; a forked child draws its own.
+struct ProcessId {
+  std::mutex mutex;
+  bool drawn = false;
+  std::array<std::uint8_t, 16> id;
+};
+
+Result<std::array<std::uint8_t, 16>> process_id() {
+  static ProcessId own;
+  static const int watched = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
+                                              [] {
+                                                own.drawn = false;
+                                                own.mutex.unlock();
+                                              });
+  (void)watched;
+  const std::lock_guard lock(own.mutex);
+  if (!own.drawn) TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(own.id))));
+  own.drawn = true;
+  return own.id;
+}
+
+}  // namespace
+
+std::string describe(const PeerRecord& record) {
+  return std::string(record.hostname, ::strnlen(record.hostname, sizeof record.hostname)) + " pid " +
+         std::to_string(record.pid);
+}
+
+Result<PeerRecord> own_record() {
+  PeerRecord record;
+  record.host = host_id();
+  record.process = TUTTI_TRY(process_id());
+  record.pid = static_cast<std::uint32_t>(::getpid());
+  record.uid = ::geteuid();
+  ::gethostname(record.hostname, sizeof record.hostname - 1);
+  return record;
+}
+
+}  // namespace tutti

@@ -1,0 +1,175 @@
+#include "src/bootstrap/rendezvous.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "src/base/log.h"
+#include "src/bootstrap/tree.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMostListed = 16;
+
+std::string seconds(std::int64_t milliseconds) {
+  const bool whole = milliseconds % 1000 == 0;
+  return whole ? std::to_string(milliseconds / 1000) + " s" : std::to_string(milliseconds) + " ms";
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(const UniqueId& id, std::int64_t report_after_ms) : id_(id), report_after_ms_(report_after_ms) {}
+
+void Rendezvous::listen(Socket listener, Role role, const Credentials& credentials) {
+  greeter_.listen(std::move(listener), role, credentials);
+}
+
+void Rendezvous::run(int stop) {
+  std::vector<pollfd> polled;
+  while (!finished_) {
+    polled.assign(1, {stop, POLLIN, 0});
+    watched_.clear();
+    for (const auto& [rank, member] : members_) {
+      polled.push_back({member.channel.descriptor(), member.channel.events(), 0});
+      watched_.push_back(rank);
+    }
+    greeter_.watch(polled);
+    ::poll(polled.data(), polled.size(), static_cast<int>(next_event().left_ms()));
+    if (polled[0].revents != 0) return;
+    serve(polled);
+    keep_time();
+  }
+}
+
+Deadline Rendezvous::next_event() const {
+  return {std::min({deadline_.at_ns, report_.at_ns, greeter_.deadline().at_ns})};
+}
+
+void Rendezvous::serve(const std::vector<pollfd>& polled) {
+  if (Status status = greeter_.serve(polled); !status.ok())
+    fail(std::move(status).during("the process that made the unique id was their rendezvous"));
+  for (Greeted& greeted : greeter_.take()) admit(std::move(greeted));
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    if (polled[i + 1].revents == 0) continue;
+    const auto member = members_.find(watched_[i]);
+    if (member != members_.end()) hear(member->first, member->second);
+  }
+}
+
+void Rendezvous::admit(Greeted greeted) {
+  if (greeted.claim.role == Role::join) return join(std::move(greeted));
+  if (failure_) return;  // The id is of no use any more: whoever asked will ask again, and may meet the next try.
+  Channel channel(std::move(greeted));
+  (void)channel.send(Message::id, bytes_of(id_)).ok();  // If it has gone, it will be missed.
+}
+
+void Rendezvous::join(Greeted greeted) {
+  const Claim claim = greeted.claim;
+  const JoinRecord record = greeted.record;
+  Channel channel(std::move(greeted));
+  if (failure_) {
+    (void)channel.send_failure({failure_->first, failure_->second}).ok();
+    return;
+  }
+  if (members_.empty()) {
+    ranks_ = claim.ranks;
+    timeout_ms_ = record.timeout_ms;
+    deadline_ = Deadline::after_ms(timeout_ms_);
+    report_ = Deadline::after_ms(report_after_ms_);
+  }
+  if (Status refusal = refuse(claim, record.peer); !refusal.ok()) {
+    fail(refusal);
+    (void)channel.send_failure(refusal).ok();
+    return;
+  }
+  members_.emplace(claim.rank, Member{std::move(channel), record});
+  log(LogLevel::trace, "rank %u of %u has come: %s", claim.rank, ranks_, describe(record.peer).c_str());
+  if (members_.size() == ranks_) start();
+}
+
+Status Rendezvous::refuse(const Claim& claim, const PeerRecord& peer) const {
+  const std::string who = "rank " + std::to_string(claim.rank) + " (" + describe(peer) + ")";
+  if (claim.ranks != ranks_) {
+    const auto& [first, member] = *members_.begin();
+    return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but rank " + std::to_string(first) +
+                         " (" + describe(member.record.peer) + ") joined " + std::to_string(ranks_));
+  }
+  if (claim.ranks > kMostRanks || claim.rank >= claim.ranks) {
+    return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
+  }
+  const auto earlier = members_.find(claim.rank);
+  if (earlier == members_.end()) return {};
+  return invalid_usage("rank " + std::to_string(claim.rank) + " is claimed by " +
+                       describe(earlier->second.record.peer) + " and by " + describe(peer));
+}
+
+void Rendezvous::start() {
+  started_ = true;
+  report_ = {};
+  for (auto& [rank, member] : members_) {
+    const JoinRecord& parent = members_.at(rank == 0 ? 0 : Tree::parent_of(rank)).record;
+    (void)member.channel.send(Message::go, bytes_of(parent)).ok();
+  }
+}
+
+void Rendezvous::hear(Rank rank, Member& member) {
+  (void)member.channel.flush().ok();
+  Result<std::optional<ReceivedMessage>> received = member.channel.receive(kFailureBytes);
+  if (!received.ok()) {
+    return fail(
+        remote_error("rank " + std::to_string(rank) + " (" + describe(member.record.peer) + ") died while joining"));
+  }
+  if (!received.value()) return;
+  if (received.value()->kind != Message::reached || !started_ || member.reached)
+    return fail(failure_in(*received.value()));
+  member.reached = true;
+  if (++reached_ < members_.size()) return;
+  greeter_.stop_listening();  // Before the ranks can go on and make another communicator at the same meeting point.
+  // Rank 0 last: it is likely to be a thread of this process, and may end it as soon as it knows.
+  for (auto told = members_.rbegin(); told != members_.rend(); ++told) {
+    (void)told->second.channel.send(Message::complete).ok();
+  }
+  finished_ = true;
+}
+
+void Rendezvous::keep_time() {
+  if (report_.passed()) {
+    log(LogLevel::warn, "waiting for %s to join, %s after the first came", missing().c_str(),
+        seconds(report_after_ms_).c_str());
+    report_.at_ns += report_after_ms_ * 1'000'000;
+    report_after_ms_ *= 2;
+  }
+  if (!deadline_.passed()) return;
+  const char* what = started_ ? " came but did not reach the others within " : " did not join within ";
+  if (!failure_ && !members_.empty()) fail(timeout_error(missing() + what + seconds(timeout_ms_)));
+  finished_ = true;
+}
+
+// The connections end here; what was sent on them arrives first. The meeting point is free before anybody hears of it,
+// for the ranks may try again there.
+void Rendezvous::fail(const Status& status) {
+  if (failure_) return;
+  greeter_.stop_listening(Role::invitation);
+  log(LogLevel::info, "joining failed: %s", status.message().c_str());
+  failure_ = {status.code(), status.message()};
+  // Rank 0 last, as when all have come.
+  for (auto told = members_.rbegin(); told != members_.rend(); ++told)
+    (void)told->second.channel.send_failure(status).ok();
+  members_.clear();
+  report_ = {};
+}
+
+std::string Rendezvous::missing() const {
+  std::string list;
+  std::size_t count = 0;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const auto member = members_.find(rank);
+    if (member != members_.end() && (!started_ || member->second.reached)) continue;
+    if (++count <= kMostListed) list += (count == 1 ? "" : ", ") + std::to_string(rank);
+  }
+  if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
+  return (count == 1 ? "rank " : "ranks ") + list + " of " + std::to_string(ranks_);
+}
+
+}  // namespace tutti

@@ -1,0 +1,103 @@
+#include "src/bootstrap/rendezvous_thread.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <mutex>
+
+#include "src/base/log.h"
+#include "src/base/owned.h"
+#include "src/base/service_thread.h"
+#include "src/bootstrap/rendezvous.h"
+
+namespace tutti {
+namespace {
+
+using File = Owned<int, ::close, -1>;
+
+class RendezvousThread {
+ public:
+  static Result<std::unique_ptr<RendezvousThread>> start(std::unique_ptr<Rendezvous> rendezvous) {
+    std::unique_ptr<RendezvousThread> made(new RendezvousThread);
+    made->stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!made->stop_) return system_error("open an eventfd");
+    made->rendezvous_ = std::move(rendezvous);
+    RendezvousThread* self = made.get();
+    made->thread_ = TUTTI_TRY(ServiceThread::start([self] {
+      self->rendezvous_->run(self->stop_.get());
+      self->rendezvous_.reset();  // Closes its sockets now, not when the next id is made.
+    }));
+    return made;
+  }
+  ~RendezvousThread() {
+    const std::uint64_t one = 1;
+    if (stop_) (void)!::write(stop_.get(), &one, sizeof one);
+  }
+  bool finished() const { return thread_->finished(); }
+
+ private:
+  RendezvousThread() = default;
+  File stop_;
+  std::unique_ptr<Rendezvous> rendezvous_;
+  std::unique_ptr<ServiceThread> thread_;  // Last, so that it ends before what it uses does.
+};
+
+// Those of this process. They end with it; in a forked child there are no such threads, and none to wait for.
+class RendezvousThreads {
+ public:
+  static RendezvousThreads& of_process() {
+    static RendezvousThreads& instance = []() -> RendezvousThreads& {
+      static RendezvousThreads made;
+      ::pthread_atfork([] { made.mutex_.lock(); }, [] { made.mutex_.unlock(); }, [] { made.forget(); });
+      return made;
+    }();
+    return instance;
+  }
+
+  void add(std::unique_ptr<RendezvousThread> thread) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(threads_, [](const auto& earlier) { return earlier->finished(); });
+    threads_.push_back(std::move(thread));
+  }
+
+ private:
+  RendezvousThreads() = default;
+
+  // In the child, which holds the lock since before the fork.
+  void forget() {
+    for (auto& thread : threads_) (void)thread.release();
+    threads_.clear();
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RendezvousThread>> threads_;
+};
+
+}  // namespace
+
+Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Address& address,
+                                  std::optional<Invitation> invitation) {
+  Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
+  const Address bound = TUTTI_TRY(local_address(listener));
+  const UniqueId id = TUTTI_TRY(draw_unique_id(bound));
+  const Secret key = TUTTI_TRY(communicator_key(id, options.secret_file));
+  auto rendezvous = std::make_unique<Rendezvous>(id, options.report_after_ms);
+  rendezvous->listen(std::move(listener), Role::join, {key, id.communicator});
+  if (invitation) rendezvous->listen(std::move(invitation->listener), Role::invitation, invitation->credentials);
+  std::unique_ptr<RendezvousThread> thread = TUTTI_TRY(RendezvousThread::start(std::move(rendezvous)));
+  RendezvousThreads::of_process().add(std::move(thread));
+  log(LogLevel::info, "rendezvous at %s", describe(id.address).c_str());
+  return id;
+}
+
+Result<UniqueId> make_unique_id(const RendezvousOptions& options) {
+  if (options.reach == Reach::host) return start_rendezvous(options, loopback_address(), std::nullopt);
+  const Address address = TUTTI_TRY(own_address(options.socket_ifname));
+  return start_rendezvous(options, address, std::nullopt);
+}
+
+}  // namespace tutti

@@ -1,0 +1,78 @@
+#include "src/bootstrap/secrets.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "src/base/owned.h"
+
+namespace tutti {
+namespace {
+
+using File = Owned<int, ::close, -1>;
+
+constexpr std::size_t kLongestFile = 4096;
+
+// Nobody but its owner may read it, or it is no secret.
+Result<std::string> read_secret(const std::string& path) {
+  if (path.empty()) return std::string();
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return system_error("open the secret file " + path);
+  struct stat state = {};
+  if (::fstat(file.get(), &state) != 0) return system_error("look at the secret file " + path);
+  if ((state.st_mode & 077) != 0)
+    return invalid_usage("the secret file " + path + " is open to other users: chmod 600 it");
+  std::string text(kLongestFile, '\0');
+  const ssize_t count = ::read(file.get(), text.data(), text.size());
+  if (count < 0) return system_error("read the secret file " + path);
+  if (count < 16) return invalid_usage("the secret file " + path + " holds fewer than 16 bytes");
+  text.resize(static_cast<std::size_t>(count));
+  return text;
+}
+
+}  // namespace
+
+Status fill_randomly(std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);
+    if (count < 0 && errno != EINTR) return system_error("draw random bytes");
+    if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Digest digest(const Secret& key, std::initializer_list<Bytes> parts) {
+  static const bool ready = ::sodium_init() >= 0;  // Once: it takes a lock, which a fork might find taken.
+  TUTTI_ASSERT(ready);
+  crypto_generichash_state state;
+  ::crypto_generichash_init(&state, key.data(), key.size(), sizeof(Digest));
+  const auto add = [&state](Bytes part) {
+    ::crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()), part.size());
+  };
+  for (const Bytes part : parts) {
+    const std::uint64_t length = part.size();
+    add(bytes_of(length));
+    add(part);
+  }
+  Digest result;
+  ::crypto_generichash_final(&state, result.data(), result.size());
+  return result;
+}
+
+bool equal(const Digest& a, const Digest& b) { return ::sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+Result<Secret> communicator_key(const UniqueId& id, const std::string& secret_file) {
+  const std::string second = TUTTI_TRY(read_secret(secret_file));
+  return Secret(digest(id.secret, {bytes_of("tutti communicator 1"), bytes_of(id.communicator), bytes_of(second)}));
+}
+
+Result<Secret> invitation_key(const std::string& secret_file) {
+  const std::string second = TUTTI_TRY(read_secret(secret_file));
+  return Secret(digest({}, {bytes_of("tutti invitation 1"), bytes_of(second)}));
+}
+
+}  // namespace tutti

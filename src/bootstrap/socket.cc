@@ -1,0 +1,101 @@
+#include "src/bootstrap/socket.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+// All open sockets. The lock is held while one is made, so that no fork falls between its birth and its entry.
+struct Registry {
+  std::mutex mutex;
+  std::vector<bool> open;  // By descriptor.
+};
+
+Registry& registry() {
+  static Registry& instance = []() -> Registry& {
+    static Registry made;
+    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                     [] {
+                       std::vector<bool>& open = registry().open;
+                       for (std::size_t descriptor = 0; descriptor < open.size(); ++descriptor) {
+                         if (open[descriptor]) ::close(static_cast<int>(descriptor));
+                         open[descriptor] = false;
+                       }
+                       registry().mutex.unlock();
+                     });
+    return made;
+  }();
+  return instance;
+}
+
+Socket enter(int descriptor) {
+  std::vector<bool>& open = registry().open;
+  const auto index = static_cast<std::size_t>(descriptor);
+  if (open.size() <= index) open.resize(index + 1);
+  open[index] = true;
+  return Socket(descriptor);
+}
+
+// Says which limit is in the way, if it is one.
+Status no_socket(const std::string& action) {
+  const int error = errno;
+  Status status = system_error(action);
+  rlimit files = {};
+  if (error == ENFILE)
+    return {Code::system, status.message() + ": no process of this host may open more (fs.file-max)"};
+  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return status;
+  return {Code::system, status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
+                            ", raise it with ulimit -n"};
+}
+
+}  // namespace
+
+void release_socket(int descriptor) {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<bool>& open = registry().open;
+  const auto index = static_cast<std::size_t>(descriptor);
+  if (index >= open.size() || !open[index]) return;
+  open[index] = false;
+  ::close(descriptor);
+}
+
+Result<Socket> open_socket(int family, int type) {
+  const std::lock_guard lock(registry().mutex);
+  const int descriptor = ::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0) return no_socket("open a socket");
+  return enter(descriptor);
+}
+
+Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
+  const std::lock_guard lock(registry().mutex);
+  int pair[2];
+  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+    return no_socket("open a pair of sockets");
+  }
+  return std::pair(enter(pair[0]), enter(pair[1]));
+}
+
+Socket adopt_socket(int descriptor) {
+  if (descriptor < 0) return Socket();
+  const std::lock_guard lock(registry().mutex);
+  return enter(descriptor);
+}
+
+Result<std::optional<Socket>> accept_socket(const Socket& listener) {
+  const std::lock_guard lock(registry().mutex);
+  const int descriptor = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (descriptor >= 0) return std::optional(enter(descriptor));
+  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    return no_socket("accept a connection");
+  return std::optional<Socket>();
+}
+
+}  // namespace tutti

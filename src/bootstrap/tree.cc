@@ -1,0 +1,147 @@
+#include "src/bootstrap/tree.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tutti {
+
+Rank Tree::end_of(Rank rank, Rank ranks) {
+  const Rank size = rank == 0 ? ranks : rank & (~rank + 1);
+  return size >= ranks - rank ? ranks : rank + size;
+}
+
+std::vector<Rank> Tree::children() const {
+  std::vector<Rank> list;
+  const Rank end = end_of(self_, ranks_);
+  for (Rank step = 1; step < end - self_; step *= 2) list.push_back(self_ + step);
+  return list;
+}
+
+Status Tree::connect(Rank neighbour, Channel channel) {
+  const std::vector<Rank> all = children();
+  const bool related =
+      (self_ != 0 && neighbour == parent_of(self_)) || std::count(all.begin(), all.end(), neighbour) != 0;
+  if (!related || neighbours_.contains(neighbour)) {
+    return remote_error("rank " + std::to_string(neighbour) + " called out of turn");
+  }
+  neighbours_[neighbour].channel = std::move(channel);
+  return {};
+}
+
+bool Tree::complete() const { return neighbours_.size() == children().size() + (self_ != 0 ? 1 : 0); }
+
+Status Tree::all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) {
+  TUTTI_ASSERT(records.size() == bytes_per_rank * ranks_);
+  if (failure_) return {failure_->first, failure_->second};
+  longest_ = std::max(kFailureBytes, records.size());
+  Status status = gather(records, bytes_per_rank, watch);
+  if (!status.ok()) fail(status);
+  return status;
+}
+
+Status Tree::gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) {
+  const auto run = [&](Rank begin) {
+    return records.subspan(begin * bytes_per_rank, (end_of(begin, ranks_) - begin) * bytes_per_rank);
+  };
+  const std::vector<Rank> below = children();
+  for (const Rank child : below) TUTTI_CHECK_OK(take(child, run(child), watch));
+  if (self_ != 0) {
+    const Rank parent = parent_of(self_);
+    // A parent that is gone is found out while we await its answer.
+    if (!neighbours_[parent].ended) (void)neighbours_[parent].channel.send(Message::data, run(self_)).ok();
+    TUTTI_CHECK_OK(take(parent, records, watch));
+  }
+  for (auto child = below.rbegin(); child != below.rend(); ++child) {  // The deepest subtree first.
+    (void)neighbours_[*child].channel.send(Message::data, records).ok();
+  }
+  return finish_sending(watch);
+}
+
+Status Tree::take(Rank from, std::span<std::byte> target, const Watch& watch) {
+  Neighbour& neighbour = neighbours_[from];
+  while (neighbour.inbox.empty()) {
+    TUTTI_CHECK_OK(is_late(from, watch));
+    TUTTI_CHECK_OK(turn(watch));
+    for (auto& [rank, other] : neighbours_) {
+      if (!other.ended || !other.inbox.empty()) continue;  // Whoever has ended cannot have had its answer yet.
+      return remote_error("rank " + std::to_string(rank) + " died, or left too early");
+    }
+  }
+  const ReceivedMessage message = std::move(neighbour.inbox.front());
+  neighbour.inbox.pop_front();
+  if (message.payload.size() != target.size()) {
+    return invalid_usage("rank " + std::to_string(from) + " gathered " + std::to_string(message.payload.size()) +
+                         " bytes where " + std::to_string(target.size()) +
+                         " were awaited: the ranks make different calls");
+  }
+  std::copy(message.payload.begin(), message.payload.end(), target.begin());
+  return {};
+}
+
+// A child that has its answer may leave at once.
+Status Tree::finish_sending(const Watch& watch) {
+  for (auto& [rank, neighbour] : neighbours_) {
+    while (neighbour.channel.unsent() && !neighbour.ended) {
+      TUTTI_CHECK_OK(is_late(rank, watch));
+      TUTTI_CHECK_OK(turn(watch));
+    }
+    if (neighbour.channel.unsent()) return remote_error("rank " + std::to_string(rank) + " died");
+  }
+  return {};
+}
+
+Status Tree::is_late(Rank rank, const Watch& watch) const {
+  if (watch.aborted()) return aborted_error("rank " + std::to_string(self_) + " aborted");
+  if (!watch.deadline.passed()) return {};
+  const bool below = rank > self_;
+  const Rank last = below ? end_of(rank, ranks_) - 1 : rank;
+  const std::string who = last == rank ? "rank " + std::to_string(rank)
+                                       : "one of ranks " + std::to_string(rank) + " to " + std::to_string(last);
+  return timeout_error("rank " + std::to_string(self_) + " waited too long for " + who);
+}
+
+Status Tree::turn(const Watch& watch) {
+  std::vector<pollfd> polled;
+  std::vector<Rank> ranks;
+  for (const auto& [rank, neighbour] : neighbours_) {
+    if (neighbour.ended) continue;
+    polled.push_back({neighbour.channel.descriptor(), neighbour.channel.events(), 0});
+    ranks.push_back(rank);
+  }
+  if (::poll(polled.data(), polled.size(), watch.poll_ms()) < 0 && errno != EINTR) return system_error("poll the tree");
+  for (std::size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) TUTTI_CHECK_OK(read(ranks[i], neighbours_[ranks[i]]));
+  }
+  return {};
+}
+
+Status Tree::read(Rank rank, Neighbour& neighbour) {
+  if (!neighbour.channel.flush().ok()) neighbour.ended = true;
+  for (;;) {
+    Result<std::optional<ReceivedMessage>> received = neighbour.channel.receive(longest_);
+    if (!received.ok()) {
+      neighbour.ended = true;
+      Status status = std::move(received).status();
+      if (status.code() == Code::remote && status.message() != "the connection ended") {
+        return std::move(status).during("listening to rank " + std::to_string(rank));
+      }
+      return {};
+    }
+    if (!received.value()) return {};
+    if (received.value()->kind != Message::data) return failure_in(*received.value());
+    neighbour.inbox.push_back(std::move(*received.value()));
+  }
+}
+
+void Tree::fail(const Status& status) {
+  if (failure_) return;
+  failure_ = {status.code(), status.message()};
+  for (auto& [rank, neighbour] : neighbours_) {
+    if (!neighbour.ended) (void)neighbour.channel.send_failure(status).ok();
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,55 @@
+// A binomial tree over all ranks, for small exchanges: rank r's subtree is the ranks from r on, as many as r's lowest
+// set bit says, so that what a subtree gathers is one run of records. Two messages per rank, 2 log2(n) deep.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "src/base/rank.h"
+#include "src/base/status.h"
+#include "src/bootstrap/channel.h"
+#include "src/bootstrap/watch.h"
+
+namespace tutti {
+
+class Tree {
+ public:
+  Tree(Rank self, Rank ranks) : self_(self), ranks_(ranks) {}
+
+  static Rank parent_of(Rank rank) { return rank & (rank - 1); }  // Of all but 0.
+  static Rank end_of(Rank rank, Rank ranks);                      // The subtree is [rank, end).
+  std::vector<Rank> children() const;
+
+  // Takes the channel to the parent or to a child.
+  Status connect(Rank neighbour, Channel channel);
+  bool complete() const;
+
+  Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
+  // Tells the neighbours, who tell theirs. The first failure is kept.
+  void fail(const Status& status);
+
+ private:
+  struct Neighbour {
+    Channel channel;
+    std::deque<ReceivedMessage> inbox;
+    bool ended = false;
+  };
+  Status gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
+  Status take(Rank from, std::span<std::byte> target, const Watch& watch);
+  Status finish_sending(const Watch& watch);
+  // Waits for something to happen to any neighbour, and takes in what has come.
+  Status turn(const Watch& watch);
+  Status read(Rank rank, Neighbour& neighbour);
+  Status is_late(Rank rank, const Watch& watch) const;
+
+  Rank self_;
+  Rank ranks_;
+  std::map<Rank, Neighbour> neighbours_;
+  std::size_t longest_ = kFailureBytes;  // Payload that may come.
+  std::optional<std::pair<Code, std::string>> failure_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#include "src/bootstrap/unique_id.h"
+
+#include <cstring>
+
+#include "src/bootstrap/secrets.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x49747554;  // "TutI"
+constexpr std::uint32_t kVersion = 1;
+
+std::uint64_t checksum_of(const UniqueId& id) {
+  const Digest sum = digest({}, {bytes_of(id.version), bytes_of(id.address), bytes_of(id.communicator),
+                                 bytes_of(id.secret), bytes_of(id.reserved)});
+  std::uint64_t folded;
+  std::memcpy(&folded, sum.data(), sizeof folded);
+  return folded;
+}
+
+}  // namespace
+
+Result<UniqueId> draw_unique_id(const Address& address) {
+  UniqueId id;
+  id.magic = kMagic;
+  id.version = kVersion;
+  id.address = address;
+  TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(id.communicator))));
+  TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(id.secret))));
+  id.checksum = checksum_of(id);
+  return id;
+}
+
+Status check(const UniqueId& id) {
+  if (id.magic != kMagic) return invalid_argument("the unique id is none that tutti made");
+  if (id.version != kVersion) {
+    return invalid_argument("the unique id has version " + std::to_string(id.version) +
+                            ", this library reads version " + std::to_string(kVersion) +
+                            ": the ranks run different versions of tutti");
+  }
+  if (id.checksum != checksum_of(id))
+    return invalid_argument("the unique id was damaged on its way: its checksum is wrong");
+  if ((id.address.family != 4 && id.address.family != 6) || id.address.port == 0) {
+    return invalid_argument("the unique id holds no address");
+  }
+  return {};
+}
+
+}  // namespace tutti

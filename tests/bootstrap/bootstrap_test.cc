@@ -1,0 +1,353 @@
+// Ranks that are real processes meet, and tell why they cannot.
+#include "src/bootstrap/bootstrap.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/communicator/mesh.h"
+#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti {
+namespace {
+
+JoinOptions within(std::int64_t timeout_ms) {
+  JoinOptions options;
+  options.timeout_ms = timeout_ms;
+  return options;
+}
+
+// Every rank contributes its rank and gets all of them.
+std::string exchange(Bootstrap& bootstrap) {
+  std::vector<std::uint32_t> ranks(bootstrap.ranks());
+  ranks[bootstrap.rank()] = bootstrap.rank() + 100;
+  Status status = bootstrap.all_gather(std::as_writable_bytes(std::span(ranks)), sizeof(std::uint32_t),
+                                       {Deadline::after_ms(20'000)});
+  if (!status.ok()) return status.message();
+  for (Rank rank = 0; rank < bootstrap.ranks(); ++rank) {
+    if (ranks[rank] != rank + 100) return "record of rank " + std::to_string(rank) + " is wrong";
+  }
+  return "ok";
+}
+
+std::string join_and_exchange(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options = within(20'000)) {
+  Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, ranks, options);
+  return joined.ok() ? exchange(*joined.value()) : std::move(joined).status().message();
+}
+
+std::int64_t elapsed_ms(std::int64_t since_ns) { return (now_ns() - since_ns) / 1'000'000; }
+
+class BootstrapOf : public testing::TestWithParam<Rank> {};
+
+TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
+  const Rank ranks = GetParam();
+  const std::int64_t began = now_ns();
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    processes.start([=] { return join_and_exchange(id, rank, ranks); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+  std::printf("%u processes: %.1f ms from before the first fork to after the last exit\n", ranks,
+              static_cast<double>(now_ns() - began) * 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapOf, testing::Values(1, 2, 3, 5, 8, 32));
+
+TEST(Bootstrap, JoinsThreadsOfOneProcess) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  std::vector<std::string> texts(6);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 6; ++rank)
+    threads.emplace_back([&, rank] { texts[rank] = join_and_exchange(id, rank, 6); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : texts) EXPECT_EQ(text, "ok");
+}
+
+TEST(Bootstrap, TellsThreadsOfAProcessFromProcessesOfAHost) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const auto compare = [&](Rank rank) -> std::string {
+    Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, 3, within(20'000));
+    if (!joined.ok()) return std::move(joined).status().message();
+    const Bootstrap& all = *joined.value();
+    return std::string(all.on_same_host(2) ? "host " : "") +
+           (all.peer(0).process == all.peer(1).process ? "shared " : "") +
+           (all.peer(0).process == all.peer(2).process ? "all " : "") +
+           (all.peer(2).pid != all.peer(0).pid ? "pids" : "");
+  };
+  Processes processes;
+  processes.start([&] { return compare(2); });
+  std::string second;
+  std::thread other([&] { second = compare(1); });
+  const std::string first = compare(0);
+  other.join();
+  EXPECT_EQ(first, "host shared pids");
+  EXPECT_EQ(second, "host shared pids");
+  EXPECT_EQ(processes.report(0), "host shared pids");
+}
+
+TEST(Bootstrap, ListsMissingRanksToAllThatCame) {
+  static const Shared<std::atomic<bool>> logged;
+  RendezvousOptions options = here();
+  options.report_after_ms = 100;
+  set_log_sink([](std::string_view line) {
+    if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first came") != std::string_view::npos)
+      *logged = true;
+  });
+  const Meeting meeting(options);
+  const UniqueId id = meeting.id();
+  const std::int64_t began = now_ns();
+  Processes processes;
+  for (const Rank rank : {0, 1, 2, 4, 6}) {
+    processes.start([=] { return join_and_exchange(id, rank, 7, within(500)); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ranks 3, 5 of 7 did not join within 500 ms");
+  EXPECT_GE(elapsed_ms(began), 490);
+  EXPECT_LT(elapsed_ms(began), 1900);  // The rendezvous told them: their own grace is longer.
+  set_log_sink(nullptr);
+  EXPECT_TRUE(*logged);
+}
+
+TEST(Bootstrap, RefusesARankThatIsClaimedTwice) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const std::int64_t began = now_ns();
+  Processes processes;
+  for (const Rank rank : {0, 1, 1, 2}) processes.start([=] { return join_and_exchange(id, rank, 4); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("rank 1 is claimed by "), 0U) << text;
+    EXPECT_NE(text.find(" and by "), std::string::npos) << text;
+  }
+  EXPECT_LT(elapsed_ms(began), 1000);
+}
+
+TEST(Bootstrap, TellsAllThatRanksDisagreeOnTheirNumber) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (Rank rank = 0; rank < 3; ++rank) processes.start([=] { return join_and_exchange(id, rank, rank == 2 ? 5 : 4); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_NE(text.find("joins "), std::string::npos) << text;
+    EXPECT_NE(text.find("5"), std::string::npos) << text;
+    EXPECT_NE(text.find("4"), std::string::npos) << text;
+  }
+}
+
+TEST(Bootstrap, NamesARankThatIsKilledWhileJoining) {
+  static const Gate came;
+  set_log_level(LogLevel::trace);
+  set_log_sink([](std::string_view line) {
+    if (line.find("has come") != std::string_view::npos) came.open();
+  });
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1, 2}) processes.start([=] { return join_and_exchange(id, rank, 4); });
+  for (int i = 0; i < 3; ++i) came.wait();
+  const std::int64_t began = now_ns();
+  processes.kill(2);
+  EXPECT_EQ(processes.report(2), "killed by signal 9");
+  for (const std::size_t index : {0, 1}) {
+    const std::string text = processes.report(index);
+    EXPECT_EQ(text.find("rank 2 ("), 0U) << text;
+    EXPECT_NE(text.find("died while joining"), std::string::npos) << text;
+  }
+  EXPECT_LT(elapsed_ms(began), 1000);
+  set_log_sink(nullptr);
+  set_log_level(LogLevel::warn);
+}
+
+TEST(Bootstrap, NoticesThatTheProcessOfTheRendezvousIsKilled) {
+  static const Gate came;
+  set_log_level(LogLevel::trace);
+  set_log_sink([](std::string_view line) {
+    if (line.find("has come") != std::string_view::npos) came.open();
+  });
+  Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
+  for (int i = 0; i < 2; ++i) came.wait();
+  meeting.kill();
+  for (const std::string& text : processes.reports()) {
+    EXPECT_EQ(text.find("the process that made the unique id"), 0U) << text;
+  }
+  set_log_sink(nullptr);
+  set_log_level(LogLevel::warn);
+}
+
+TEST(Bootstrap, NamesARankThatIsKilledLaterToAll) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const Gate joined, killed;
+  Processes processes;
+  for (Rank rank = 0; rank < 7; ++rank) {
+    processes.start([=, &joined, &killed]() -> std::string {
+      Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, rank, 7, within(20'000));
+      if (!bootstrap.ok()) return std::move(bootstrap).status().message();
+      joined.open();
+      killed.wait();
+      return exchange(*bootstrap.value());
+    });
+  }
+  for (int i = 0; i < 7; ++i) joined.wait();
+  processes.kill(5);
+  EXPECT_EQ(processes.report(5), "killed by signal 9");
+  const std::int64_t began = now_ns();
+  killed.open(6);
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "rank 5 died, or left too early");
+  EXPECT_LT(elapsed_ms(began), 1000);
+}
+
+TEST(Bootstrap, EndsWhenItsDeadlinePassesInAnExchange) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const Gate leave;
+  Processes processes;
+  processes.start([&]() -> std::string {
+    Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
+    leave.wait();  // Takes no part.
+    return bootstrap.ok() ? "ok" : "failed";
+  });
+  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 0, 2, within(20'000));
+  ASSERT_TRUE(bootstrap.ok());
+  Status status = bootstrap.value()->barrier({Deadline::after_ms(50)});
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_EQ(status.message(), "rank 0 waited too long for rank 1");
+  leave.open();
+  EXPECT_EQ(processes.report(0), "ok");
+}
+
+TEST(Bootstrap, StopsWaitingWhenAborted) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  std::uint32_t abort = 0;
+  JoinOptions options = within(20'000);
+  options.abort = &abort;
+  const std::int64_t began = now_ns();
+  Status status;
+  std::thread joiner([&] { status = Bootstrap::join(id, 0, 2, options).status(); });
+  store_release(&abort, 1U);
+  joiner.join();
+  EXPECT_EQ(status.code(), Code::aborted);
+  EXPECT_LT(elapsed_ms(began), 1000);
+}
+
+TEST(Bootstrap, IsNotHeldUpByStrangers) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 40; ++i) {
+    Result<Socket> stranger = connect_to({id.address, "", SOCK_STREAM});
+    ASSERT_TRUE(stranger.ok());
+    const std::string_view text = i % 3 == 0 ? "" : i % 3 == 1 ? "TiH" : "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+    if (!text.empty()) (void)!::send(stranger.value().get(), text.data(), text.size(), MSG_NOSIGNAL);
+    strangers.push_back(std::move(stranger).value());
+  }
+  const std::int64_t began = now_ns();
+  Processes processes;
+  for (Rank rank = 0; rank < 4; ++rank) processes.start([=] { return join_and_exchange(id, rank, 4); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+  EXPECT_LT(elapsed_ms(began), 1000);  // Less than the 2 s that one silent connection may take.
+}
+
+TEST(Bootstrap, SurvivesAFloodOfSilentConnections) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 900; ++i) strangers.push_back(connect_to({id.address, "", SOCK_STREAM}).value());
+  const std::int64_t began = now_ns();
+  EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
+  EXPECT_LT(elapsed_ms(began), 1000);
+}
+
+TEST(Bootstrap, RefusesAnIdThatWasDamaged) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  for (std::size_t byte = 0; byte < sizeof id; ++byte) {
+    UniqueId damaged = id;
+    reinterpret_cast<std::uint8_t*>(&damaged)[byte] ^= 0x10;
+    Status status = Bootstrap::join(damaged, 0, 1, within(1000)).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << "byte " << byte << ": " << status.message();
+  }
+  EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
+}
+
+TEST(Bootstrap, SaysThatAnIdWasUsedBefore) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
+  const std::string text = join_and_exchange(id, 0, 1);
+  EXPECT_NE(text.find("the id was used before"), std::string::npos) << text;
+}
+
+TEST(Bootstrap, TellsLateRanksWhyJoiningFailed) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {1, 1}) processes.start([=] { return join_and_exchange(id, rank, 3); });
+  processes.reports();
+  const std::string late = join_and_exchange(id, 2, 3);
+  EXPECT_EQ(late.find("rank 1 is claimed by "), 0U) << late;
+}
+
+TEST(Bootstrap, EndsTheConnectionsOfAForkedChildsParent) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const Gate forked, done;
+  Processes processes;
+  processes.start([&]() -> std::string {
+    Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
+    if (::fork() == 0) {  // A child that outlives its parent keeps none of its sockets open.
+      done.wait();
+      ::_exit(0);
+    }
+    forked.open();
+    for (;;) ::pause();
+  });
+  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 0, 2, within(20'000));
+  ASSERT_TRUE(bootstrap.ok());
+  forked.wait();
+  processes.kill(0);
+  EXPECT_EQ(bootstrap.value()->barrier({Deadline::after_ms(5000)}).message(), "rank 1 died, or left too early");
+  Mesh mesh(0, bootstrap.value()->take_sockets());
+  mesh.wait(1, 5000);  // A dying process closes its sockets one by one.
+  EXPECT_EQ(mesh.find_dead(), std::optional<Rank>(1));
+  done.open();
+}
+
+TEST(Bootstrap, PassesDescriptorsThroughItsSockets) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  processes.start([=]() -> std::string {
+    Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
+    if (!bootstrap.ok()) return std::move(bootstrap).status().message();
+    Mesh mesh(1, bootstrap.value()->take_sockets());
+    int ends[2];
+    if (::pipe(ends) != 0 || !mesh.send(0, Frame{}, ends[1]).ok()) return "failed";
+    char text[8] = {};
+    return ::read(ends[0], text, sizeof text) == 2 ? text : "nothing";
+  });
+  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 0, 2, within(20'000));
+  ASSERT_TRUE(bootstrap.ok());
+  Mesh mesh(0, bootstrap.value()->take_sockets());
+  mesh.wait(1, 5000);
+  Result<std::optional<ReceivedFrame>> received = mesh.receive(1);
+  ASSERT_TRUE(received.ok() && received.value().has_value());
+  EXPECT_EQ(::write(received.value()->file.get(), "hi", 2), 2);
+  EXPECT_EQ(processes.report(0), "hi");
+}
+
+}  // namespace
+}  // namespace tutti

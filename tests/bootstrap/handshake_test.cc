@@ -1,0 +1,242 @@
+// Two ends of a connection, and what neither accepts from a stranger.
+#include "src/bootstrap/handshake.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/channel.h"
+
+namespace tutti {
+namespace {
+
+Credentials credentials(std::uint8_t key) {
+  Credentials made{};
+  made.key.fill(key);
+  made.communicator.fill(7);
+  return made;
+}
+
+struct Ends {
+  Handshake caller, answerer;
+};
+
+Ends connect(const Claim& claim, const Credentials& callers, const Credentials& answerers, Rank self = 3) {
+  auto pair = open_socket_pair(SOCK_STREAM);
+  EXPECT_TRUE(pair.ok());
+  auto [ours, theirs] = std::move(pair).value();
+  Result<Handshake> caller = Handshake::call(std::move(ours), claim, callers, JoinRecord{});
+  Result<Handshake> answerer = Handshake::answer(std::move(theirs), Role::tree, self, answerers);
+  return {std::move(caller).value(), std::move(answerer).value()};
+}
+
+constexpr Claim kClaim = {Role::tree, 5, 8, 3};
+
+Result<bool> exchange(Ends& ends) {
+  for (;;) {
+    const bool called = TUTTI_TRY(ends.caller.advance());
+    const bool answered = TUTTI_TRY(ends.answerer.advance());
+    if (called && answered) return true;
+  }
+}
+
+TEST(Handshake, LeavesBothEndsWithTheSameSession) {
+  Ends ends = connect(kClaim, credentials(1), credentials(1));
+  ASSERT_TRUE(exchange(ends).ok());
+  const Greeted caller = std::move(ends.caller).finish();
+  const Greeted answerer = std::move(ends.answerer).finish();
+  EXPECT_EQ(caller.session, answerer.session);
+  EXPECT_EQ(answerer.claim.rank, 5U);
+  EXPECT_EQ(answerer.claim.ranks, 8U);
+}
+
+TEST(Handshake, NeverUsesASessionTwice) {
+  Ends first = connect(kClaim, credentials(1), credentials(1));
+  Ends second = connect(kClaim, credentials(1), credentials(1));
+  ASSERT_TRUE(exchange(first).ok() && exchange(second).ok());
+  EXPECT_NE(std::move(first.caller).finish().session, std::move(second.caller).finish().session);
+}
+
+TEST(Handshake, IsRefusedByTheCallerOfAServerWithAnotherSecret) {
+  Ends ends = connect(kClaim, credentials(1), credentials(2));
+  Status status = exchange(ends).status();
+  EXPECT_EQ(status.message().find("the other end does not hold the same secret"), 0U) << status.message();
+}
+
+TEST(Handshake, IsRefusedByAServerThatIsNotMeant) {
+  Ends other_rank = connect(kClaim, credentials(1), credentials(1), 4);
+  EXPECT_EQ(exchange(other_rank).status().message(), "the caller means another server");
+  Ends other_role = connect({Role::mesh, 5, 8, 3}, credentials(1), credentials(1));
+  EXPECT_EQ(exchange(other_role).status().message(), "the caller means another server");
+  Credentials other = credentials(1);
+  other.communicator.fill(8);
+  Ends other_communicator = connect(kClaim, credentials(1), other);
+  EXPECT_EQ(exchange(other_communicator).status().message(), "the caller means another communicator");
+}
+
+// A man in the middle: passes on what each end says, and changes one byte of it.
+struct Relay {
+  Handshake caller, answerer;
+  Socket to_caller, to_answerer;
+};
+
+Relay relay() {
+  auto [caller, near_caller] = open_socket_pair(SOCK_STREAM).value();
+  auto [answerer, near_answerer] = open_socket_pair(SOCK_STREAM).value();
+  return {Handshake::call(std::move(caller), kClaim, credentials(1), JoinRecord{}).value(),
+          Handshake::answer(std::move(answerer), Role::tree, 3, credentials(1)).value(), std::move(near_caller),
+          std::move(near_answerer)};
+}
+
+std::size_t pass(const Socket& from, const Socket& to, std::size_t offset, std::ptrdiff_t altered) {
+  std::uint8_t bytes[512];
+  const ssize_t count = ::recv(from.get(), bytes, sizeof bytes, 0);
+  if (count <= 0) return 0;
+  const std::ptrdiff_t index = altered - static_cast<std::ptrdiff_t>(offset);
+  if (index >= 0 && index < count) bytes[index] ^= 1;
+  EXPECT_EQ(::send(to.get(), bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL), count);
+  return static_cast<std::size_t>(count);
+}
+
+// Byte `altered` of all that is said is changed; -1: none. Whether both ends complete.
+bool completes(std::ptrdiff_t altered) {
+  Relay between = relay();
+  std::size_t said = 0;
+  bool called = false, answered = false;
+  for (int turn = 0; turn < 4; ++turn) {
+    Result<bool> caller = called ? Result<bool>(true) : between.caller.advance();
+    Result<bool> answerer = answered ? Result<bool>(true) : between.answerer.advance();
+    if (!caller.ok() || !answerer.ok()) return false;
+    called = caller.value();
+    answered = answerer.value();
+    said += pass(between.to_caller, between.to_answerer, said, altered);
+    said += pass(between.to_answerer, between.to_caller, said, altered);
+  }
+  return called && answered;
+}
+
+TEST(Handshake, FailsIfAnyByteIsAltered) {
+  ASSERT_TRUE(completes(-1));
+  for (std::ptrdiff_t byte = 0; byte < 80 + 64 + 168; ++byte) EXPECT_FALSE(completes(byte)) << "byte " << byte;
+}
+
+TEST(Handshake, DropsGarbageOfAnyLength) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    auto [ours, theirs] = open_socket_pair(SOCK_STREAM).value();
+    Handshake answerer = Handshake::answer(std::move(theirs), Role::tree, 3, credentials(1)).value();
+    std::vector<std::uint8_t> bytes(random() % 400);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    (void)!::send(ours.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const Result<bool> result = answerer.advance();
+    EXPECT_FALSE(result.ok() && result.value());
+    EXPECT_TRUE(!result.ok() || bytes.size() < 8);  // The first eight tell.
+  }
+}
+
+struct Channels {
+  Channel a, b;
+  int wire_a, wire_b;
+};
+
+Channels channels() {
+  Ends ends = connect(kClaim, credentials(1), credentials(1));
+  EXPECT_TRUE(exchange(ends).ok());
+  const int wire_a = ends.caller.descriptor(), wire_b = ends.answerer.descriptor();
+  return {Channel(std::move(ends.caller).finish()), Channel(std::move(ends.answerer).finish()), wire_a, wire_b};
+}
+
+TEST(Channel, CarriesMessagesBothWays) {
+  Channels ends = channels();
+  const std::uint32_t number = 42;
+  ASSERT_TRUE(ends.a.send(Message::data, bytes_of(number)).ok());
+  ASSERT_TRUE(ends.b.send_failure(timeout_error("rank 3 is late")).ok());
+  const auto at_b = ends.b.receive(64);
+  ASSERT_TRUE(at_b.ok() && at_b.value());
+  EXPECT_EQ(at_b.value()->payload.size(), sizeof number);
+  const auto at_a = ends.a.receive(kFailureBytes);
+  ASSERT_TRUE(at_a.ok() && at_a.value());
+  EXPECT_EQ(failure_in(*at_a.value()).code(), Code::timeout);
+  EXPECT_EQ(failure_in(*at_a.value()).message(), "rank 3 is late");
+}
+
+TEST(Channel, RefusesARepeatedMessage) {
+  Channels ends = channels();
+  ASSERT_TRUE(ends.a.send(Message::data).ok());
+  char message[256];
+  const ssize_t bytes = ::recv(ends.wire_b, message, sizeof message, MSG_PEEK);
+  ASSERT_GT(bytes, 0);
+  ASSERT_TRUE(ends.b.receive(64).ok());
+  ASSERT_EQ(::send(ends.wire_a, message, static_cast<std::size_t>(bytes), 0), bytes);
+  EXPECT_EQ(ends.b.receive(64).status().message(), "a message was altered on its way");
+}
+
+TEST(Channel, RefusesAMessageSentBackToItsAuthor) {
+  Channels ends = channels();
+  ASSERT_TRUE(ends.a.send(Message::data).ok());
+  char message[256];
+  const ssize_t bytes = ::recv(ends.wire_b, message, sizeof message, 0);
+  ASSERT_EQ(::send(ends.wire_b, message, static_cast<std::size_t>(bytes), 0), bytes);
+  EXPECT_EQ(ends.a.receive(64).status().message(), "a message was altered on its way");
+}
+
+TEST(Channel, RefusesALengthBeforeItAllocates) {
+  Channels ends = channels();
+  const std::uint32_t header[2] = {0xffffffff, 5 | 1 << 16};
+  ASSERT_EQ(::send(ends.wire_a, header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+  EXPECT_EQ(ends.b.receive(64).status().message(), "a peer sent 4294967295 bytes where at most 64 were awaited");
+}
+
+class SecretFile {
+ public:
+  explicit SecretFile(std::string_view text, mode_t mode = 0600) {
+    const int file = ::mkstemp(path_);
+    EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::fchmod(file, mode);
+    ::close(file);
+  }
+  ~SecretFile() { ::unlink(path_); }
+  const char* path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/tutti-secret-XXXXXX";
+};
+
+Status join_alone(const std::string& rendezvous_file, const std::string& rank_file) {
+  RendezvousOptions here;
+  here.reach = Reach::host;
+  here.secret_file = rendezvous_file;
+  const UniqueId id = TUTTI_TRY(make_unique_id(here));
+  JoinOptions options;
+  options.timeout_ms = 5000;
+  options.secret_file = rank_file;
+  return Bootstrap::join(id, 0, 1, options).status();
+}
+
+TEST(SecretFile, AdmitsOnlyRanksThatHoldIt) {
+  const SecretFile first("0123456789abcdef one"), second("0123456789abcdef two");
+  EXPECT_TRUE(join_alone(first.path(), first.path()).ok());
+  for (const std::string& wrong : {std::string(second.path()), std::string()}) {
+    const Status status = join_alone(first.path(), wrong);
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_EQ(status.message().find("the other end does not hold the same secret"), 0U) << status.message();
+  }
+}
+
+TEST(SecretFile, MustBeClosedToOthersAndLong) {
+  const SecretFile open("0123456789abcdef", 0644), brief("0123456789");
+  EXPECT_NE(join_alone(open.path(), "").message().find("is open to other users"), std::string::npos);
+  EXPECT_NE(join_alone(brief.path(), "").message().find("fewer than 16 bytes"), std::string::npos);
+  EXPECT_NE(join_alone("/nonexistent", "").message().find("No such file"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti

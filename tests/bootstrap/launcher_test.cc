@@ -1,0 +1,250 @@
+// Ranks as launchers describe them, and how they find each other.
+#include "src/bootstrap/launcher.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::string failure(const Variables& variables) {
+  return find_launched_rank(Environment(variables)).status().message();
+}
+
+LaunchedRank found(const Variables& variables) {
+  Result<LaunchedRank> result = find_launched_rank(Environment(variables));
+  EXPECT_TRUE(result.ok()) << failure(variables);
+  return result.ok() ? result.value() : LaunchedRank{};
+}
+
+TEST(Launcher, IsNoneWhereNoVariableSpeaksOfRanks) {
+  const LaunchedRank launched = found({{"HOME", "/root"}});
+  EXPECT_EQ(launched.ranks, 1U);
+  EXPECT_EQ(launched.launcher, "");
+}
+
+TEST(Launcher, IsTorchrun) {
+  const LaunchedRank launched = found({{"RANK", "3"},
+                                       {"WORLD_SIZE", "8"},
+                                       {"LOCAL_RANK", "1"},
+                                       {"LOCAL_WORLD_SIZE", "2"},
+                                       {"MASTER_ADDR", "host-a"},
+                                       {"MASTER_PORT", "29400"}});
+  EXPECT_EQ(launched.rank, 3U);
+  EXPECT_EQ(launched.ranks, 8U);
+  EXPECT_EQ(launched.meeting.host, "host-a");
+  EXPECT_EQ(launched.meeting.port, 29401);  // torchrun's own store has the port itself.
+  EXPECT_EQ(launched.launcher, "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)");
+}
+
+TEST(Launcher, MeetsOnASocketOfTheHostIfAllRanksAreThere) {
+  Variables variables = {{"RANK", "1"},
+                         {"WORLD_SIZE", "2"},
+                         {"LOCAL_WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "localhost"},
+                         {"MASTER_PORT", "29400"}};
+  const LaunchedRank first = found(variables);
+  EXPECT_EQ(first.meeting.host, "");
+  EXPECT_EQ(first.launcher, "torchrun (RANK, WORLD_SIZE)");
+  variables["MASTER_PORT"] = "29500";
+  EXPECT_NE(found(variables).meeting.job, first.meeting.job);
+}
+
+TEST(Launcher, IsOpenMpi) {
+  const LaunchedRank launched = found({{"OMPI_COMM_WORLD_RANK", "0"},
+                                       {"OMPI_COMM_WORLD_SIZE", "4"},
+                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                       {"PMIX_NAMESPACE", "1281622017"}});
+  EXPECT_EQ(launched.ranks, 4U);
+  EXPECT_NE(launched.meeting.job.find("1281622017"), std::string::npos);
+  EXPECT_EQ(launched.launcher, "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)");
+}
+
+TEST(Launcher, IsMpich) {
+  const LaunchedRank launched = found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_EQ(launched.rank, 1U);
+  EXPECT_NE(launched.meeting.job.find(std::to_string(::getppid())), std::string::npos);
+}
+
+TEST(Launcher, IsSlurm) {
+  Variables variables = {{"SLURM_PROCID", "5"},
+                         {"SLURM_NTASKS", "6"},
+                         {"SLURM_NNODES", "1"},
+                         {"SLURM_JOB_ID", "77"},
+                         {"SLURM_STEP_ID", "0"}};
+  EXPECT_EQ(found(variables).rank, 5U);
+  variables["SLURM_NNODES"] = "2";
+  EXPECT_NE(failure(variables).find("set TUTTI_ROOT to host:port"), std::string::npos);
+  variables["TUTTI_ROOT"] = "[fd00::2]:4711";
+  EXPECT_EQ(found(variables).meeting.host, "fd00::2");
+  EXPECT_EQ(found(variables).meeting.port, 4711);
+}
+
+TEST(Launcher, PrefersOurOwnVariables) {
+  const LaunchedRank launched = found(
+      {{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}});
+  EXPECT_EQ(launched.rank, 1U);
+  EXPECT_EQ(launched.meeting.host, "host-b");
+  EXPECT_EQ(launched.launcher, "tutti (TUTTI_RANK, TUTTI_RANKS, TUTTI_ROOT)");
+}
+
+TEST(Launcher, NamesTheVariableAndItsValue) {
+  EXPECT_EQ(failure({{"RANK", "two"}, {"WORLD_SIZE", "8"}}), "RANK is \"two\", but must be a whole number, 0 or more");
+  EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
+            "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
+  EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}}), "TUTTI_RANKS is not set");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "65537"}}),
+            "TUTTI_RANKS is 65537, but a communicator has at most 65536 ranks");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
+            "TUTTI_ROOT is \"host\", but must be host:port");
+  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host:99999"}}),
+            "the port of TUTTI_ROOT is \"99999\", but must be a whole number, 1 or more");
+}
+
+// What is logged where only a part of a launcher's variables is set.
+std::string warned_of(const Variables& variables) {
+  static std::string lines;
+  lines.clear();
+  set_log_sink([](std::string_view line) { lines += line; });
+  EXPECT_EQ(found(variables).ranks, 1U);
+  set_log_sink(nullptr);
+  return lines;
+}
+
+TEST(Launcher, WarnsWhereItIsSetByHalf) {
+  const auto says = [](const Variables& variables, const char* expected) {
+    const std::string warned = warned_of(variables);
+    EXPECT_NE(warned.find(expected), std::string::npos) << warned;
+  };
+  says({{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set, but RANK is not: running as one rank");
+  says({{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_RANK is set, but OMPI_COMM_WORLD_SIZE is not");
+  says({{"TUTTI_ROOT", "host:4711"}}, "TUTTI_ROOT is set, but TUTTI_RANK, with TUTTI_RANKS, is not");
+  EXPECT_EQ(warned_of({{"HOME", "/root"}}), "");
+}
+
+std::string join_at(const MeetingPoint& meeting, Rank rank, Rank ranks, int rounds) {
+  const Watch watch = {Deadline::after_ms(20'000)};
+  JoinOptions join;
+  join.timeout_ms = 20'000;
+  for (int round = 0; round < rounds; ++round) {
+    Result<UniqueId> id = share_unique_id({rank, ranks, "test", meeting}, RendezvousOptions{}, watch);
+    if (!id.ok()) return std::move(id).status().message();
+    Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), rank, ranks, join);
+    if (!joined.ok()) return std::move(joined).status().message();
+  }
+  return "ok";
+}
+
+MeetingPoint on_this_host() {
+  MeetingPoint meeting;
+  meeting.job = "test." + std::to_string(::getpid());
+  return meeting;
+}
+
+TEST(Meeting, BringsRanksOfAHostTogetherAgainAndAgain) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank rank : {3, 2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 4, 5); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+MeetingPoint at_a_port() {
+  const Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  MeetingPoint meeting;
+  meeting.host = "localhost";
+  meeting.port = local_address(free_port).value().port;
+  return meeting;
+}
+
+TEST(Meeting, BringsRanksTogetherAtAPort) {
+  const MeetingPoint meeting = at_a_port();
+  Processes processes;
+  for (const Rank rank : {2, 1, 0}) processes.start([=] { return join_at(meeting, rank, 3, 2); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+// The ranks disagree on their number, hear of it, and try again at once.
+TEST(Meeting, IsFreeForAnotherTryWhenJoiningHasFailed) {
+  for (const MeetingPoint& meeting : {on_this_host(), at_a_port()}) {
+    const Gate have_id, all_have_id;
+    Processes processes;
+    for (const Rank rank : {0, 1, 2}) {
+      processes.start([=, &have_id, &all_have_id]() -> std::string {
+        const Watch watch = {Deadline::after_ms(20'000)};
+        Result<UniqueId> id = share_unique_id({rank, 3, "test", meeting}, RendezvousOptions{}, watch);
+        have_id.open();
+        all_have_id.wait();
+        if (!id.ok()) return std::move(id).status().message();
+        const Status first = Bootstrap::join(id.value(), rank, rank == 2 ? 4 : 3, {}).status();
+        if (first.code() != Code::invalid_usage) return "first: " + first.message();
+        return join_at(meeting, rank, 3, 2);
+      });
+    }
+    for (int i = 0; i < 3; ++i) have_id.wait();
+    all_have_id.open(3);
+    for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+  }
+}
+
+// What rank 0 is warned of when it makes an id to be fetched at the meeting point.
+std::string warnings_at(const MeetingPoint& meeting) {
+  static std::string lines;
+  Processes processes;
+  processes.start([&] {
+    set_log_sink([](std::string_view line) { lines += line; });
+    return join_at(meeting, 0, 1, 1) + "; " + lines;
+  });
+  return processes.report(0);
+}
+
+TEST(Meeting, WarnsWhereOtherUsersMayJoin) {
+  EXPECT_EQ(warnings_at(on_this_host()), "ok; ");
+  const std::string warned = warnings_at(at_a_port());
+  EXPECT_NE(warned.find("may join, also other users of this host: set TUTTI_SECRET_FILE"), std::string::npos) << warned;
+}
+
+TEST(Meeting, RefusesAnInterfaceThatThereIsNotEvenWhereItNeedsNone) {
+  RendezvousOptions options;
+  for (const Rank rank : {0, 1}) {
+    options.socket_ifname = "nonsense";
+    const LaunchedRank launched = {rank, 2, "test", on_this_host()};
+    const Status status = share_unique_id(launched, options, {Deadline::after_ms(1)}).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("is called nonsense (TUTTI_SOCKET_IFNAME"), std::string::npos) << status.message();
+  }
+  for (const char* harmless : {"=lo", "^lo,docker"}) {
+    options.socket_ifname = harmless;
+    const LaunchedRank launched = {1, 2, "test", on_this_host()};
+    EXPECT_EQ(share_unique_id(launched, options, {Deadline::after_ms(1)}).status().code(), Code::timeout);
+  }
+}
+
+TEST(Meeting, KeepsLongJobNamesApart) {
+  MeetingPoint first = on_this_host();
+  first.job += std::string(200, 'x');
+  MeetingPoint second = first;
+  second.job += "y";
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    processes.start([=] { return join_at(first, rank, 2, 1); });
+    processes.start([=] { return join_at(second, rank, 2, 1); });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
+TEST(Meeting, SaysThatRankZeroDoesNotCome) {
+  const Watch watch = {Deadline::after_ms(100)};
+  const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
+  EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,43 @@
+// A unique id for ranks that are processes of this host.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "src/bootstrap/bootstrap.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti {
+
+inline RendezvousOptions here() {
+  RendezvousOptions options;
+  options.reach = Reach::host;
+  return options;
+}
+
+// An id, and the process that made it. Its rendezvous is a thread: were it one of the test's own process, the ranks
+// would be forked from a process with threads, and the sanitizers do not stand that.
+class Meeting {
+ public:
+  explicit Meeting(const RendezvousOptions& options = here()) {
+    const Gate made;
+    host_.start([&]() -> std::string {
+      Result<UniqueId> id = make_unique_id(options);
+      if (!id.ok()) std::abort();
+      *id_ = id.value();
+      made.open();
+      for (;;) ::pause();
+    });
+    made.wait();
+  }
+  const UniqueId& id() const { return *id_; }
+  void kill() { host_.kill(0); }
+
+ private:
+  Shared<UniqueId> id_;
+  Processes host_;
+};
+
+}  // namespace tutti
