@@ -193,6 +193,9 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
  * In place means the overlap that each function states; any other overlap of send and recv is undefined.
  * A collective of no elements does nothing and touches no buffer, which may be null. One rank copies or reduces alone.
  * Buffers that a rank does not use may be null. After an error, outputs are undefined.
+ * Ranks that are threads of one process, and memory of tutti_mem_alloc, are read and written in place by other ranks. A
+ * call that fails waits up to a second for them to leave its buffers. One that is stopped for longer may still read and
+ * write them when it goes on; it does not return tutti_ok.
  * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
  * A rank whose call waits for nobody (the root of a broadcast, a sender of a reduce or gather, a call of no elements)
  * may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
@@ -281,9 +284,7 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * parent: what one writes, the other sees.
  * Zeroed, aligned to a page. Each piece holds a file descriptor until it is freed: many small ones come at the limit of
  * the process (ulimit -n). Freed memory must not be in use by a collective; other ranks let go of it at their
- * next collective that could read memory in place, or with the communicator.
- * A collective that fails waits up to a second for the other ranks to leave its buffers. One that is stopped for longer
- * may still read and write them when it goes on; it does not return tutti_ok. */
+ * next collective that could read memory in place, or with the communicator. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
 TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
 

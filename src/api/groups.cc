@@ -113,16 +113,28 @@ Status abandon(Group& group) {
   return std::move(group.failure);
 }
 
-Status run_pending(std::vector<Pending> calls) {
+Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pending>& calls) {
   std::vector<std::shared_ptr<Stream>> streams;
   for (const Pending& pending : calls) {
     if (pending.stream == nullptr) continue;
     const std::shared_ptr<Stream> stream = TUTTI_TRY(stream_of(pending.stream));
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   }
+  return streams;
+}
+
+Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams) {
   if (calls.empty()) return {};
   if (streams.empty()) return run_in_turn(*line_up(std::move(calls)));
   return run_in_streams(std::move(calls), streams);
+}
+
+Status run_all(Group& group) {
+  if (!group.failure.ok()) return abandon(group);
+  auto streams = streams_of(group.calls);  // One may have been destroyed since.
+  if (streams.ok()) return run_pending(std::move(group.calls), streams.value());
+  group.failure = std::move(streams).status();
+  return abandon(group);
 }
 
 Status resolve(const CallEntry& entry, const Door& door, Call& call) {
@@ -156,7 +168,10 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
   }
   std::vector<Pending> calls;
   calls.push_back(pending_of(entry, door, call));
-  if (group_depth == 0) return run_pending(std::move(calls));
+  if (group_depth == 0) {
+    const auto streams = TUTTI_TRY(streams_of(calls));
+    return run_pending(std::move(calls), streams);
+  }
   group_of_thread().calls.push_back(std::move(calls.front()));
   return {};
 }
@@ -198,9 +213,7 @@ tutti_status tutti_group_end(void) {
     if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = std::exchange(tutti::group_of_thread(), {});
-    const bool runs = group.failure.ok();
-    Status ran =
-        tutti::caught([&] { return runs ? tutti::run_pending(std::move(group.calls)) : tutti::abandon(group); });
+    Status ran = tutti::caught([&] { return tutti::run_all(group); });
     // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
     Status ended = tutti::end_all(group.endings);
     return ran.ok() ? std::move(ended) : std::move(ran);

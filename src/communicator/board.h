@@ -51,7 +51,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t cpus_shown = 0;             // 1: `cpus` is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
-  alignas(128) std::uint32_t visitor = 0;
+  alignas(128) std::uint32_t visits = 0;
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
 };
 static_assert(sizeof(BoardEntry) == 384 + kCallHistory * sizeof(CallRecord));

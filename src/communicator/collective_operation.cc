@@ -33,7 +33,7 @@ Result<bool> CollectiveOperation::get_ready() {
   }
   if (chosen_->plan == nullptr) return true;
   if (chosen_ != &prepared_) {
-    visit_.emplace(owner_.board_, owner_.mesh_, owner_.rank_);
+    visit_.emplace(owner_.board_, owner_.rank_);
     TUTTI_CHECK_OK(visit_->check());
   }
   owner_.bind_buffers(prepared_, *chosen_, call_);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/communicator/call.h"
 #include "src/communicator/operation.h"
@@ -61,6 +62,9 @@ class Communicator {
   virtual void abort() = 0;
   // Makes the failure known to all ranks; returns what all ranks are told. The first is kept.
   virtual Status fail(Status status) = 0;
+  // After a failure: until no living peer is in the buffers of this rank's call any more, or the deadline. No other
+  // call of this thread may be under way.
+  virtual void outwait_visitors(const Deadline&) {}
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
 };

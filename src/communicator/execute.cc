@@ -8,6 +8,7 @@
 #include "src/communicator/group.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/message_operation.h"
+#include "src/communicator/visit.h"
 
 namespace tutti {
 namespace {
@@ -21,7 +22,14 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   if (board_.failed()) [[unlikely]]
     return board_.failure(rank_);
   Status status = caught([&] { return run_unheard(call, chosen); });
-  return status.ok() ? Status() : told(std::move(status));
+  if (status.ok()) return {};
+  status = told(std::move(status));
+  outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  return status;
+}
+
+void HostCommunicator::outwait_visitors(const Deadline& deadline) {
+  if (board_.failed()) tutti::outwait_visitors(board_, mesh_, rank_, deadline);
 }
 
 Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions& chosen) {

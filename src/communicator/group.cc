@@ -69,10 +69,12 @@ Status run_group(const std::vector<GroupedCall>& calls) {
   std::map<Communicator*, Lineup> lineups;
   for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
   Status first;
+  std::vector<Communicator*> failed;
   // One call that cannot be made is the caller's to correct, and harms nobody; those that fall with it do.
-  const auto give_up = [&first](Communicator& communicator, Lineup& lineup, Status status) {
+  const auto give_up = [&](Communicator& communicator, Lineup& lineup, Status status) {
     if (lineup.holds_several()) call_off(communicator, status);
     lineup = {};
+    failed.push_back(&communicator);
     if (first.ok()) first = std::move(status);
   };
   while (!lineups.empty()) {
@@ -89,6 +91,8 @@ Status run_group(const std::vector<GroupedCall>& calls) {
     }
     std::erase_if(lineups, [](const auto& entry) { return entry.second.done(); });
   }
+  const Deadline deadline = Deadline::after_ms(kOutwaitMs);
+  for (Communicator* communicator : failed) communicator->outwait_visitors(deadline);
   return first;
 }
 

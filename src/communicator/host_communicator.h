@@ -43,6 +43,7 @@ class HostCommunicator final : public Communicator {
   Status finalize() override;
   void abort() override;
   Status fail(Status status) override;
+  void outwait_visitors(const Deadline& deadline) override;
   Status failure() override;
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }

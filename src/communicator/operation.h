@@ -8,6 +8,8 @@
 
 namespace tutti {
 
+inline constexpr std::int64_t kOutwaitMs = 1000;  // A call that failed waits no longer for peers in its buffers.
+
 class Operation {
  public:
   virtual ~Operation() = default;

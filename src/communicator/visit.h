@@ -2,6 +2,7 @@
 // buffers, and one that succeeds has read nothing that a failed peer has since used for something else.
 #pragma once
 
+#include "src/base/clock.h"
 #include "src/communicator/board.h"
 #include "src/communicator/mesh.h"
 
@@ -9,8 +10,7 @@ namespace tutti {
 
 class Visit {
  public:
-  Visit(const Board& board, Mesh& mesh, Rank self);
-  // Where the communicator has failed, waits until the peers have noticed: a second at most, as one may be stopped.
+  Visit(const Board& board, Rank self) : board_(board), self_(self) {}
   ~Visit();
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
@@ -19,11 +19,12 @@ class Visit {
   Status check() const;
 
  private:
-  bool stays(Rank peer) const;
-
   const Board& board_;
-  Mesh& mesh_;
   Rank self_;
 };
+
+// Of a communicator that has failed: until no living peer visits, or the deadline, since one may be stopped. This rank
+// visits nobody meanwhile, nor does any other that this thread drives: two such threads would wait for each other.
+void outwait_visitors(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline);
 
 }  // namespace tutti

@@ -3,9 +3,10 @@
 //
 //   Machine::source(index, pointer, operand)        what fold() reads: the index-th data operand
 //   Machine::target(index, pointer, operand)        what it writes
-//   Machine::plain()                                it does not need to know the operand: source(index, pointer) will
-//   do Machine::fold(sources, targets, count, kind)    so many of each, `count` elements Machine::stage(index) memory
-//   for a small message, at least a slot long
+//   Machine::source(index, pointer), target(...)    the same of a lane; of memory, too, where the machine is plain()
+//   Machine::plain()                                it does not need to know which memory it works on
+//   Machine::fold(sources, targets, count, kind)    so many of each, `count` elements
+//   Machine::stage(index)                           memory for a small message, at least a slot long
 #pragma once
 
 #include "src/executor/straight_run.h"

@@ -235,6 +235,18 @@ TEST(Groups, AreCalledOffBeforeThePeersIfACallIsRefused) {
   expect_called_off(refused, "peer 9 is no rank");
 }
 
+TEST(Groups, AreCalledOffBeforeThePeersIfAStreamIsGone) {
+  const auto streamless = [](tutti_comm comm, float* value) {
+    tutti_stream stream = nullptr;
+    TUTTI_EXPECT_OK(tutti_stream_create(&stream));
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, stream));
+    TUTTI_EXPECT_OK(tutti_stream_destroy(stream));
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  };
+  expect_called_off(streamless, "stream");
+}
+
 TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
   const auto impossible = [](tutti_comm comm, float* value) {
     tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;

@@ -19,44 +19,42 @@ class Visits : public testing::Test {
 };
 
 TEST_F(Visits, FailWhereTheCommunicatorHas) {
-  const Visit visit(board_, meshes_[0], 0);
+  const Visit visit(board_, 0);
   EXPECT_TRUE(visit.check().ok());
   board_.fail(1, timeout_error("waited"));
   EXPECT_EQ(visit.check().code(), Code::timeout);
 }
 
-// Who fails does not go before the other has left its memory.
-TEST_F(Visits, EndTogetherAfterAFailure) {
-  std::atomic<bool> visits = false, fails = false, ended = false;
+// Rank 1 leaves when it hears that the communicator has failed, and says so before.
+TEST_F(Visits, AreOutwaitedAfterAFailure) {
+  std::atomic<bool> visits = false, left = false;
   std::thread other([&] {
-    const Visit visit(board_, meshes_[1], 1);
+    const Visit visit(board_, 1);
     EXPECT_TRUE(visit.check().ok());
     visits = true;
-    while (!fails) ::sched_yield();
-    for (int i = 0; i < 1000; ++i) ::sched_yield();
-    ended = true;
+    while (visit.check().ok()) ::sched_yield();
+    left = true;
   });
   while (!visits) ::sched_yield();
-  {
-    const Visit visit(board_, meshes_[0], 0);
-    board_.fail(0, timeout_error("waited"));
-    fails = true;
-  }
-  EXPECT_TRUE(ended);
+  board_.fail(0, timeout_error("waited"));
+  outwait_visitors(board_, meshes_[0], 0, Deadline::after_ms(600'000));
+  EXPECT_TRUE(left);
   other.join();
 }
 
-TEST_F(Visits, DoNotWaitForTheDead) {
+TEST_F(Visits, OfTheStoppedAreNotOutwaitedForEver) {
+  const Visit stopped(board_, 1);
+  EXPECT_TRUE(stopped.check().ok());
+  outwait_visitors(board_, meshes_[0], 0, Deadline::after_ms(1));
+  EXPECT_EQ(load_acquire(&board_.entry(1).visits), 1U);
+}
+
+TEST_F(Visits, OfTheDeadAreNotOutwaited) {
+  store_release(&board_.entry(1).visits, 1U);
   meshes_.pop_back();  // Without a goodbye.
-  store_release(&board_.entry(1).visitor, ~0U);
-  EXPECT_TRUE(meshes_[0].is_dead(1));
-  board_.fail(0, timeout_error("waited"));
-  const std::int64_t began = now_ns();
-  { const Visit visit(board_, meshes_[0], 0); }
-  const std::int64_t dead = now_ns() - began;
-  std::vector<Mesh> living = Mesh::within_process(2).value();
-  { const Visit visit(board_, living[0], 0); }
-  EXPECT_LT(dead, now_ns() - began - dead);
+  const Deadline deadline = Deadline::after_ms(600'000);
+  outwait_visitors(board_, meshes_[0], 0, deadline);
+  EXPECT_FALSE(deadline.passed());
 }
 
 }  // namespace
