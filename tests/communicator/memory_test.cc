@@ -15,14 +15,16 @@ thread_local std::uint64_t allocations_until_refusal = 0;  // 0: none is refused
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined, neither these nor those that free: GCC would see a free() of what some other new has made.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   const bool refused = allocations_until_refusal > 0 && --allocations_until_refusal == 0;
   void* memory = refused ? nullptr : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }  // Has a way out.
-// Not inlined: GCC would see a free() of what some other new has made.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes);  // Has a way out.
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
