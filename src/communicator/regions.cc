@@ -8,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
-#include <new>
 #include <string>
 
 #include "src/communicator/address_space.h"
@@ -42,13 +41,13 @@ std::string at(const std::byte* memory) {
 
 }  // namespace
 
-// Never destroyed: what the process leaves behind at exit() may still use its memory. A fork waits for the lock; the
-// child makes a new one, since such a lock knows the thread that took it, and the child's is another.
+// Never destroyed: what the process leaves behind at exit() may still use its memory. A fork waits for the lock, so
+// that the child finds a whole registry.
 Regions& Regions::of_process() {
   static Regions& instance = []() -> Regions& {
     static auto* made = new Regions;
-    ::pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
-                     [] { new (&made->mutex_) std::shared_mutex; });
+    const auto unlock = [] { made->mutex_.unlock(); };
+    ::pthread_atfork([] { made->mutex_.lock(); }, unlock, unlock);
     return *made;
   }();
   return instance;
@@ -68,13 +67,13 @@ Result<std::byte*> Regions::allocate(std::size_t bytes) {
     return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
   Segment memory = TUTTI_TRY(make_memory(whole));
   std::byte* data = memory.data();
-  const std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   regions_[data] = Region{next_id_++, std::move(memory), bytes, Origin::allocated};
   return data;
 }
 
 Status Regions::free(std::byte* memory) {
-  const std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   const auto found = regions_.find(memory);
   if (found == regions_.end() || found->second.origin != Origin::allocated) {
     return invalid_argument("memory " + at(memory) + " was not made by tutti_mem_alloc, or is freed already");
@@ -91,7 +90,7 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
     return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of " +
                             std::to_string(page) + " bytes");
   }
-  const std::unique_lock lock(mutex_);  // To the end: another thread may be about to register the same.
+  const std::lock_guard lock(mutex_);  // To the end: another thread may be about to register the same.
   if (overlaps(memory, bytes)) {
     return invalid_usage("memory " + at(memory) + " of " + std::to_string(bytes) +
                          " bytes overlaps what is registered already, or comes from tutti_mem_alloc");
@@ -112,7 +111,7 @@ bool Regions::overlaps(const std::byte* memory, std::size_t bytes) const {
 }
 
 Status Regions::withdraw(std::byte* memory) {
-  const std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   const auto found = regions_.find(memory);
   if (found == regions_.end() || found->second.origin != Origin::enrolled) {
     return invalid_argument("memory " + at(memory) + " was not registered by tutti_mem_register");
@@ -124,7 +123,7 @@ Status Regions::withdraw(std::byte* memory) {
 }
 
 std::optional<BufferReference> Regions::find(const std::byte* memory, std::size_t bytes) const {
-  const std::shared_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   auto after = regions_.upper_bound(memory);
   if (after == regions_.begin()) return std::nullopt;
   const auto& [start, region] = *--after;
@@ -134,7 +133,7 @@ std::optional<BufferReference> Regions::find(const std::byte* memory, std::size_
 }
 
 Result<bool> Regions::pass(std::uint64_t region, Mesh& mesh, Rank peer) const {
-  const std::shared_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   for (const auto& [start, known] : regions_) {
     if (known.id != region) continue;
     Frame frame;
@@ -149,7 +148,7 @@ Result<bool> Regions::pass(std::uint64_t region, Mesh& mesh, Rank peer) const {
 }
 
 bool Regions::holds(std::uint64_t region) const {
-  const std::shared_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return std::any_of(regions_.begin(), regions_.end(), [&](const auto& entry) { return entry.second.id == region; });
 }
 

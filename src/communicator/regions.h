@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <utility>
 #include <vector>
 
@@ -46,7 +46,7 @@ class Regions {
   };
   bool overlaps(const std::byte* memory, std::size_t bytes) const;  // With the lock held.
 
-  mutable std::shared_mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // By address.
   std::uint64_t next_id_ = 1;
   std::atomic<std::uint64_t> withdrawn_ = 0;
