@@ -2,16 +2,17 @@
 #include "src/bootstrap/bootstrap.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <thread>
 
 #include "src/base/log.h"
 #include "src/bootstrap/address.h"
-#include "src/communicator/mesh.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
 
@@ -40,6 +41,15 @@ std::string exchange(Bootstrap& bootstrap) {
 std::string join_and_exchange(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options = within(20'000)) {
   Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, ranks, options);
   return joined.ok() ? exchange(*joined.value()) : std::move(joined).status().message();
+}
+
+// What the other end sends next; nothing if it has ended.
+std::string receive_text(const Socket& socket) {
+  pollfd polled = {socket.get(), POLLIN, 0};
+  if (::poll(&polled, 1, 20'000) != 1) return "silence";
+  char text[16];
+  const ssize_t count = ::recv(socket.get(), text, sizeof text, 0);
+  return {text, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
 }
 
 std::int64_t elapsed_ms(std::int64_t since_ns) { return (now_ns() - since_ns) / 1'000'000; }
@@ -320,33 +330,29 @@ TEST(Bootstrap, EndsTheConnectionsOfAForkedChildsParent) {
   forked.wait();
   processes.kill(0);
   EXPECT_EQ(bootstrap.value()->barrier({Deadline::after_ms(5000)}).message(), "rank 1 died, or left too early");
-  Mesh mesh(0, bootstrap.value()->take_sockets());
-  mesh.wait(1, 5000);  // A dying process closes its sockets one by one.
-  EXPECT_EQ(mesh.find_dead(), std::optional<Rank>(1));
+  const std::vector<Socket> sockets = bootstrap.value()->take_sockets();
+  EXPECT_EQ(receive_text(sockets[1]), "");
   done.open();
 }
 
-TEST(Bootstrap, PassesDescriptorsThroughItsSockets) {
+TEST(Bootstrap, ConnectsTheRanksOfAHostBySockets) {
   const Meeting meeting;
   const UniqueId id = meeting.id();
   Processes processes;
   processes.start([=]() -> std::string {
     Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 1, 2, within(20'000));
     if (!bootstrap.ok()) return std::move(bootstrap).status().message();
-    Mesh mesh(1, bootstrap.value()->take_sockets());
-    int ends[2];
-    if (::pipe(ends) != 0 || !mesh.send(0, Frame{}, ends[1]).ok()) return "failed";
-    char text[8] = {};
-    return ::read(ends[0], text, sizeof text) == 2 ? text : "nothing";
+    const std::vector<Socket> sockets = bootstrap.value()->take_sockets();
+    (void)!::send(sockets[0].get(), "from 1", 6, MSG_NOSIGNAL);
+    return receive_text(sockets[0]);
   });
   Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::join(id, 0, 2, within(20'000));
   ASSERT_TRUE(bootstrap.ok());
-  Mesh mesh(0, bootstrap.value()->take_sockets());
-  mesh.wait(1, 5000);
-  Result<std::optional<ReceivedFrame>> received = mesh.receive(1);
-  ASSERT_TRUE(received.ok() && received.value().has_value());
-  EXPECT_EQ(::write(received.value()->file.get(), "hi", 2), 2);
-  EXPECT_EQ(processes.report(0), "hi");
+  const std::vector<Socket> sockets = bootstrap.value()->take_sockets();
+  EXPECT_FALSE(sockets[0]);
+  EXPECT_EQ(::send(sockets[1].get(), "from 0", 6, MSG_NOSIGNAL), 6);
+  EXPECT_EQ(receive_text(sockets[1]), "from 1");
+  EXPECT_EQ(processes.report(0), "from 0");
 }
 
 }  // namespace
