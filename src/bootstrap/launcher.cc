@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <vector>
 
 #include "src/base/log.h"
 
@@ -16,28 +18,25 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* ranks;
-  const char* ranks_here;        // Ranks on this host, or null.
-  std::vector<const char*> job;  // Variables that tell this job from others on the host.
+  const char* ranks_here;            // Ranks on this host, or null.
+  std::array<const char*, 4> job{};  // Variables that tell this job from others on the host; null after the last.
 };
 
-const std::vector<Launcher>& launchers() {
-  static const std::vector<Launcher> list = {
-      {"tutti", "TUTTI_RANK", "TUTTI_RANKS", nullptr, {}},
-      {"torchrun",
-       "RANK",
-       "WORLD_SIZE",
-       "LOCAL_WORLD_SIZE",
-       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-      {"Open MPI",
-       "OMPI_COMM_WORLD_RANK",
-       "OMPI_COMM_WORLD_SIZE",
-       "OMPI_COMM_WORLD_LOCAL_SIZE",
-       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-      {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
-      {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
-  };
-  return list;
-}
+constexpr std::array<Launcher, 5> kLaunchers = {{
+    {"tutti", "TUTTI_RANK", "TUTTI_RANKS", nullptr, {}},
+    {"torchrun",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_WORLD_SIZE",
+     {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+    {"Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+}};
 
 template <typename Number>
 Result<Number> number_in(const std::string& text, const std::string& name, Number least) {
@@ -82,6 +81,7 @@ MeetingPoint meeting_of_job(const Environment& environment, const Launcher& laun
   std::string job = std::string(launcher.name) + "." + std::to_string(::geteuid());
   bool found = false;
   for (const char* name : launcher.job) {
+    if (name == nullptr) break;
     const std::optional<std::string> value = environment.get(name);
     found = found || value;
     job += "." + value.value_or("");
@@ -138,7 +138,7 @@ void warn_of_halves(const Environment& environment) {
   const auto warn = [](const char* set, const char* missing) {
     log(LogLevel::warn, "%s is set, but %s is not: running as one rank", set, missing);
   };
-  for (const Launcher& launcher : launchers()) {
+  for (const Launcher& launcher : kLaunchers) {
     const bool has_rank = environment.get(launcher.rank).has_value();
     const bool has_ranks = environment.get(launcher.ranks).has_value();
     if (has_rank && !has_ranks) warn(launcher.rank, launcher.ranks);
@@ -150,8 +150,8 @@ void warn_of_halves(const Environment& environment) {
 }  // namespace
 
 Result<LaunchedRank> find_launched_rank(const Environment& environment) {
-  for (const Launcher& launcher : launchers()) {
-    const bool ours = &launcher == &launchers().front();
+  for (const Launcher& launcher : kLaunchers) {
+    const bool ours = &launcher == &kLaunchers.front();
     const bool has_rank = environment.get(launcher.rank).has_value();
     const bool has_ranks = environment.get(launcher.ranks).has_value();
     if (!(has_rank && has_ranks) && !(ours && (has_rank || has_ranks))) continue;

@@ -40,17 +40,18 @@ std::array<std::uint8_t, 16> host_id() {
 struct ProcessId {
   std::mutex mutex;
   bool drawn = false;
-  std::array<std::uint8_t, 16> id;
+  std::array<std::uint8_t, 16> id{};
 };
+constinit ProcessId own;
+
+// From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const int watched = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
+                                                      [] {
+                                                        own.drawn = false;
+                                                        own.mutex.unlock();
+                                                      });
 
 Result<std::array<std::uint8_t, 16>> process_id() {
-  static ProcessId own;
-  static const int watched = ::pthread_atfork([] { own.mutex.lock(); }, [] { own.mutex.unlock(); },
-                                              [] {
-                                                own.drawn = false;
-                                                own.mutex.unlock();
-                                              });
-  (void)watched;
   const std::lock_guard lock(own.mutex);
   if (!own.drawn) TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(own.id))));
   own.drawn = true;

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "src/base/log.h"
 #include "src/base/owned.h"
@@ -45,37 +48,35 @@ class RendezvousThread {
   std::unique_ptr<ServiceThread> thread_;  // Last, so that it ends before what it uses does.
 };
 
-// Those of this process. They end with it; in a forked child there are no such threads, and none to wait for.
 class RendezvousThreads {
  public:
-  static RendezvousThreads& of_process() {
-    static RendezvousThreads& instance = []() -> RendezvousThreads& {
-      static RendezvousThreads made;
-      ::pthread_atfork([] { made.mutex_.lock(); }, [] { made.mutex_.unlock(); }, [] { made.forget(); });
-      return made;
-    }();
-    return instance;
-  }
-
   void add(std::unique_ptr<RendezvousThread> thread) {
     const std::lock_guard lock(mutex_);
     std::erase_if(threads_, [](const auto& earlier) { return earlier->finished(); });
     threads_.push_back(std::move(thread));
   }
 
- private:
-  RendezvousThreads() = default;
-
-  // In the child, which holds the lock since before the fork.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
   void forget() {
     for (auto& thread : threads_) (void)thread.release();
     threads_.clear();
-    mutex_.unlock();
   }
 
+ private:
   std::mutex mutex_;
   std::vector<std::unique_ptr<RendezvousThread>> threads_;
 };
+
+// Those of this process. They end with it; in a forked child there are no such threads, and none to wait for.
+RendezvousThreads of_process;
+
+// From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const int watched = ::pthread_atfork([] { of_process.lock(); }, [] { of_process.unlock(); },
+                                                      [] {
+                                                        of_process.forget();
+                                                        of_process.unlock();
+                                                      });
 
 }  // namespace
 
@@ -87,9 +88,11 @@ Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Addres
   const Secret key = TUTTI_TRY(communicator_key(id, options.secret_file));
   auto rendezvous = std::make_unique<Rendezvous>(id, options.report_after_ms);
   rendezvous->listen(std::move(listener), Role::join, {key, id.communicator});
-  if (invitation) rendezvous->listen(std::move(invitation->listener), Role::invitation, invitation->credentials);
+  if (invitation) {
+    rendezvous->listen(std::move(invitation->listener), Role::invitation, invitation->credentials);
+  }
   std::unique_ptr<RendezvousThread> thread = TUTTI_TRY(RendezvousThread::start(std::move(rendezvous)));
-  RendezvousThreads::of_process().add(std::move(thread));
+  of_process.add(std::move(thread));
   log(LogLevel::info, "rendezvous at %s", describe(id.address).c_str());
   return id;
 }

@@ -17,6 +17,9 @@ using File = Owned<int, ::close, -1>;
 
 constexpr std::size_t kLongestFile = 4096;
 
+// When the library is loaded: it takes a lock, which a fork beside the first use might find taken.
+const bool ready = ::sodium_init() >= 0;
+
 // Nobody but its owner may read it, or it is no secret.
 Result<std::string> read_secret(const std::string& path) {
   if (path.empty()) return std::string();
@@ -46,7 +49,6 @@ Status fill_randomly(std::span<std::byte> bytes) {
 }
 
 Digest digest(const Secret& key, std::initializer_list<Bytes> parts) {
-  static const bool ready = ::sodium_init() >= 0;  // Once: it takes a lock, which a fork might find taken.
   TUTTI_ASSERT(ready);
   crypto_generichash_state state;
   ::crypto_generichash_init(&state, key.data(), key.size(), sizeof(Digest));

@@ -19,25 +19,25 @@ struct Registry {
   std::vector<bool> open;  // By descriptor.
 };
 
-Registry& registry() {
-  static Registry& instance = []() -> Registry& {
-    static Registry made;
-    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                     [] {
-                       std::vector<bool>& open = registry().open;
-                       for (std::size_t descriptor = 0; descriptor < open.size(); ++descriptor) {
-                         if (open[descriptor]) ::close(static_cast<int>(descriptor));
-                         open[descriptor] = false;
-                       }
-                       registry().mutex.unlock();
-                     });
-    return made;
-  }();
-  return instance;
+// Never destroyed: communicators that the process leaves behind may end after everything else.
+Registry& registry = *new Registry;
+
+void close_all() {
+  for (std::size_t descriptor = 0; descriptor < registry.open.size(); ++descriptor) {
+    if (registry.open[descriptor]) ::close(static_cast<int>(descriptor));
+    registry.open[descriptor] = false;
+  }
 }
 
+// From the load of the library on: a fork beside the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const int watched = ::pthread_atfork([] { registry.mutex.lock(); }, [] { registry.mutex.unlock(); },
+                                                      [] {
+                                                        close_all();
+                                                        registry.mutex.unlock();
+                                                      });
+
 Socket enter(int descriptor) {
-  std::vector<bool>& open = registry().open;
+  std::vector<bool>& open = registry.open;
   const auto index = static_cast<std::size_t>(descriptor);
   if (open.size() <= index) open.resize(index + 1);
   open[index] = true;
@@ -59,8 +59,8 @@ Status no_socket(const std::string& action) {
 }  // namespace
 
 void release_socket(int descriptor) {
-  const std::lock_guard lock(registry().mutex);
-  std::vector<bool>& open = registry().open;
+  const std::lock_guard lock(registry.mutex);
+  std::vector<bool>& open = registry.open;
   const auto index = static_cast<std::size_t>(descriptor);
   if (index >= open.size() || !open[index]) return;
   open[index] = false;
@@ -68,14 +68,14 @@ void release_socket(int descriptor) {
 }
 
 Result<Socket> open_socket(int family, int type) {
-  const std::lock_guard lock(registry().mutex);
+  const std::lock_guard lock(registry.mutex);
   const int descriptor = ::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0) return no_socket("open a socket");
   return enter(descriptor);
 }
 
 Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
-  const std::lock_guard lock(registry().mutex);
+  const std::lock_guard lock(registry.mutex);
   int pair[2];
   if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
     return no_socket("open a pair of sockets");
@@ -85,12 +85,12 @@ Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
 
 Socket adopt_socket(int descriptor) {
   if (descriptor < 0) return Socket();
-  const std::lock_guard lock(registry().mutex);
+  const std::lock_guard lock(registry.mutex);
   return enter(descriptor);
 }
 
 Result<std::optional<Socket>> accept_socket(const Socket& listener) {
-  const std::lock_guard lock(registry().mutex);
+  const std::lock_guard lock(registry.mutex);
   const int descriptor = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (descriptor >= 0) return std::optional(enter(descriptor));
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)

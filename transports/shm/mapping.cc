@@ -18,20 +18,16 @@ struct Registry {
   std::map<Mapping::Identity, std::weak_ptr<Mapping>> mappings;
 };
 
-// Never destroyed: communicators that the process leaves behind may end after everything else. A fork waits for the
-// lock, and the child forgets what it cannot see.
-Registry& registry() {
-  static Registry& instance = []() -> Registry& {
-    static auto* made = new Registry;
-    ::pthread_atfork([] { made->mutex.lock(); }, [] { made->mutex.unlock(); },
-                     [] {
-                       made->mappings.clear();
-                       made->mutex.unlock();
-                     });
-    return *made;
-  }();
-  return instance;
-}
+// Never destroyed: communicators that the process leaves behind may end after everything else.
+Registry& registry = *new Registry;
+
+// A fork waits for the lock, and the child forgets what it cannot see. From the load of the library on: a fork beside
+// the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const int watched = ::pthread_atfork([] { registry.mutex.lock(); }, [] { registry.mutex.unlock(); },
+                                                      [] {
+                                                        registry.mappings.clear();
+                                                        registry.mutex.unlock();
+                                                      });
 
 }  // namespace
 
@@ -46,23 +42,23 @@ Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {
   if (::fstat(file, &info) != 0) return system_error("look at shared memory");
   const Identity identity = {info.st_dev, info.st_ino};
   std::shared_ptr<Mapping> mapping;  // Outlives the lock, which its destructor takes.
-  const std::lock_guard lock(registry().mutex);
-  const auto known = registry().mappings.find(identity);
-  if (known != registry().mappings.end()) mapping = known->second.lock();
+  const std::lock_guard lock(registry.mutex);
+  const auto known = registry.mappings.find(identity);
+  if (known != registry.mappings.end()) mapping = known->second.lock();
   if (mapping != nullptr && mapping->bytes_ >= bytes) return mapping;
   std::shared_ptr<Mapping> made = TUTTI_TRY(make(file, bytes));
   ::madvise(made->data_, bytes, MADV_DONTFORK);
-  registry().mappings[identity] = made;
+  registry.mappings[identity] = made;
   made->shared_as_ = identity;  // Only now: without memory for the entry, it ends under this lock.
   return made;
 }
 
 Mapping::~Mapping() {
   if (shared_as_) {
-    const std::lock_guard lock(registry().mutex);
-    const auto known = registry().mappings.find(*shared_as_);
+    const std::lock_guard lock(registry.mutex);
+    const auto known = registry.mappings.find(*shared_as_);
     // A larger one, or one made since the last user of this one left, may have taken its place.
-    if (known != registry().mappings.end() && known->second.expired()) registry().mappings.erase(known);
+    if (known != registry.mappings.end() && known->second.expired()) registry.mappings.erase(known);
   }
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
