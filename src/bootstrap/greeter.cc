@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kHandshakeMs = 2000;
 constexpr std::int64_t kStrangerMs = 500;  // Ranks take much less.
+constexpr std::int64_t kRetryMs = 100;
 constexpr std::size_t kMostPending = 512;
 constexpr int kAcceptedAtOnce = 64;
 
@@ -56,9 +57,9 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
     if (ready && !TUTTI_TRY(advance(pending_[i]))) continue;
     if (!pending_[i].deadline.passed()) remaining.push_back(std::move(pending_[i]));
   }
+  if (remaining.size() < pending_.size()) paused_ = {0};  // Who has gone may have left a descriptor.
   pending_ = std::move(remaining);
   watched_ = 0;
-  if (oldest_caller() == pending_.end()) paused_ = {0};  // There is nobody to wait for.
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     if (polled[first_ + i].revents != 0) TUTTI_CHECK_OK(accept(listeners_[i]));
   }
@@ -102,7 +103,10 @@ Status Greeter::accept(const Listener& listener) {
 // they would tell everybody that this end has hung up, and nobody would hear of the shortage.
 Result<bool> Greeter::make_room(Status shortage) {
   const auto oldest = oldest_caller();
-  if (oldest == pending_.end()) return std::move(shortage).during("meeting other ranks");
+  if (oldest == pending_.end()) {
+    paused_ = Deadline::after_ms(kRetryMs);  // The caller is still there: poll() would come back at once, and for ever.
+    return std::move(shortage).during("meeting other ranks");
+  }
   paused_ = {oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
   if (!paused_.passed()) return false;
   log(LogLevel::warn, "dropped a connection that was silent: %s", shortage.message().c_str());

@@ -26,7 +26,8 @@ class Greeter {
   // The caller's handshake; what goes wrong with it is serve()'s error.
   void call(Handshake handshake);
 
-  // Appends what to poll for; then serve() what poll found, given the same vector.
+  // Appends what to poll for; then serve() what poll found, given the same vector. After a failure for want of
+  // descriptors it may be served on: it tries again in a while.
   void watch(std::vector<pollfd>& polled);
   Status serve(const std::vector<pollfd>& polled);
   // When it needs serve() even if nothing happens.

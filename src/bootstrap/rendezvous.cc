@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/log.h"
 #include "src/bootstrap/tree.h"
@@ -48,7 +49,7 @@ Deadline Rendezvous::next_event() const {
 
 void Rendezvous::serve(const std::vector<pollfd>& polled) {
   if (Status status = greeter_.serve(polled); !status.ok())
-    fail(std::move(status).during("the process that made the unique id was their rendezvous"));
+    suffer(std::move(status).during("the process that made the unique id was their rendezvous"));
   for (Greeted& greeted : greeter_.take()) admit(std::move(greeted));
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     if (polled[i + 1].revents == 0) continue;
@@ -158,6 +159,13 @@ void Rendezvous::fail(const Status& status) {
     (void)told->second.channel.send_failure(status).ok();
   members_.clear();
   report_ = {};
+}
+
+// A failure of this process to meet others. With nobody there to be told, it is kept to itself, and tried again: what
+// is short may come back, and who calls meanwhile waits to be let in.
+void Rendezvous::suffer(const Status& status) {
+  if (!members_.empty()) return fail(status);
+  if (!std::exchange(warned_, true)) log(LogLevel::warn, "nobody can join: %s; trying again", status.message().c_str());
 }
 
 std::string Rendezvous::missing() const {

@@ -37,6 +37,7 @@ class Rendezvous {
   void hear(Rank rank, Member& member);
   void keep_time();
   void fail(const Status& status);
+  void suffer(const Status& status);
   Deadline next_event() const;
   std::string missing() const;  // "ranks 3, 7 of 8"
 
@@ -49,6 +50,7 @@ class Rendezvous {
   std::size_t reached_ = 0;
   bool started_ = false;  // All have come.
   bool finished_ = false;
+  bool warned_ = false;                                // Of a failure that there was nobody to tell.
   Deadline deadline_ = Deadline::after_ms(3'600'000);  // For the first to come; then as that rank said.
   std::int64_t timeout_ms_ = 0;
   Deadline report_;

@@ -1,0 +1,114 @@
+// Where a process may not open as many files as its ranks want, somebody hears of it, and nobody spins.
+#include "tests/bootstrap/descriptors.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/greeter.h"
+#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/processes.h"
+
+namespace tutti {
+namespace {
+
+// UndefinedBehaviorSanitizer, which is built in beside it, opens pipes to find out whether it may read an object.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kNeedsFiles = true;
+#else
+constexpr bool kNeedsFiles = false;
+#endif
+
+// A listener, and a caller who waits to be let in by it.
+TEST(Descriptors, ThatAreTooFewToAcceptAnybodyAreWaitedFor) {
+  if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
+  Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  const Address address = local_address(listener).value();
+  Greeter greeter(0);
+  greeter.listen(std::move(listener), Role::tree, {});
+  const Socket caller = connect_to({address, "", SOCK_STREAM}).value();
+  std::vector<pollfd> polled;
+  greeter.watch(polled);
+  ASSERT_EQ(::poll(polled.data(), polled.size(), 20'000), 1);
+  {
+    const FewDescriptors none(0);
+    EXPECT_EQ(greeter.serve(polled).code(), Code::system);
+  }
+  polled.clear();
+  greeter.watch(polled);
+  EXPECT_EQ(polled[0].events, 0);
+  EXPECT_EQ(::poll(polled.data(), polled.size(), static_cast<int>(greeter.deadline().left_ms())), 0);
+  polled.clear();
+  greeter.watch(polled);
+  ASSERT_EQ(::poll(polled.data(), polled.size(), 20'000), 1);
+  EXPECT_TRUE(greeter.serve(polled).ok());
+  polled.clear();
+  greeter.watch(polled);
+  EXPECT_EQ(polled.size(), 2U);
+}
+
+TEST(Descriptors, ThatComeBackLetRanksJoin) {
+  if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
+  static const Gate warned;
+  const Shared<UniqueId> id;
+  const Gate made;
+  Processes processes;
+  processes.start([&]() -> std::string {
+    set_log_sink([](std::string_view line) {
+      if (line.find("nobody can join: accept a connection: Too many open files") != std::string_view::npos)
+        warned.open();
+    });
+    Result<UniqueId> own = make_unique_id(here());
+    if (!own.ok()) return std::move(own).status().message();
+    *id = own.value();
+    {
+      const FewDescriptors none(0);
+      made.open();
+      warned.wait();
+    }
+    for (;;) ::pause();
+  });
+  made.wait();
+  JoinOptions options;
+  options.timeout_ms = 20'000;
+  EXPECT_EQ(Bootstrap::join(*id, 0, 1, options).status().message(), "");
+}
+
+// The process of rank 0 is that of the rendezvous, too, and ends as soon as it has failed. With the fewest of these
+// descriptors rank 0 itself is the one that lacks them, with the most the rendezvous has room for all ranks.
+TEST(Descriptors, ThatRankZeroAndTheRendezvousLackAreToldToAll) {
+  if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
+  for (int spare = 10; spare <= 16; ++spare) {
+    const Shared<UniqueId> id;
+    const Gate made;
+    Processes processes;
+    processes.start([&]() -> std::string {
+      const FewDescriptors few(spare);
+      Result<UniqueId> own = make_unique_id(here());
+      if (!own.ok()) return std::move(own).status().message();
+      *id = own.value();
+      made.open(4);
+      return Bootstrap::join(*id, 0, 5, {}).status().message();
+    });
+    for (Rank rank = 1; rank < 5; ++rank) {
+      processes.start([&, rank] {
+        made.wait();
+        return Bootstrap::join(*id, rank, 5, {}).status().message();
+      });
+    }
+    for (const std::string& text : processes.reports()) {
+      EXPECT_NE(text.find("Too many open files: the limit of this process is"), std::string::npos) << text;
+      EXPECT_NE(text.find("while rank 0 was joining"), std::string::npos) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
