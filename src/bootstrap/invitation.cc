@@ -69,6 +69,7 @@ Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, c
   Invitation invitation;
   invitation.listener = TUTTI_TRY(listen_at(endpoint));
   invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
+  invitation.advice = advice_for(meeting);
   return start_rendezvous(options, address, std::move(invitation));
 }
 
@@ -118,6 +119,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.meeting, options.socket_ifname));
   if (launched.rank == 0) return invite(launched.meeting, endpoint, options);
   const Credentials credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
+  const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
+  Deadline report = Deadline::after_ms(options.report_after_ms);
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Result<UniqueId> asked = ask(endpoint, launched, credentials, watch);
     if (asked.ok()) return asked;
@@ -125,19 +128,28 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     const bool absent = status.code() == Code::system || status.code() == Code::remote;  // Not yet there, or just gone.
     if (watch.aborted())
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
-    const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
     if (!absent) return std::move(status).during(asking);
     if (watch.deadline.passed())
       return timeout_error(status.message() + "; while " + asking + ": it has not come, or joining has failed there");
+    if (report.passed()) {
+      log(LogLevel::warn, "rank %u is still %s: %s%s", launched.rank, asking.c_str(), status.message().c_str(),
+          advice_for(launched.meeting).c_str());
+      report = {};
+    }
     ::poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(pause_ms, watch.poll_ms())));
   }
 }
 
+// Without a host they meet at a name: of their user, and of their job or the process that started them, as they see it.
+std::string advice_for(const MeetingPoint& meeting) {
+  if (!meeting.host.empty()) return "";
+  return std::string("; ranks of several ") + (meeting.by_parent ? "shells, " : "") +
+         "users, containers or namespaces do not find each other: set TUTTI_ROOT to host:port, where rank 0 is to "
+         "listen, for all of them";
+}
+
 Status explain_absence(Status status, const MeetingPoint& meeting) {
-  if (status.code() != Code::timeout || !meeting.by_parent) return status;
-  return timeout_error(status.message() +
-                       "; ranks started by hand from several shells do not find each other: set TUTTI_ROOT to "
-                       "host:port, where rank 0 is to listen, for all of them");
+  return status.code() == Code::timeout ? timeout_error(status.message() + advice_for(meeting)) : std::move(status);
 }
 
 }  // namespace tutti

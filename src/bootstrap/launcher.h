@@ -30,7 +30,9 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment);
 // Rank 0 makes the id and hands it to the others, in the thread of its rendezvous; the others ask for it.
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch);
 
-// Adds to the failure of ranks that waited in vain what may keep them apart.
+// What may keep the ranks apart that meet there, and the cure, to be added to messages; empty: nothing that we know.
+std::string advice_for(const MeetingPoint& meeting);
+// Adds it to the failure of ranks that waited in vain.
 Status explain_absence(Status status, const MeetingPoint& meeting);
 
 }  // namespace tutti

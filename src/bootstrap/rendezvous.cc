@@ -136,8 +136,8 @@ void Rendezvous::hear(Rank rank, Member& member) {
 
 void Rendezvous::keep_time() {
   if (report_.passed()) {
-    log(LogLevel::warn, "waiting for %s to join, %s after the first came", missing().c_str(),
-        seconds(report_after_ms_).c_str());
+    log(LogLevel::warn, "waiting for %s to join, %s after the first came%s", missing().c_str(),
+        seconds(report_after_ms_).c_str(), advice_.c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }

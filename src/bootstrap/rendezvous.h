@@ -20,6 +20,8 @@ class Rendezvous {
 
   // Callers of these may join, or be given the id.
   void listen(Socket listener, Role role, const Credentials& credentials);
+  // Added to the report of ranks that are missing.
+  void advise(std::string advice) { advice_ = std::move(advice); }
   // Returns when all ranks have reached each other, when their deadline has passed, or when `stop` can be read.
   void run(int stop);
 
@@ -43,6 +45,7 @@ class Rendezvous {
 
   UniqueId id_;
   std::int64_t report_after_ms_;
+  std::string advice_;
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/handshake.h"
@@ -12,6 +13,7 @@ namespace tutti {
 struct Invitation {
   Socket listener;
   Credentials credentials;
+  std::string advice;  // What to do where ranks do not find it; see advice_for().
 };
 
 // Listens at `address`, at any free port.

@@ -246,5 +246,46 @@ TEST(Meeting, SaysThatRankZeroDoesNotCome) {
   EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
 }
 
+bool names_the_cure(std::string_view text) {
+  return text.find("set TUTTI_ROOT to host:port") != std::string_view::npos;
+}
+
+TEST(Meeting, NamesTheCureToRanksThatKnowItByDifferentNames) {
+  MeetingPoint named = on_this_host();
+  const auto told = [&] { return explain_absence(timeout_error("late"), named).message(); };
+  EXPECT_TRUE(names_the_cure(told()));
+  EXPECT_EQ(told().find("several shells"), std::string::npos);
+  named.by_parent = true;
+  EXPECT_NE(told().find("several shells"), std::string::npos);
+  EXPECT_EQ(explain_absence(invalid_usage("twice"), named).message(), "twice");
+  EXPECT_EQ(explain_absence(timeout_error("late"), at_a_port()).message(), "late");
+}
+
+TEST(Meeting, NamesTheCureWhileItsRanksStillWait) {
+  static std::string lines;
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    MeetingPoint alone = meeting;
+    alone.job += "." + std::to_string(rank);
+    processes.start([=]() -> std::string {
+      set_log_sink([](std::string_view line) { lines += line; });
+      RendezvousOptions options;
+      options.report_after_ms = 1;
+      Result<UniqueId> id = share_unique_id({rank, 2, "test", alone}, options, {Deadline::after_ms(200)});
+      JoinOptions join;
+      join.timeout_ms = 200;
+      if (id.ok()) (void)Bootstrap::join(id.value(), rank, 2, join).status().ok();
+      return lines;
+    });
+  }
+  const std::string first = processes.report(0);
+  EXPECT_NE(first.find("waiting for rank 1 of 2 to join"), std::string::npos) << first;
+  EXPECT_TRUE(names_the_cure(first)) << first;
+  const std::string second = processes.report(1);
+  EXPECT_NE(second.find("rank 1 is still asking rank 0 for the unique id at "), std::string::npos) << second;
+  EXPECT_TRUE(names_the_cure(second)) << second;
+}
+
 }  // namespace
 }  // namespace tutti
