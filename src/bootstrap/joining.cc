@@ -35,6 +35,7 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
       records_(ranks),
       sockets_(ranks) {
   watch_.abort = options.abort;
+  phase_ = "the rendezvous at " + describe(id.address) + ", in the process that made the unique id";
   if (options.timeout_ms > 0) watch_.deadline = Deadline::after_ms(options.timeout_ms + kGraceMs);
 }
 
@@ -91,7 +92,8 @@ Status Joining::meet() {
   Status met = serve_until([this] { return rendezvous_.connected(); });
   if (met.code() == Code::system || met.code() == Code::remote) {
     return std::move(met).during("looking for the rendezvous at " + describe(id_.address) +
-                                 ": the id was used before, joining has failed, or the process that made it has ended");
+                                 ": the id was used before, or joining has failed there, or the process that made it "
+                                 "has ended: see what that process says");
   }
   if (!met.ok()) return met;
   phase_ = "the other ranks";
@@ -184,7 +186,7 @@ Status Joining::accept(Greeted greeted) {
 }
 
 Status Joining::hear_rendezvous() {
-  TUTTI_CHECK_OK(rendezvous_.flush());
+  (void)rendezvous_.flush().ok();  // What it sent before it closed can be read, even where nothing can be written.
   Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
   if (!received.ok()) {
     told_ = true;

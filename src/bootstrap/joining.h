@@ -48,12 +48,11 @@ class Joining {
   Credentials credentials_{};
   JoinRecord own_;
   Greeter greeter_;
-  Socket tree_listener_;
   Channel rendezvous_;
-  std::optional<JoinRecord> parent_;      // Known once all have come.
-  bool complete_ = false;                 // All have reached each other.
-  bool told_ = false;                     // The rendezvous said that joining has failed.
-  std::string phase_ = "the rendezvous";  // What we wait for, in messages.
+  std::optional<JoinRecord> parent_;  // Known once all have come.
+  bool complete_ = false;             // All have reached each other.
+  bool told_ = false;                 // The rendezvous said that joining has failed.
+  std::string phase_;                 // What we wait for, in messages.
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
