@@ -20,6 +20,17 @@ class JoinedBootstrap final : public Bootstrap {
     return tree_.all_gather(records, bytes_per_rank, watch);
   }
 
+  Status agree(Status own, const Watch& watch) override {
+    if (own.ok()) return barrier(watch);
+    if (own.code() == Code::remote) {
+      Status heard = barrier(watch);
+      return heard.ok() ? std::move(own) : std::move(heard);
+    }
+    Status told = std::move(own).during("rank " + std::to_string(rank_) + " was joining");
+    tree_.fail(told);
+    return told;
+  }
+
  private:
   Rank rank_;
   Tree tree_;

@@ -1,5 +1,5 @@
 // How ranks that share nothing but a unique id find and trust each other: the rendezvous, a tree over all ranks for
-// small exchanges, and a socket to each rank of the same host, from which a Mesh is made.
+// small exchanges, and a socket to each rank of the same host. What is said over these is left to their owner.
 #pragma once
 
 #include <cstddef>
@@ -59,6 +59,9 @@ class Bootstrap {
   // all ranks hear of, only destruction may follow.
   virtual Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) = 0;
   Status barrier(const Watch& watch) { return all_gather({}, 0, watch); }
+  // A barrier of ranks that did something each: fails on all with the reason of one, if it failed on any. A rank that
+  // heard of nothing but a peer's end is told why that peer ended.
+  virtual Status agree(Status own, const Watch& watch) = 0;
 
   // [r]: a connected SOCK_SEQPACKET socket to rank r, authenticated; none to oneself and to ranks of other hosts.
   virtual std::vector<Socket> take_sockets() = 0;

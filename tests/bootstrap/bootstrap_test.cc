@@ -355,5 +355,37 @@ TEST(Bootstrap, ConnectsTheRanksOfAHostBySockets) {
   EXPECT_EQ(processes.report(0), "from 0");
 }
 
+// Rank 0 fails and goes; rank 2 has heard of its end on another way, and passes the reason on to rank 3.
+TEST(Bootstrap, TellsAllWhyOneRankFailedAfterwards) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (Rank rank = 0; rank < 4; ++rank) {
+    processes.start([=]() -> std::string {
+      Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, 4, within(20'000));
+      if (!joined.ok()) return std::move(joined).status().message();
+      Status own;
+      if (rank == 0) own = Status(Code::system, "no memory");
+      if (rank == 2) own = remote_error("rank 0 died");
+      return joined.value()->agree(std::move(own), {Deadline::after_ms(20'000)}).message();
+    });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "no memory; while rank 0 was joining");
+}
+
+TEST(Bootstrap, LetsRanksGoOnThatAgree) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    processes.start([=]() -> std::string {
+      Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id, rank, 3, within(20'000));
+      if (!joined.ok()) return std::move(joined).status().message();
+      return joined.value()->agree({}, {Deadline::after_ms(20'000)}).ok() ? exchange(*joined.value()) : "failed";
+    });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
+}
+
 }  // namespace
 }  // namespace tutti
