@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/communicator/caught.h"
+#include "src/base/caught.h"
 
 namespace tutti {
 

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "src/base/atomic.h"
+#include "src/base/caught.h"
 #include "src/base/clock.h"
-#include "src/communicator/caught.h"
 #include "src/communicator/collective_operation.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host_communicator.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "src/base/atomic.h"
-#include "src/communicator/caught.h"
+#include "src/base/caught.h"
 #include "src/communicator/group.h"
 #include "src/communicator/message_operation.h"
 

@@ -1,4 +1,4 @@
-// No exception leaves the communicator: what is thrown becomes a failure, which the peers can be told of.
+// No exception leaves a room: what is thrown becomes a failure, which others can be told of.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@ namespace tutti {
 
 // Does `work`, which returns a Status or a Result.
 template <typename Work>
-auto caught(Work&& work) -> decltype(work()) {
+[[gnu::always_inline]] inline auto caught(Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
