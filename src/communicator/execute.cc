@@ -158,9 +158,7 @@ Status HostCommunicator::mismatch_with(Rank peer) {
 }
 
 Status HostCommunicator::told(Status status) {
-  const bool is_question = status.code() == Code::invalid_argument || status.code() == Code::unsupported;
-  if (is_question || board_.failed()) return status;
-  return fail(std::move(status));
+  return is_question(status) ? std::move(status) : fail(std::move(status));
 }
 
 Status HostCommunicator::fail(Status status) {

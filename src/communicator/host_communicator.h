@@ -145,15 +145,15 @@ class HostCommunicator final : public Communicator {
   // Fails when a rank leaves that others still count on.
   Status notice_leaving(Rank awaited, Patience& patience);
   Status leaves(Rank leaver, Rank other, const std::string& call);
-  std::string absent() const;  // "; rank 1 has not called it"
+  std::string absent() const;  // "; rank 1 has not called it", and what may be the reason.
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
   void find_crowd();
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
-  // What stops this rank stops all, who would wait for it in vain; but for a call that cannot be made as it is, and
-  // that nothing was done for.
+  // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
+  // before, this may only be a consequence of it, and the cause is what is returned.
   Status told(Status status);
   std::string current_call() const;
   std::byte* scratch(std::uint64_t bytes);

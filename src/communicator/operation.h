@@ -10,6 +10,11 @@ namespace tutti {
 
 inline constexpr std::int64_t kOutwaitMs = 1000;  // A call that failed waits no longer for peers in its buffers.
 
+// Whether a failure is of a call that cannot be made as it is, and that nothing was done for: no peer is told.
+inline bool is_question(const Status& status) {
+  return status.code() == Code::invalid_argument || status.code() == Code::unsupported;
+}
+
 class Operation {
  public:
   virtual ~Operation() = default;
