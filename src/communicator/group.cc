@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "src/base/caught.h"
+
 namespace tutti {
 
 Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
@@ -25,6 +27,7 @@ struct Lineup {
   std::deque<const GroupedCall*> waiting;
   std::vector<std::unique_ptr<Operation>> running;
   bool alone = false;  // The running operation is a collective.
+  bool failed = false;
 
   bool done() const { return waiting.empty() && running.empty(); }
   bool holds_several() const { return waiting.size() + running.size() > 1; }
@@ -47,12 +50,64 @@ struct Lineup {
     return advance_all(running);
   }
 };
+using Lineups = std::map<Communicator*, Lineup>;
+
+// One call that cannot be made is the caller's to correct, and harms nobody; those that fall with it do, and so does
+// one that lacked memory outside of the communicator, which would have told of it.
+void give_up(Communicator& communicator, Lineup& lineup, const Status& reason) {
+  if (lineup.holds_several() || !is_question(reason)) call_off(communicator, reason);
+  lineup.waiting.clear();  // Not assigned anew: that takes memory.
+  lineup.running.clear();
+  lineup.failed = true;
+}
+
+// Goes through all once; the first failure. `any`: a call came to its end, or a communicator to its own.
+Status advance_lineups(Lineups& lineups, bool& any) {
+  Status first;
+  for (auto& [communicator, lineup] : lineups) {
+    auto advanced = caught([&lineup = lineup] { return lineup.advance(); });
+    any = any || !advanced.ok() || advanced.value();
+    if (advanced.ok()) continue;
+    Status status = std::move(advanced).status();
+    give_up(*communicator, lineup, status);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+Status wait_for_lineups(Lineups& lineups) {
+  Status first;
+  for (auto& [communicator, lineup] : lineups) {
+    if (lineup.done()) continue;
+    Status status = caught([&lineup = lineup] { return lineup.running.front()->wait(); });
+    if (status.ok()) continue;
+    give_up(*communicator, lineup, status);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+// To start a call does not wait either, so one thread drives all communicators, be they ranks that wait for each other.
+// One that fails does not stop the others, whose peers count on them.
+Status run_lineups(Lineups& lineups) {
+  const auto is_done = [](const auto& entry) { return entry.second.done(); };
+  Status first;
+  while (!std::all_of(lineups.begin(), lineups.end(), is_done)) {
+    bool any = false;
+    Status status = advance_lineups(lineups, any);
+    if (!any) status = wait_for_lineups(lineups);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
 
 }  // namespace
 
 void call_off(Communicator& communicator, const Status& reason) {
-  (void)communicator.fail(
-      remote_error("rank " + std::to_string(communicator.rank()) + " calls off its group: " + reason.message()));
+  Status words = caught([&] {
+    return remote_error("rank " + std::to_string(communicator.rank()) + " calls off its group: " + reason.message());
+  });
+  (void)caught([&] { return communicator.fail(std::move(words)); });  // Peers hear of it before it says so here.
 }
 
 Status drive(std::vector<std::unique_ptr<Operation>>& operations) {
@@ -63,36 +118,21 @@ Status drive(std::vector<std::unique_ptr<Operation>>& operations) {
   return {};
 }
 
-// To start a call does not wait either, so one thread drives all communicators, be they ranks that wait for each other.
-// One that fails does not stop the others, whose peers count on them.
 Status run_group(const std::vector<GroupedCall>& calls) {
-  std::map<Communicator*, Lineup> lineups;
-  for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
-  Status first;
-  std::vector<Communicator*> failed;
-  // One call that cannot be made is the caller's to correct, and harms nobody; those that fall with it do.
-  const auto give_up = [&](Communicator& communicator, Lineup& lineup, Status status) {
-    if (lineup.holds_several()) call_off(communicator, status);
-    lineup = {};
-    failed.push_back(&communicator);
-    if (first.ok()) first = std::move(status);
-  };
-  while (!lineups.empty()) {
-    bool any = false;
-    for (auto& [communicator, lineup] : lineups) {
-      auto advanced = lineup.advance();
-      any = any || !advanced.ok() || advanced.value();
-      if (!advanced.ok()) give_up(*communicator, lineup, std::move(advanced).status());
-    }
-    for (auto& [communicator, lineup] : lineups) {
-      if (any || lineup.done()) continue;
-      Status waited = lineup.running.front()->wait();
-      if (!waited.ok()) give_up(*communicator, lineup, std::move(waited));
-    }
-    std::erase_if(lineups, [](const auto& entry) { return entry.second.done(); });
+  Lineups lineups;
+  Status lined_up = caught([&]() -> Status {
+    for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
+    return {};
+  });
+  if (!lined_up.ok()) {
+    for (const GroupedCall& call : calls) call_off(*call.communicator, lined_up);
+    return lined_up;
   }
+  Status first = run_lineups(lineups);
   const Deadline deadline = Deadline::after_ms(kOutwaitMs);
-  for (Communicator* communicator : failed) communicator->outwait_visitors(deadline);
+  for (auto& [communicator, lineup] : lineups) {
+    if (lineup.failed) communicator->outwait_visitors(deadline);
+  }
   return first;
 }
 

@@ -16,10 +16,10 @@ struct GroupedCall {
 };
 
 // Runs all; a communicator whose call fails runs no more of them, and if there were more it fails for good. Returns the
-// first failure when all are done or failed. Blocks, with bounded waits.
+// first failure when all are done or failed. Blocks, with bounded waits. Throws nothing.
 Status run_group(const std::vector<GroupedCall>& calls);
 
-// Tells the peers, who may be waiting for them, that calls of a group will not be made.
+// Tells the peers, who may be waiting for them, that calls of a group will not be made. Throws nothing.
 void call_off(Communicator& communicator, const Status& reason);
 
 // Advances each once and takes those that are done out; true if there were any.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
@@ -45,7 +46,7 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   if (auto prepared = prepare_call(gather, options); prepared.ok()) {
     prepared.value()->record.collective = kSplitCollective;
   }
-  TUTTI_CHECK_OK(run(gather, &options).during("gathering the colours of a split"));
+  TUTTI_CHECK_OK(run(gather, &options));
   return color < 0 ? std::vector<Rank>() : members_of(wishes, color);
 }
 
@@ -89,11 +90,12 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vec
       self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::one_host));
 }
 
-// A rank that fails here has peers that wait for it: all are told.
+// A rank that fails here, or lacks memory, has peers that wait for it: all are told.
 Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key, const CommunicatorOptions& options) {
-  const std::vector<Rank> members = TUTTI_TRY(agree_on_members(color, key));
-  if (members.empty()) return std::unique_ptr<Communicator>();
-  auto part = make_part(members, options);
+  auto members = caught([&] { return agree_on_members(color, key); });
+  if (!members.ok()) return told(std::move(members).status()).during("gathering the colours of a split");
+  if (members.value().empty()) return std::unique_ptr<Communicator>();
+  auto part = caught([&] { return make_part(members.value(), options); });
   if (part.ok()) return part;
   return fail(std::move(part).status());
 }

@@ -79,13 +79,13 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 
 void Event::record(Stream& stream) {
   auto mark = std::make_shared<Mark>();
-  // Nobody sees the mark before it is in the stream: one who waited for it in the same stream would do so forever.
+  // Nobody sees the mark before it is in the stream, nor if it does not come there: one would wait for it forever.
   const std::lock_guard lock(mutex_);
-  mark_ = mark;
   stream.enqueue([mark] {
     mark->set();
     return Status();
   });
+  mark_ = std::move(mark);
 }
 
 void Event::hold(Stream& stream) const {

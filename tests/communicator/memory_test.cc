@@ -1,45 +1,15 @@
 // Ranks that run out of memory, at any point of a call: the peers are told, as of any failure.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <optional>
 
+#include "src/communicator/group.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
-
-namespace {
-
-thread_local std::uint64_t allocations_until_refusal = 0;  // 0: none is refused.
-
-}  // namespace
-
-// Not inlined, neither these nor those that free: GCC would see a free() of what some other new has made.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  const bool refused = allocations_until_refusal > 0 && --allocations_until_refusal == 0;
-  void* memory = refused ? nullptr : std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return std::malloc(bytes);  // Has a way out.
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/communicator/refusal.h"
 
 namespace tutti {
 namespace {
-
-// Refuses this thread one allocation, the `which`-th from now on.
-class Refusal {
- public:
-  explicit Refusal(std::uint64_t which) { allocations_until_refusal = which; }
-  ~Refusal() { allocations_until_refusal = 0; }
-  Refusal(const Refusal&) = delete;
-  Refusal& operator=(const Refusal&) = delete;
-  bool came() const { return allocations_until_refusal == 0; }
-};
 
 constexpr std::uint64_t kStride = 7;  // Not each of some hundred allocations is tried.
 
@@ -102,6 +72,89 @@ TEST(Memory, ThatAnOperationLacksIsToldToAll) {
     while (lacks_memory_step_by_step(which, kind)) ++which;
     EXPECT_GT(which, 10U);
   }
+}
+
+// One thread drives two communicators in a group, the peers' threads do the same.
+class Group {
+ public:
+  // Whether rank 1 is refused memory. If it is, no peer waits for what has stopped.
+  bool lacks_memory(std::uint64_t which) {
+    bool came = false;
+    Status peers;
+    const std::vector<GroupedCall> calls = calls_of(1);
+    std::thread others([&] { peers = run_group(calls_of(0)); });
+    Status own;
+    {
+      const Refusal refusal(which);
+      own = run_group(calls);
+      came = refusal.came();
+    }
+    others.join();
+    EXPECT_EQ(own.code(), came ? Code::system : Code::ok) << which << ": " << own.message();
+    EXPECT_TRUE(peers.ok() || came) << which << ": " << peers.message();
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      const Status failure = pairs_[pair][0]->failure();
+      EXPECT_EQ(failure.ok(), pairs_[pair][1]->failure().ok()) << which;
+      EXPECT_NE(failure.code(), Code::timeout) << which << ": " << failure.message();
+      const bool summed = buffers_[pair][1][0] == 4;
+      EXPECT_TRUE(summed || !failure.ok()) << which << ": the communicator is well, but its calls did not run";
+    }
+    return came;
+  }
+
+ private:
+  std::vector<GroupedCall> calls_of(Rank rank) {
+    std::vector<GroupedCall> calls;
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      const Call call = all_reduce(buffers_[pair][rank]);
+      for (int i = 0; i < 2; ++i) calls.push_back({pairs_[pair][rank].get(), call, {}});
+    }
+    return calls;
+  }
+
+  Communicators pairs_[2] = {make_ranks(2), make_ranks(2)};
+  std::vector<float> buffers_[2][2] = {{std::vector<float>(64, 1), std::vector<float>(64, 1)},
+                                       {std::vector<float>(64, 1), std::vector<float>(64, 1)}};
+};
+
+TEST(Memory, ThatAGroupLacksStopsWhatLacksItAndTellsItsPeers) {
+  std::uint64_t which = 1;
+  while (Group().lacks_memory(which)) which += which < 40 ? 1 : kStride;
+  EXPECT_GT(which, 40 + kStride);
+}
+
+// Each rank finds its own memory missing, or that another has aborted: the latter is why the call fails.
+TEST(Memory, IsNotTheReasonWhereThereWasOneBefore) {
+  Communicators ranks = make_ranks(2);
+  std::vector<int> buffer(64);
+  auto recv = ranks[1]->start(message(Kind::recv, 0, buffer));
+  ASSERT_TRUE(recv.ok());
+  ranks[0]->abort();
+  std::optional<Refusal> refusal(1);
+  auto advanced = recv.value()->advance();
+  ASSERT_TRUE(refusal->came());
+  refusal.reset();
+  ASSERT_FALSE(advanced.ok());
+  EXPECT_EQ(std::move(advanced).status().message(), "rank 0 aborted the communicator");
+}
+
+TEST(Memory, ThatASplitLacksIsToldToAll) {
+  std::uint64_t which = 1;
+  for (bool came = true; came; which += which < 40 ? 1 : kStride) {
+    Communicators ranks = make_ranks(2);
+    came = false;
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+      if (communicator.rank() == 0) return communicator.split(0, 0, communicator.options()).status();
+      const Refusal refusal(which);
+      auto part = communicator.split(0, 0, communicator.options());
+      came = refusal.came();
+      return std::move(part).status();
+    });
+    EXPECT_EQ(statuses[1].code(), came ? Code::system : Code::ok) << which << ": " << statuses[1].message();
+    const Status told = ranks[0]->failure();  // Its own part of the split may have been done before.
+    EXPECT_EQ(told.code(), came ? Code::system : Code::ok) << which << ": " << told.message();
+  }
+  EXPECT_GT(which, 40 + kStride);
 }
 
 }  // namespace
