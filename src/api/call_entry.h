@@ -31,7 +31,10 @@ extern thread_local constinit int group_depth __attribute__((tls_model("initial-
 Status check_outside_group(const char* action);
 
 // The thread's group then runs nothing, and its end says this.
-void fail_group(tutti_status status, const std::string& message);
+void fail_group(Status status);
+
+// Tells the peers, who would wait for it, that memory is lacking for a call of this handle. Throws nothing.
+void forsake(const Door& door, const Status& reason);
 
 // All that is not simply run: what is wrong, a made reduction, a group, a stream, or work in streams before it.
 // `unequal`: of all_to_all_v; copied if the call is kept for later.

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <new>
+
 #include "src/api/call_entry.h"
 
 namespace tutti {
@@ -25,10 +27,11 @@ tutti_status report(const char* function, Status status) {
   const auto code = static_cast<tutti_status>(status.code());
   try {
     last_error().assign(function).append(": ").append(status.message());
-    if (group_depth > 0) fail_group(code, last_error());
+    if (group_depth > 0) status = Status(status.code(), last_error());
   } catch (const std::bad_alloc&) {
     last_error().clear();  // The code still says what happened.
   }
+  if (group_depth > 0) fail_group(std::move(status));
   return code;
 }
 

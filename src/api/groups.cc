@@ -25,6 +25,7 @@ struct Pending {
 // Calls that run together, behind all that their communicators were given before.
 struct Batch {
   std::vector<Pending> calls;
+  std::vector<GroupedCall> grouped;  // The same, as they are run.
   std::vector<Turn> turns;
 };
 
@@ -51,26 +52,23 @@ Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
   return pending;
 }
 
-// Lines the calls up, in the order in which this function is called. Shared because std::function copies what it holds.
-std::shared_ptr<Batch> line_up(std::vector<Pending> calls) {
-  auto batch = std::make_shared<Batch>();
-  for (const Pending& pending : calls) {
+// Lines the calls up, in the order in which this function is called.
+void line_up(Batch& batch) {
+  for (const Pending& pending : batch.calls) {
+    batch.grouped.push_back(pending.grouped);
     const auto is_same = [&](const Turn& turn) { return turn.membership() == pending.membership.get(); };
-    if (std::none_of(batch->turns.begin(), batch->turns.end(), is_same)) batch->turns.emplace_back(pending.membership);
+    if (std::none_of(batch.turns.begin(), batch.turns.end(), is_same)) batch.turns.emplace_back(pending.membership);
   }
-  batch->calls = std::move(calls);
-  return batch;
 }
 
 Status run_calls(const Batch& batch) {
   for (const Turn& turn : batch.turns) TUTTI_CHECK_OK(turn.await());
-  std::vector<GroupedCall> calls;
-  for (const Pending& pending : batch.calls) calls.push_back(pending.grouped);
-  return run_group(calls);
+  return run_group(batch.grouped);
 }
 
+// Throws nothing.
 Status run_in_turn(Batch& batch) {
-  Status status = caught([&] { return run_calls(batch); });
+  Status status = run_calls(batch);
   for (const Turn& turn : batch.turns) status = telling(*turn.membership(), std::move(status));
   batch.turns.clear();
   return status;
@@ -82,7 +80,8 @@ struct Outcome {
 };
 
 // Runs the batch in one stream, between what is before and after it in all of them.
-Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams) {
+Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std::shared_ptr<Stream>>& streams) {
+  const std::vector<Pending>& calls = batch->calls;
   const bool blocks =
       std::any_of(calls.begin(), calls.end(), [](const Pending& call) { return call.stream == nullptr; });
   Stream& first = *streams.front();
@@ -92,9 +91,9 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_
     before.hold(first);
   }
   const auto outcome = std::make_shared<Outcome>();  // Where nothing blocks, the stream is done with it after us.
-  first.enqueue([batch = line_up(std::move(calls)), outcome]() -> Status {
+  first.enqueue([batch, outcome]() -> Status {
     Status status = run_in_turn(*batch);
-    outcome->status = Status(status.code(), status.message());
+    outcome->status = caught([&] { return Status(status.code(), status.message()); });
     return status;
   });
   outcome->done.record(first);
@@ -105,12 +104,11 @@ Status run_in_streams(std::vector<Pending> calls, const std::vector<std::shared_
 }
 
 // The peers make their calls of the group, and would wait for these.
-Status abandon(Group& group) {
-  for (const Pending& pending : group.calls) {
-    call_off(*pending.grouped.communicator, group.failure);
+void abandon(const std::vector<Pending>& calls, const Status& reason) {
+  for (const Pending& pending : calls) {
+    call_off(*pending.grouped.communicator, reason);
     pending.membership->told = true;
   }
-  return std::move(group.failure);
 }
 
 Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pending>& calls) {
@@ -123,18 +121,34 @@ Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pendin
   return streams;
 }
 
+// What fails by itself tells the peers of it; what is thrown on the way there is told here.
 Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams) {
   if (calls.empty()) return {};
-  if (streams.empty()) return run_in_turn(*line_up(std::move(calls)));
-  return run_in_streams(std::move(calls), streams);
+  std::shared_ptr<Batch> batch;  // Shared because std::function copies what it holds.
+  Status ran;
+  Status thrown = caught([&]() -> Status {
+    batch = std::make_shared<Batch>();
+    batch->calls.swap(calls);
+    line_up(*batch);
+    ran = streams.empty() ? run_in_turn(*batch) : run_in_streams(batch, streams);
+    return {};
+  });
+  if (thrown.ok()) return ran;
+  abandon(batch == nullptr ? calls : batch->calls, thrown);
+  if (!streams.empty()) (void)streams.front()->synchronize();  // It may have the calls, which are done at once now.
+  return thrown;
 }
 
 Status run_all(Group& group) {
-  if (!group.failure.ok()) return abandon(group);
-  auto streams = streams_of(group.calls);  // One may have been destroyed since.
+  if (!group.failure.ok()) {
+    abandon(group.calls, group.failure);
+    return std::move(group.failure);
+  }
+  auto streams = caught([&] { return streams_of(group.calls); });  // One may have been destroyed since.
   if (streams.ok()) return run_pending(std::move(group.calls), streams.value());
-  group.failure = std::move(streams).status();
-  return abandon(group);
+  Status status = std::move(streams).status();
+  abandon(group.calls, status);
+  return status;
 }
 
 Status resolve(const CallEntry& entry, const Door& door, Call& call) {
@@ -155,10 +169,7 @@ Status resolve(const CallEntry& entry, const Door& door, Call& call) {
       " is none: pass tutti_sum ... tutti_avg, or one made for this communicator and not destroyed");
 }
 
-Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
-  const Door& door = *TUTTI_TRY(door_of(entry.comm));
-  if (door.runner == nullptr) return no_runner(door);
-  if (!plausible(entry, door)) return explain(entry, door);
+Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& door) {
   Call call = call_of(entry);
   call.unequal = unequal;
   TUTTI_CHECK_OK(resolve(entry, door, call));
@@ -176,7 +187,26 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
   return {};
 }
 
+Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
+  const Door& door = *TUTTI_TRY(door_of(entry.comm));
+  if (door.runner == nullptr) return no_runner(door);
+  if (!plausible(entry, door)) return explain(entry, door);
+  Status entered;
+  Status thrown = caught([&]() -> Status {
+    entered = enter_open(entry, unequal, door);
+    return {};
+  });
+  if (thrown.ok()) return entered;
+  forsake(door, thrown);
+  return thrown;
+}
+
 }  // namespace
+
+void forsake(const Door& door, const Status& reason) {
+  call_off(*door.membership->communicator, reason);
+  door.membership->told = true;
+}
 
 tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
   return guarded(entry.function, [&] { return enter_checked(entry, unequal); });
@@ -193,9 +223,9 @@ Status end_with_group(const Ending& ending) {
   return {};
 }
 
-void fail_group(tutti_status status, const std::string& message) {
+void fail_group(Status status) {
   Group& group = group_of_thread();
-  if (group.failure.ok()) group.failure = Status(static_cast<Code>(status), message);
+  if (group.failure.ok()) group.failure = std::move(status);
 }
 
 }  // namespace tutti
@@ -213,7 +243,7 @@ tutti_status tutti_group_end(void) {
     if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (--tutti::group_depth > 0) return {};
     tutti::Group group = std::exchange(tutti::group_of_thread(), {});
-    Status ran = tutti::caught([&] { return tutti::run_all(group); });
+    Status ran = tutti::run_all(group);
     // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
     Status ended = tutti::end_all(group.endings);
     return ran.ok() ? std::move(ended) : std::move(ran);

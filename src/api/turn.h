@@ -28,6 +28,7 @@ class Turn {
   void end() {
     const auto membership = std::exchange(membership_, nullptr);
     if (membership == nullptr) return;
+    (void)membership->communicator->await_ticket(ticket_);  // Who leaves the line early would take another's place.
     membership->communicator->finish_ticket();
     membership->queued.fetch_sub(1, std::memory_order_acq_rel);
   }

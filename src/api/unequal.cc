@@ -36,23 +36,30 @@ Status check(const Side& side, Rank ranks) {
   return {};
 }
 
+Status copy(const UnequalArrays& arrays, Rank ranks, Unequal& unequal) {
+  unequal.send_counts.assign(arrays.send_counts, arrays.send_counts + ranks);
+  unequal.send_displacements.assign(arrays.send_displacements, arrays.send_displacements + ranks);
+  unequal.recv_counts.assign(arrays.recv_counts, arrays.recv_counts + ranks);
+  unequal.recv_displacements.assign(arrays.recv_displacements, arrays.recv_displacements + ranks);
+  return {};
+}
+
 }  // namespace
 
 tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
   Unequal unequal;
   const tutti_status status = guarded(entry.function, [&]() -> Status {
-    const Rank ranks = TUTTI_TRY(door_of(entry.comm))->ranks;
+    const Door& door = *TUTTI_TRY(door_of(entry.comm));
+    const Rank ranks = door.ranks;
     TUTTI_CHECK_OK(check(
         {"send_counts", "send_displacements", arrays.send_counts, arrays.send_displacements, entry.send != nullptr},
         ranks));
     TUTTI_CHECK_OK(check(
         {"recv_counts", "recv_displacements", arrays.recv_counts, arrays.recv_displacements, entry.recv != nullptr},
         ranks));
-    unequal.send_counts.assign(arrays.send_counts, arrays.send_counts + ranks);
-    unequal.send_displacements.assign(arrays.send_displacements, arrays.send_displacements + ranks);
-    unequal.recv_counts.assign(arrays.recv_counts, arrays.recv_counts + ranks);
-    unequal.recv_displacements.assign(arrays.recv_displacements, arrays.recv_displacements + ranks);
-    return {};
+    Status copied = caught([&] { return copy(arrays, ranks, unequal); });
+    if (!copied.ok() && door.runner != nullptr) forsake(door, copied);
+    return copied;
   });
   if (status != tutti_ok) return status;
   return enter_slowly(entry, &unequal);
