@@ -79,5 +79,33 @@ TEST(Mapped, LeaveTheRootFreeToDropItsBufferWhenALaterRankHidesIts) {
   TUTTI_ASSERT(Regions::of_process().free(shown[1]).ok());
 }
 
+// Each rank finds out from what the others show, and none is left waiting.
+TEST(Mapped, RefuseAForcedAlgorithmOnEveryRankWhereOneHidesItsBuffer) {
+  constexpr std::size_t kBytes = 64 << 10;
+  Communicators ranks = meet(3);
+  std::byte* shown = Regions::of_process().allocate(3 * kBytes).value();
+  for (const Rank hiding : {0U, 2U}) {
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+      const Rank rank = communicator.rank();
+      std::vector<std::byte> hidden(kBytes);
+      CommunicatorOptions options = communicator.options();
+      options.algorithm = "direct_mapped";
+      options.force();
+      return communicator.run(broadcast(rank == hiding ? hidden.data() : shown + rank * kBytes, kBytes), &options);
+    });
+    for (const Status& status : statuses) {
+      EXPECT_EQ(status.code(), Code::invalid_argument);
+      EXPECT_NE(status.message().find("tutti_mem_alloc"), std::string::npos) << status.message();
+    }
+    for (const Status& status : on_all(ranks, [](Communicator& communicator) {
+           std::vector<std::byte> buffer(kBytes);
+           return communicator.run(broadcast(buffer.data(), kBytes));
+         })) {
+      EXPECT_TRUE(status.ok()) << status.message();  // The communicator is well.
+    }
+  }
+  TUTTI_ASSERT(Regions::of_process().free(shown).ok());
+}
+
 }  // namespace
 }  // namespace tutti
