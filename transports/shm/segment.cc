@@ -2,16 +2,29 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <string>
 #include <utility>
 
 namespace tutti {
+namespace {
+
+// Looked at before the kernel does, which would kill the process by SIGXFSZ without a word.
+Status check_file_size(std::size_t bytes) {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return {};
+  return {Code::system, "size shared memory to " + std::to_string(bytes) + " bytes: the process may make files of " +
+                            std::to_string(limit.rlim_cur) + " bytes: raise the limit of file size (ulimit -f)"};
+}
+
+}  // namespace
 
 Result<Segment> Segment::create(const char* name, std::size_t bytes, Forked forked) {
   File file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) return system_error("create shared memory of " + std::to_string(bytes) + " bytes");
+  TUTTI_CHECK_OK(check_file_size(bytes));
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     return system_error("size shared memory to " + std::to_string(bytes) + " bytes");
   }
