@@ -1,5 +1,7 @@
 #include "src/communicator/address_space.h"
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -42,14 +44,9 @@ std::string hex(std::uint64_t address) {
   return text;
 }
 
-Status not_ordinary(std::uint64_t at, const std::string& what) {
-  return unsupported("at " + hex(at) + " is " + what +
-                     ": only private anonymous memory can be registered, as mmap or aligned_alloc gives it");
-}
-
-}  // namespace
-
-Status check_ordinary(const std::byte* memory, std::size_t bytes) {
+// What lies at the first place where not all is as `right` wants it: "at 0x7f00 is nothing mapped"; empty if all is.
+template <typename Right>
+Result<std::string> find_wrong(const std::byte* memory, std::size_t bytes, const Right& right) {
   auto next = reinterpret_cast<std::uint64_t>(memory);  // All before it is found good.
   const std::uint64_t end = next + bytes;
   std::ifstream maps("/proc/self/maps");
@@ -58,10 +55,28 @@ Status check_ordinary(const std::byte* memory, std::size_t bytes) {
     const auto mapping = parse(line);
     if (!mapping || mapping->end <= next) continue;
     if (mapping->begin > next) break;
-    if (!mapping->ordinary()) return not_ordinary(next, "'" + mapping->mode + " " + mapping->name + "'");
+    if (!right(*mapping)) return "at " + hex(next) + " is '" + mapping->mode + " " + mapping->name + "'";
     next = mapping->end;
   }
-  return next < end ? not_ordinary(next, "nothing mapped") : Status();
+  return next < end ? "at " + hex(next) + " is nothing mapped" : std::string();
+}
+
+}  // namespace
+
+Status check_ordinary(const std::byte* memory, std::size_t bytes) {
+  const std::string wrong =
+      TUTTI_TRY(find_wrong(memory, bytes, [](const Mapping& mapping) { return mapping.ordinary(); }));
+  if (wrong.empty()) return {};
+  return unsupported(wrong + ": only private anonymous memory can be registered, as mmap or aligned_alloc gives it");
+}
+
+Status check_shared(const std::byte* memory, std::size_t bytes, int descriptor) {
+  struct stat file = {};
+  if (::fstat(descriptor, &file) != 0) return system_error("look at registered memory");
+  const auto is_file = [&](const Mapping& mapping) { return mapping.inode == file.st_ino; };
+  const std::string wrong = TUTTI_TRY(find_wrong(memory, bytes, is_file));
+  if (wrong.empty()) return {};
+  return invalid_usage(wrong + ": the memory went away while it was registered; deregister before free() or munmap()");
 }
 
 }  // namespace tutti

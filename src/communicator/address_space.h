@@ -11,4 +11,7 @@ namespace tutti {
 // and written: what malloc and mmap give, and no file, shared memory, code, stack or gap.
 Status check_ordinary(const std::byte* memory, std::size_t bytes);
 
+// Fails unless all of it is the shared memory behind this descriptor.
+Status check_shared(const std::byte* memory, std::size_t bytes, int descriptor);
+
 }  // namespace tutti

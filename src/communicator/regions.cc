@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <string>
 
@@ -61,10 +62,13 @@ namespace {
 }  // namespace
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
+  constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
   const std::size_t page = page_bytes();
+  if (bytes == 0 || bytes > kMostBytes - page) {
+    return invalid_argument("size is " + std::to_string(bytes) +
+                            (bytes == 0 ? ": pass the bytes that are wanted" : ", more than there is address space"));
+  }
   const std::size_t whole = (bytes + page - 1) / page * page;
-  if (bytes == 0 || whole < bytes)
-    return invalid_argument("size is " + std::to_string(bytes) + ": pass the bytes that are wanted");
   Segment memory = TUTTI_TRY(make_memory(whole));
   std::byte* data = memory.data();
   const std::lock_guard lock(mutex_);
@@ -89,6 +93,10 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || bytes == 0 || bytes % page != 0) {
     return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of " +
                             std::to_string(page) + " bytes");
+  }
+  if (bytes > std::numeric_limits<std::uintptr_t>::max() - reinterpret_cast<std::uintptr_t>(memory)) {
+    return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) +
+                            " bytes is more than there is address space");
   }
   const std::lock_guard lock(mutex_);  // To the end: another thread may be about to register the same.
   if (overlaps(memory, bytes)) {
@@ -116,10 +124,19 @@ Status Regions::withdraw(std::byte* memory) {
   if (found == regions_.end() || found->second.origin != Origin::enrolled) {
     return invalid_argument("memory " + at(memory) + " was not registered by tutti_mem_register");
   }
-  TUTTI_CHECK_OK(found->second.memory.make_private());
+  Segment& shared = found->second.memory;
+  Status there = check_shared(memory, shared.size(), shared.descriptor());
+  if (there.ok()) {
+    TUTTI_CHECK_OK(shared.make_private().during("deregistering memory " + at(memory)));
+  } else if (there.code() == Code::system) {
+    return there;
+  } else {  // What lies there now is somebody else's.
+    lost_.push_back(std::move(shared));
+    lost_.back().close_descriptor();
+  }
   regions_.erase(found);
   ++withdrawn_;
-  return {};
+  return std::move(there).during("deregistering memory " + at(memory));
 }
 
 std::optional<BufferReference> Regions::find(const std::byte* memory, std::size_t bytes) const {

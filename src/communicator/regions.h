@@ -25,7 +25,8 @@ class Regions {
 
   Result<std::byte*> allocate(std::size_t bytes);
   Status free(std::byte* memory);
-  // Replaces private memory by a region with the same content, and back. Whole pages.
+  // Replaces private memory by a region with the same content, and back. Whole pages. One that has been unmapped
+  // meanwhile is forgotten, and told of.
   Status enroll(std::byte* memory, std::size_t bytes);
   Status withdraw(std::byte* memory);
 
@@ -48,6 +49,7 @@ class Regions {
 
   mutable std::mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // By address.
+  std::vector<Segment> lost_;                   // Taken away under us; kept, for their end would unmap them once more.
   std::uint64_t next_id_ = 1;
   std::atomic<std::uint64_t> withdrawn_ = 0;
 };

@@ -103,6 +103,37 @@ TEST(Regions, RefuseMemoryOfAnotherKind) {
   ::close(file);
 }
 
+TEST(Regions, RefuseMoreThanThereIsAddressSpace) {
+  const std::uintptr_t last_page = ~std::uintptr_t{0} - (kPage - 1);
+  const Status refused[] = {Regions::of_process().enroll(reinterpret_cast<std::byte*>(last_page), kPage),
+                            Regions::of_process().enroll(reinterpret_cast<std::byte*>(kPage), last_page),
+                            Regions::of_process().allocate(last_page).status(),
+                            Regions::of_process().allocate(~std::size_t{0}).status()};
+  for (const Status& status : refused) {
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("more than there is address space"), std::string::npos) << status.message();
+  }
+}
+
+TEST(Regions, SayThatMemoryWentAwayWhileItWasRegistered) {
+  for (const bool reused : {false, true}) {
+    const Mapped mapped(3, kReadWrite, kPrivate);
+    std::byte* memory = mapped.page(1);
+    ASSERT_TRUE(enroll(memory, 1).ok());
+    ASSERT_EQ(::munmap(memory, kPage), 0);
+    const int protection = reused ? kReadWrite : PROT_NONE;  // Else it could become somebody else's.
+    ASSERT_EQ(::mmap(memory, kPage, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), memory);
+    if (reused) *memory = std::byte{5};
+    const Status status = withdraw(memory);
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_NE(status.message().find("deregister before free() or munmap()"), std::string::npos) << status.message();
+    if (!reused) continue;
+    EXPECT_EQ(*memory, std::byte{5});  // Neither replaced nor unmapped,
+    EXPECT_TRUE(enroll(memory, 1).ok());
+    EXPECT_TRUE(withdraw(memory).ok());  // and forgotten: it may be registered again.
+  }
+}
+
 TEST(Regions, RefuseWhatOverlapsAnother) {
   const Mapped mapped(4, kReadWrite, kPrivate);
   ASSERT_TRUE(enroll(mapped.page(1), 2).ok());
@@ -144,6 +175,23 @@ TEST(Regions, SayWhatToDoWhereThereAreNoDescriptorsLeft) {
   EXPECT_EQ(status.code(), Code::system);
   EXPECT_NE(status.message().find("fewer and larger ones, or raise the limit with ulimit -n"), std::string::npos)
       << status.message();
+}
+
+// The kernel would send SIGXFSZ, which kills.
+TEST(Regions, SayWhatToDoWhereFilesMayNotBeSoLarge) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {kPage, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  auto fits = Regions::of_process().allocate(kPage);
+  auto made = Regions::of_process().allocate(kPage + 1);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_TRUE(fits.ok());
+  EXPECT_TRUE(Regions::of_process().free(fits.value()).ok());
+  ASSERT_FALSE(made.ok());
+  const Status status = std::move(made).status();
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_NE(status.message().find("raise the limit of file size (ulimit -f)"), std::string::npos) << status.message();
 }
 
 TEST(PeerRegions, FindNothingThatDoesNotLieWhollyInARegion) {
