@@ -28,8 +28,8 @@ bool parse(const std::string& text, std::string& kept) {
 
 bool parse_time(const std::string& text, std::int64_t& milliseconds) {
   std::int64_t parsed = 0;
-  if (!parse(text, parsed) || parsed < 0 || parsed > kLongestTimeoutMs) return false;
-  milliseconds = parsed;
+  if (!parse(text, parsed) || parsed < -1 || parsed > kLongestTimeoutMs) return false;
+  milliseconds = std::max<std::int64_t>(parsed, 0);  // -1 is none in options, where 0 is the default.
   return true;
 }
 
@@ -58,11 +58,12 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "longest wait of an operation, in milliseconds; 0: none"},
-          "a whole number of milliseconds, 0 to a century",
+    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "longest wait of an operation, in milliseconds; 0 or -1: none"},
+          "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
           [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
-    Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "longest wait for all ranks to join, in milliseconds; 0: none"},
-          "a whole number of milliseconds, 0 to a century",
+    Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000",
+           "longest wait for all ranks to join, in milliseconds; 0 or -1: none"},
+          "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
           [](Config& config, const std::string& text) { return parse_time(text, config.init_timeout_ms); }},
     Entry{{"TUTTI_TIMEOUT_SCALE", nullptr, "1",
            "factor on TUTTI_TIMEOUT_MS and TUTTI_INIT_TIMEOUT_MS or their defaults, not on what a program passes"},

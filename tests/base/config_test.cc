@@ -52,6 +52,15 @@ TEST(Config, ScalesTimeouts) {
   EXPECT_EQ(scaled.config.init_timeout_ms, 300'000);
 }
 
+TEST(Config, TakesNoTimeoutFromEitherWayToSayIt) {
+  for (const char* none : {"0", "-1"}) {
+    const ReadConfig config = read({{"TUTTI_TIMEOUT_MS", none}, {"TUTTI_INIT_TIMEOUT_MS", none}});
+    EXPECT_TRUE(config.warnings.empty()) << none;
+    EXPECT_EQ(config.config.timeout_ms, 0) << none;
+    EXPECT_EQ(config.config.init_timeout_ms, 0) << none;
+  }
+}
+
 TEST(Config, ScalesATimeoutToNeitherNoneNorNonsense) {
   const auto scaled = [](const char* scale, const char* timeout) {
     return read({{"TUTTI_TIMEOUT_SCALE", scale}, {"TUTTI_TIMEOUT_MS", timeout}}).config.timeout_ms;
@@ -79,7 +88,7 @@ TEST(Config, AnswersAMisspeltNameWithTheNearest) {
 TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"TUTTI_TIMEOUT_MS", "ten"},
-                                                        {"TUTTI_TIMEOUT_MS", "-1"},
+                                                        {"TUTTI_TIMEOUT_MS", "-2"},
                                                         {"TUTTI_TIMEOUT_MS", "9223372036854775807"},
                                                         {"TUTTI_TIMEOUT_SCALE", "nan"},
                                                         {"TUTTI_TIMEOUT_SCALE", "0"},
@@ -91,8 +100,10 @@ TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
     EXPECT_EQ(config.warnings[0].find(name + " is \"" + value + "\", but must be "), 0U) << config.warnings[0];
     EXPECT_EQ(config.config.timeout_ms, 600'000);
   }
-  EXPECT_EQ(read({{"TUTTI_TIMEOUT_MS", "ten"}}).warnings[0],
-            "TUTTI_TIMEOUT_MS is \"ten\", but must be a whole number of milliseconds, 0 to a century: taking 600000");
+  EXPECT_EQ(
+      read({{"TUTTI_TIMEOUT_MS", "ten"}}).warnings[0],
+      "TUTTI_TIMEOUT_MS is \"ten\", but must be a whole number of milliseconds, 1 to a century, or 0 or -1 for none: "
+      "taking 600000");
 }
 
 }  // namespace
