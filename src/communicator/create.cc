@@ -108,8 +108,7 @@ Status HostCommunicator::failure() {
   if (board_.failed()) return board_.failure(rank_);
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  return fail(
-      remote_error("rank " + std::to_string(*dead) + " died while rank " + std::to_string(rank_) + " was idle"));
+  return fail(remote_error("rank " + std::to_string(*dead) + " died outside of any call"));
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

@@ -59,6 +59,8 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
 
 // Who waits longest need not wait for the one that is missing.
 std::string HostCommunicator::absent() const {
+  const bool finalizes = record_ == nullptr && message_ == nullptr;
+  if (finalizes && one_process_) return ": a thread that drives several ranks finalizes or destroys them in one group";
   if (record_ == nullptr) return "";
   std::string list;
   Rank count = 0;

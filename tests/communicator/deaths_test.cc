@@ -1,0 +1,24 @@
+// What ranks say of one that is gone without a goodbye.
+#include <gtest/gtest.h>
+
+#include "src/communicator/host_communicator.h"
+
+namespace tutti {
+namespace {
+
+TEST(Deaths, AreToldWithTheNameOfTheRankThatFoundThem) {
+  std::vector<Mesh> meshes = Mesh::within_process(3).value();
+  const Board board = Board::create(3).value();
+  const auto join = [&](Rank rank) {
+    Board own = Board::adopt(board.segment().duplicate().value(), 3).value();
+    return std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(own), CommunicatorOptions(),
+                                              Spread::one_process);
+  };
+  const auto first = join(0), last = join(2);
+  meshes.clear();  // Rank 1's sockets hang up.
+  EXPECT_EQ(last->failure().message(), "rank 1 died outside of any call");
+  EXPECT_EQ(first->failure().message(), "rank 1 died outside of any call (found by rank 2)");
+}
+
+}  // namespace
+}  // namespace tutti
