@@ -82,9 +82,11 @@ typedef struct {
   int64_t timeout_ms;      /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
                               -1: none. Other negative times are refused. In options of a split or of another handle,
-                              0 means what is inherited. */
+                              0 means what is inherited. In the two variables 0 is none, and so is -1. */
   const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: TUTTI_ALGORITHM, or the
-                              tuner's choice. A name that none has is refused, also in the environment. */
+                              tuner's choice. A name that none has is refused, also in the environment. One that ends
+                              in _mapped works in memory of tutti_mem_alloc: where any rank passes other buffers, the
+                              call is tutti_invalid_argument on all, and the communicator stays well. */
   const char* protocol;    /* "lines" or "bulk". Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* "shm". Null: the cheapest that reaches the peer. */
   const char* wire;        /* Format on the wire: "raw". Null: raw. */
@@ -250,8 +252,11 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
                                   tutti_stream stream);
 
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
- * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that fails is reported
- * by itself and by the end, which then runs none: their communicators fail, so that no peer waits for them.
+ * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that is refused is
+ * reported by itself and by the end, which then runs none: the communicators of the other calls fail, so that no peer
+ * waits for them. That of the refused call, if it has no other in the group, stays well, and its peers wait for the
+ * call to be made. What a stream is asked for within a group (record, wait, query, synchronize) does not see the
+ * group's calls, which are queued at its end.
  * Communicators are not created or split within a group; finalized and destroyed they are at its end, after the calls,
  * even if those fail or do not run. The end blocks if a call had a null stream, or if it ends communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
@@ -290,7 +295,8 @@ TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
 
 /* Turns private anonymous memory of the caller (from mmap or aligned_alloc) into such memory, with its content; memory
  * and size are multiples of the page size, and nobody touches it during the call. Deregister takes the same address and
- * keeps the content. Memory of another kind is tutti_unsupported. */
+ * keeps the content. It comes before free() or munmap(), which would take the memory away under the library and the
+ * peers. Memory of another kind is tutti_unsupported. */
 TUTTI_API tutti_status tutti_mem_register(void* memory, size_t size);
 TUTTI_API tutti_status tutti_mem_deregister(void* memory);
 
