@@ -10,10 +10,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "perf/tool/fail.h"
+#include "perf/tool/launcher.h"
 #include "perf/tool/rank.h"
 
 namespace perf {
@@ -149,36 +152,46 @@ int fork_processes(const Collective& collective, const Options& options) {
 tutti_comm launched_rank(const Options& options) {
   tutti_comm comm = nullptr;
   const char* launcher = "";
-  int ranks = 0;
   const tutti_comm_options general = comm_options(options);
   require(tutti_comm_create_from_environment(&general, &comm), "creating the communicator from the environment");
   require(tutti_comm_launcher(comm, &launcher), "tutti_comm_launcher");
-  require(tutti_comm_ranks(comm, &ranks), "tutti_comm_ranks");
   if (*launcher == '\0') {
     require(tutti_comm_destroy(comm), "tutti_comm_destroy");
     return nullptr;
   }
-  if (options.threads > 1) {
-    fail("-t and -g: ranks are the processes that %s started; start more of them instead", launcher);
-  }
-  if (options.processes != 0 && static_cast<int>(options.processes) != ranks) {
-    fail("--ranks %u: the ranks are the %d that %s started; leave --ranks out, or unset these variables to fork ranks",
-         options.processes, ranks, launcher);
-  }
   return comm;
+}
+
+void warn_of_others(const Launcher& launcher, const Options& options) {
+  if (launcher.ranks == std::to_string(ranks_of(options))) return;
+  std::fprintf(stderr,
+               "%s: --ranks %u: forks them itself, and does not join the %s of %s; leave --ranks out for those\n",
+               program_name(), options.processes, launcher.ranks.c_str(), launcher.name.c_str());
 }
 
 }  // namespace
 
+// What is refused, or needs no launcher, is settled before the launcher's ranks are joined: these may never come.
 int launch(const Collective& collective, Options options) {
-  if (tutti_comm launched = launched_rank(options)) {
+  const std::optional<Launcher> launcher = find_launcher();
+  if (options.processes > 0) {
+    if (launcher) warn_of_others(*launcher, options);
+  } else if (options.threads > 1) {
+    if (launcher) {
+      fail(
+          "-t and -g: ranks are the processes that %s started; start more of them instead, or give --ranks to fork "
+          "them",
+          launcher->name.c_str());
+    }
+    options.processes = 1;
+  } else if (tutti_comm launched = launched_rank(options)) {
     int rank = 0;
     require(tutti_comm_rank(launched, &rank), "tutti_comm_rank");
     return run_rank(collective, options, launched, options.pin ? pin(rank) : -1) ? 0 : 1;
+  } else {
+    options.processes = 2;
   }
-  if (options.processes == 0) options.processes = options.threads > 1 ? 1 : 2;
-  if (options.processes == 1) return run_alone(collective, options);
-  return fork_processes(collective, options);
+  return options.processes == 1 ? run_alone(collective, options) : fork_processes(collective, options);
 }
 
 }  // namespace perf

@@ -35,7 +35,7 @@ constexpr Description kDescriptions[] = {
     {"op", 'o', "NAME", "sum, prod, min, max, avg, mulsum or all"},
     {"datatype", 'd', "NAME", "float, double, half, bfloat16, f8e4m3, f8e5m2, [u]int{8,16,32,64} or all"},
     {"root", 'r', "RANK", "root, or all"},
-    {"nthreads", 't', "N", "ranks per process, as threads; not under a launcher"},
+    {"nthreads", 't', "N", "ranks per process, as threads; under a launcher only with --ranks"},
     {"ngpus", 'g', "N", "multiplies -t"},
     {"average", 'a', "0-3", "time of rank 0, mean, fastest, slowest rank (default)"},
     {"report_cputime", 'C', "0|1", "report the CPU time of the ranks' threads instead"},
@@ -74,7 +74,8 @@ constexpr Description kDescriptions[] = {
     std::printf("  %s %-26s %s\n", letter, name, option.help);
   }
   std::printf(
-      "Under mpirun, srun or torchrun the ranks are the launcher's. Other options of nccl-tests are ignored.\n");
+      "Under mpirun, srun or torchrun the ranks are the launcher's, unless --ranks is given. Other options of "
+      "nccl-tests are ignored.\n");
   std::exit(0);
 }
 

@@ -1,0 +1,18 @@
+// What a launcher's variables say of this process. tutti.h tells it only to a rank that has joined, and joining waits
+// for all the others.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace perf {
+
+struct Launcher {
+  std::string name;   // "Slurm (SLURM_PROCID, SLURM_NTASKS)"
+  std::string ranks;  // As its variable has it: the library judges whether it is a number.
+};
+
+// None where no variables of a launcher are set. Takes the one that the library would take.
+std::optional<Launcher> find_launcher();
+
+}  // namespace perf
