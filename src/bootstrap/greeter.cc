@@ -43,7 +43,8 @@ void Greeter::call(Handshake handshake) { pending_.push_back({std::move(handshak
 void Greeter::watch(std::vector<pollfd>& polled) {
   first_ = polled.size();
   watched_ = pending_.size();
-  const short events = paused_.passed() ? POLLIN : 0;
+  if (paused_ && paused_->passed()) paused_.reset();
+  const short events = paused_ ? 0 : POLLIN;
   for (const Listener& listener : listeners_) polled.push_back({listener.socket.get(), events, 0});
   for (const Pending& pending : pending_)
     polled.push_back({pending.handshake.descriptor(), pending.handshake.events(), 0});
@@ -57,7 +58,7 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
     if (ready && !TUTTI_TRY(advance(pending_[i]))) continue;
     if (!pending_[i].deadline.passed()) remaining.push_back(std::move(pending_[i]));
   }
-  if (remaining.size() < pending_.size()) paused_ = {0};  // Who has gone may have left a descriptor.
+  if (remaining.size() < pending_.size()) paused_.reset();  // Who has gone may have left a descriptor.
   pending_ = std::move(remaining);
   watched_ = 0;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
@@ -107,8 +108,8 @@ Result<bool> Greeter::make_room(Status shortage) {
     paused_ = Deadline::after_ms(kRetryMs);  // The caller is still there: poll() would come back at once, and for ever.
     return std::move(shortage).during("meeting other ranks");
   }
-  paused_ = {oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
-  if (!paused_.passed()) return false;
+  paused_ = Deadline{oldest->deadline.at_ns - (kHandshakeMs - kStrangerMs) * 1'000'000};
+  if (!paused_->passed()) return false;
   log(LogLevel::warn, "dropped a connection that was silent: %s", shortage.message().c_str());
   return drop_oldest();
 }
@@ -126,8 +127,7 @@ bool Greeter::drop_oldest() {
 }
 
 Deadline Greeter::deadline() const {
-  Deadline first;
-  if (!paused_.passed()) first = paused_;
+  Deadline first = paused_.value_or(Deadline{});
   for (const Pending& pending : pending_) first.at_ns = std::min(first.at_ns, pending.deadline.at_ns);
   return first;
 }

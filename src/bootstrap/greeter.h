@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "src/base/clock.h"
@@ -57,7 +58,9 @@ class Greeter {
   std::vector<Listener> listeners_;
   std::deque<Pending> pending_;
   std::vector<Greeted> greeted_;
-  Deadline paused_{0};       // Until then it accepts nobody, for want of descriptors.
+  // Until then it accepts nobody, for want of descriptors. Only watch() sees that it has passed: what it leaves out of
+  // the poll is what deadline() must wake up for.
+  std::optional<Deadline> paused_;
   std::size_t first_ = 0;    // Of our entries in the vector that is polled,
   std::size_t watched_ = 0;  // and how many of them are pending handshakes.
 };
