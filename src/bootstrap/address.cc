@@ -193,7 +193,7 @@ Result<Address> resolve(const std::string& host, std::uint16_t port) {
 Result<Socket> listen_at(const Endpoint& endpoint) {
   SocketAddress storage;
   const socklen_t length = fill(storage, endpoint);
-  Socket socket = TUTTI_TRY(open_socket(family_of(endpoint), endpoint.type));
+  Socket socket = TUTTI_TRY(open_socket_for(endpoint));
   const int on = 1;  // A fixed port may be waiting for late packets of the listener before; no two can share it.
   if (endpoint.address.port != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(socket.get(), &storage.any, length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
@@ -202,14 +202,19 @@ Result<Socket> listen_at(const Endpoint& endpoint) {
   return socket;
 }
 
-Result<Socket> connect_to(const Endpoint& endpoint) {
+Result<Socket> open_socket_for(const Endpoint& endpoint) { return open_socket(family_of(endpoint), endpoint.type); }
+
+Status connect(const Socket& socket, const Endpoint& endpoint) {
   SocketAddress storage;
   const socklen_t length = fill(storage, endpoint);
-  Socket socket = TUTTI_TRY(open_socket(family_of(endpoint), endpoint.type));
   if (endpoint.unix_name.empty()) watch_connection(socket);
-  if (::connect(socket.get(), &storage.any, length) != 0 && errno != EINPROGRESS) {
-    return system_error("connect to " + describe(endpoint));
-  }
+  if (::connect(socket.get(), &storage.any, length) == 0 || errno == EINPROGRESS) return {};
+  return system_error("connect to " + describe(endpoint));
+}
+
+Result<Socket> connect_to(const Endpoint& endpoint) {
+  Socket socket = TUTTI_TRY(open_socket_for(endpoint));
+  TUTTI_CHECK_OK(connect(socket, endpoint));
   return socket;
 }
 

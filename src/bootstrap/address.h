@@ -30,6 +30,9 @@ Result<Address> resolve(const std::string& host, std::uint16_t port);
 Result<Socket> listen_at(const Endpoint& endpoint);
 // Begins to connect, does not wait: the first write tells whether it worked.
 Result<Socket> connect_to(const Endpoint& endpoint);
+// Its two halves. What goes wrong with the first is this process's trouble, with the second the other end's.
+Result<Socket> open_socket_for(const Endpoint& endpoint);
+Status connect(const Socket& socket, const Endpoint& endpoint);
 Result<Address> local_address(const Socket& socket);
 
 }  // namespace tutti

@@ -73,6 +73,11 @@ Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, c
   return start_rendezvous(options, address, std::move(invitation));
 }
 
+struct Caller {
+  Claim claim;
+  Credentials credentials;
+};
+
 // Another program may hold the port: then this one hangs up, or says nothing until the deadline.
 Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
   Greeter greeter(handshake.claim().rank);
@@ -89,11 +94,9 @@ Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch
   }
 }
 
-Result<UniqueId> ask(const Endpoint& endpoint, const LaunchedRank& launched, const Credentials& credentials,
-                     const Watch& watch) {
-  Socket socket = TUTTI_TRY(connect_to(endpoint));
-  const Claim claim = {Role::invitation, launched.rank, launched.ranks, kRendezvous};
-  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials, {}));
+Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& caller, const Watch& watch) {
+  TUTTI_CHECK_OK(connect(socket, endpoint));
+  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), caller.claim, caller.credentials, {}));
   Channel channel(TUTTI_TRY(greet(endpoint, std::move(handshake), watch)));
   while (!watch.aborted() && !watch.deadline.passed()) {
     pollfd polled = {channel.descriptor(), POLLIN, 0};
@@ -118,11 +121,14 @@ Result<UniqueId> ask(const Endpoint& endpoint, const LaunchedRank& launched, con
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch) {
   const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.meeting, options.socket_ifname));
   if (launched.rank == 0) return invite(launched.meeting, endpoint, options);
-  const Credentials credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
+  Caller caller = {{Role::invitation, launched.rank, launched.ranks, kRendezvous}, {}};
+  caller.credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
   Deadline report = Deadline::after_ms(options.report_after_ms);
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
-    Result<UniqueId> asked = ask(endpoint, launched, credentials, watch);
+    Result<Socket> socket = open_socket_for(endpoint);
+    if (!socket.ok()) return std::move(socket).status().during(asking);
+    Result<UniqueId> asked = ask(std::move(socket).value(), endpoint, caller, watch);
     if (asked.ok()) return asked;
     Status status = std::move(asked).status();
     const bool absent = status.code() == Code::system || status.code() == Code::remote;  // Not yet there, or just gone.
@@ -144,8 +150,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 std::string advice_for(const MeetingPoint& meeting) {
   if (!meeting.host.empty()) return "";
   return std::string("; ranks of several ") + (meeting.by_parent ? "shells, " : "") +
-         "users, containers or namespaces do not find each other: set TUTTI_ROOT to host:port, where rank 0 is to "
-         "listen, for all of them";
+         "users, containers or namespaces do not find each other: set TUTTI_ROOT to host:port, where rank 0 "
+         "is to listen, for all of them";
 }
 
 Status explain_absence(Status status, const MeetingPoint& meeting) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/greeter.h"
+#include "src/bootstrap/launcher.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
 
@@ -80,6 +82,17 @@ TEST(Descriptors, ThatComeBackLetRanksJoin) {
   JoinOptions options;
   options.timeout_ms = 20'000;
   EXPECT_EQ(Bootstrap::join(*id, 0, 1, options).status().message(), "");
+}
+
+TEST(Descriptors, ThatARankLacksAreNoReasonToWaitForRankZero) {
+  if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
+  const FewDescriptors none(0);
+  MeetingPoint meeting;
+  meeting.job = "test." + std::to_string(::getpid());
+  const Status status = share_unique_id({1, 2, "test", meeting}, {}, {Deadline::after_ms(100)}).status();
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_NE(status.message().find("Too many open files: the limit of this process is"), std::string::npos);
+  EXPECT_EQ(status.message().find("it has not come"), std::string::npos) << status.message();
 }
 
 // The process of rank 0 is that of the rendezvous, too, and ends as soon as it has failed. With the fewest of these
