@@ -149,8 +149,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 // Without a host they meet at a name: of their user, and of their job or the process that started them, as they see it.
 std::string advice_for(const MeetingPoint& meeting) {
   if (!meeting.host.empty()) return "";
-  return std::string("; ranks of several ") + (meeting.by_parent ? "shells, " : "") +
-         "users, containers or namespaces do not find each other: set TUTTI_ROOT to host:port, where rank 0 "
+  return std::string("; are the ranks of several ") + (meeting.by_parent ? "shells, " : "") +
+         "users, containers or namespaces? Then they do not find each other: set TUTTI_ROOT to host:port, where rank 0 "
          "is to listen, for all of them";
 }
 
