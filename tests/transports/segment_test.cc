@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -117,6 +118,23 @@ TEST(Segment, IsRefusedIfItIsNoFile) {
   const File other(ends[1]);
   EXPECT_EQ(adopting(File(ends[0]), kBytes).code(), Code::invalid_usage);
   EXPECT_EQ(adopting(File(), kBytes).code(), Code::system);
+}
+
+TEST(Segment, SaysWhatToDoWhereThereAreNoDescriptorsLeft) {
+  const Segment own = make();
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Status made = Segment::create("tutti-test", kBytes).status();
+  const Status duplicated = own.duplicate().status();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const Status* status : {&made, &duplicated}) {
+    EXPECT_EQ(status->code(), Code::system);
+    const std::string& text = status->message();
+    EXPECT_NE(text.find("the limit of this process is 0, "), std::string::npos) << text;
+    EXPECT_NE(text.find("fewer and larger ones, or raise the limit with ulimit -n"), std::string::npos) << text;
+  }
 }
 
 TEST(Segment, CannotBeShrunkByAPeer) {

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -19,11 +20,24 @@ Status check_file_size(std::size_t bytes) {
                             std::to_string(limit.rlim_cur) + " bytes: raise the limit of file size (ulimit -f)"};
 }
 
+// Says which limit is in the way, if it is one.
+Status no_descriptor(const std::string& action) {
+  const int error = errno;
+  Status status = system_error(action);
+  if (error == ENFILE)
+    return {Code::system, status.message() + ": no process of this host may open more (fs.file-max)"};
+  rlimit files = {};
+  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return status;
+  return {Code::system, status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
+                            ", and each piece of shared memory takes a descriptor: ask for fewer and larger ones, or "
+                            "raise the limit with ulimit -n"};
+}
+
 }  // namespace
 
 Result<Segment> Segment::create(const char* name, std::size_t bytes, Forked forked) {
   File file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return system_error("create shared memory of " + std::to_string(bytes) + " bytes");
+  if (!file) return no_descriptor("create shared memory of " + std::to_string(bytes) + " bytes");
   TUTTI_CHECK_OK(check_file_size(bytes));
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     return system_error("size shared memory to " + std::to_string(bytes) + " bytes");
@@ -53,7 +67,7 @@ Result<Segment> Segment::adopt(File file, std::size_t bytes) {
 
 Result<File> Segment::duplicate() const {
   File copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) return system_error("duplicate a descriptor of shared memory");
+  if (!copy) return no_descriptor("duplicate a descriptor of shared memory");
   return copy;
 }
 
