@@ -88,14 +88,16 @@ Result<bool> Channel::fill(std::size_t bytes) {
 
 Result<std::optional<ReceivedMessage>> Channel::receive(std::size_t longest) {
   Header header;
-  if (!TUTTI_TRY(fill(sizeof header))) return std::optional<ReceivedMessage>();
+  const bool headed = TUTTI_TRY(fill(sizeof header));
+  if (!headed) return std::optional<ReceivedMessage>();
   std::memcpy(&header, incoming_.data(), sizeof header);
   if (header.version != 1 || header.bytes > longest) {
     return remote_error("a peer sent " + std::to_string(header.bytes) + " bytes where at most " +
                         std::to_string(longest) + " were awaited");
   }
   const std::size_t signed_bytes = sizeof header + header.bytes;
-  if (!TUTTI_TRY(fill(signed_bytes + sizeof(Digest)))) return std::optional<ReceivedMessage>();
+  const bool whole = TUTTI_TRY(fill(signed_bytes + sizeof(Digest)));
+  if (!whole) return std::optional<ReceivedMessage>();
   Digest given;
   std::memcpy(given.data(), incoming_.data() + signed_bytes, sizeof given);
   const Direction direction = called_ ? Direction::to_caller : Direction::from_caller;

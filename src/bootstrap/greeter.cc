@@ -54,8 +54,10 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
   const std::size_t handshakes = first_ + listeners_.size();
   std::deque<Pending> remaining;
   for (std::size_t i = 0; i < watched_; ++i) {
-    const bool ready = polled[handshakes + i].revents != 0;
-    if (ready && !TUTTI_TRY(advance(pending_[i]))) continue;
+    if (polled[handshakes + i].revents != 0) {
+      const bool goes_on = TUTTI_TRY(advance(pending_[i]));
+      if (!goes_on) continue;
+    }
     if (!pending_[i].deadline.passed()) remaining.push_back(std::move(pending_[i]));
   }
   if (remaining.size() < pending_.size()) paused_.reset();  // Who has gone may have left a descriptor.
@@ -88,7 +90,8 @@ Status Greeter::accept(const Listener& listener) {
     if (pending_.size() >= kMostPending) drop_oldest();
     Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
     if (!accepted.ok()) {
-      if (TUTTI_TRY(make_room(std::move(accepted).status()))) continue;
+      const bool again = TUTTI_TRY(make_room(std::move(accepted).status()));
+      if (again) continue;
       return {};
     }
     if (!accepted.value()) return {};

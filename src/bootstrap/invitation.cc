@@ -97,7 +97,8 @@ Result<Greeted> greet(const Endpoint& endpoint, Handshake handshake, const Watch
 Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& caller, const Watch& watch) {
   TUTTI_CHECK_OK(connect(socket, endpoint));
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), caller.claim, caller.credentials, {}));
-  Channel channel(TUTTI_TRY(greet(endpoint, std::move(handshake), watch)));
+  Greeted greeted = TUTTI_TRY(greet(endpoint, std::move(handshake), watch));
+  Channel channel(std::move(greeted));
   while (!watch.aborted() && !watch.deadline.passed()) {
     pollfd polled = {channel.descriptor(), POLLIN, 0};
     ::poll(&polled, 1, watch.poll_ms());

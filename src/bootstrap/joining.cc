@@ -64,7 +64,8 @@ Status Joining::verdict(Status own) {
 }
 
 Status Joining::take_steps() {
-  credentials_ = {TUTTI_TRY(communicator_key(id_, options_.secret_file)), id_.communicator};
+  credentials_.key = TUTTI_TRY(communicator_key(id_, options_.secret_file));
+  credentials_.communicator = id_.communicator;
   own_.peer = TUTTI_TRY(own_record());
   own_.timeout_ms = options_.timeout_ms;
   TUTTI_CHECK_OK(meet());
@@ -88,7 +89,8 @@ Status Joining::meet() {
   own_.tree = TUTTI_TRY(local_address(listener));
   greeter_.listen(std::move(listener), Role::tree, credentials_);
   const Claim claim = {Role::join, rank_, ranks_, kRendezvous};
-  greeter_.call(TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_)));
+  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_));
+  greeter_.call(std::move(handshake));
   Status met = serve_until([this] { return rendezvous_.connected(); });
   if (met.code() == Code::system || met.code() == Code::remote) {
     return std::move(met).during("looking for the rendezvous at " + describe(id_.address) +
@@ -137,7 +139,8 @@ Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
   Result<Socket> socket = connect_to(endpoint);
   if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(server));
   const Claim claim = {role, rank_, ranks_, server};
-  greeter_.call(TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_)));
+  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_));
+  greeter_.call(std::move(handshake));
   return {};
 }
 

@@ -31,7 +31,8 @@ Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
   const std::size_t room = kControlBytes + alignment + round_up(slots, kWordsBytes);
   if (own_.empty() || used_ + room > own_.back().size()) {
     const std::size_t bytes = std::max(kSegmentBytes, round_up(room, kPage));
-    own_.push_back(TUTTI_TRY(Segment::create("tutti-lanes", bytes)));
+    Segment made = TUTTI_TRY(Segment::create("tutti-lanes", bytes));
+    own_.push_back(std::move(made));
     used_ = 0;
   }
   LaneAddress address;
