@@ -54,7 +54,8 @@ Status Handshake::advance_call() {
     TUTTI_CHECK_OK(send(bytes_of(hello_)));
     stage_ = Stage::answer;
   }
-  if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&answer_, 1))))) return {};
+  const bool answered = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&answer_, 1))));
+  if (!answered) return {};
   if (!equal(answer_.mac, server_mac())) {
     return invalid_usage(
         "the other end does not hold the same secret: TUTTI_SECRET_FILE differs, or the unique id is forged");
@@ -67,7 +68,8 @@ Status Handshake::advance_call() {
 
 Status Handshake::advance_answer() {
   if (stage_ == Stage::hello) {
-    if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))))) {
+    const bool greeted = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))));
+    if (!greeted) {
       const bool foreign = received_ >= sizeof hello_.magic && hello_.magic != kMagic;
       return foreign ? invalid_usage("the caller speaks something else") : Status();
     }
@@ -76,7 +78,8 @@ Status Handshake::advance_answer() {
     TUTTI_CHECK_OK(send(bytes_of(answer_)));
     stage_ = Stage::proof;
   }
-  if (!TUTTI_TRY(receive(std::as_writable_bytes(std::span(&proof_, 1))))) return {};
+  const bool proved = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&proof_, 1))));
+  if (!proved) return {};
   if (!equal(proof_.mac, client_mac())) return invalid_usage("the caller does not hold the same secret");
   proof_.record.peer.hostname[sizeof proof_.record.peer.hostname - 1] = '\0';
   stage_ = Stage::done;
