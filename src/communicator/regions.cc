@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -25,14 +24,7 @@ struct RegionOffer {
 };
 
 // Keeps its descriptor, which pass() sends.
-Result<Segment> make_memory(std::size_t bytes) {
-  errno = 0;
-  Result<Segment> made = Segment::create("tutti-memory", bytes, Forked::kept);
-  if (made.ok() || errno != EMFILE) return made;
-  return Status(Code::system, std::move(made).status().message() +
-                                  ": each piece of such memory takes a descriptor; ask for fewer and larger ones, or "
-                                  "raise the limit with ulimit -n");
-}
+Result<Segment> make_memory(std::size_t bytes) { return Segment::create("tutti-memory", bytes, Forked::kept); }
 
 std::string at(const std::byte* memory) {
   char text[32];
