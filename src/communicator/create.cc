@@ -3,6 +3,7 @@
 #include <string>
 
 #include "src/base/atomic.h"
+#include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/base/config.h"
 #include "src/bootstrap/bootstrap.h"
@@ -66,8 +67,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   }
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   Mesh mesh(rank, bootstrap->take_sockets());
-  Board board = TUTTI_TRY(share_board(mesh, rank, ranks, watch));
-  TUTTI_CHECK_OK(bootstrap->barrier(watch));
+  Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
+  TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
+  Board board = std::move(shared).value();
   return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board),
                                                                           std::move(options), Spread::one_host));
 }

@@ -1,4 +1,4 @@
-// Ranks that may not open as many files as they want.
+// Ranks that may not open as many files as they want, or make them as large.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -37,6 +37,23 @@ TEST(Descriptors, ThatAreTooFewOnOneRankAreToldToAll) {
       EXPECT_NE(text.find("raise it with ulimit -n"), std::string::npos) << text;
       EXPECT_NE(text.find("while rank 0 was joining"), std::string::npos) << text;
     }
+  }
+}
+
+TEST(Files, ThatAreTooLargeForTheRankThatMakesTheBoardAreToldToAll) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    processes.start([=] {
+      const rlimit size = {1024, 1024};
+      if (rank == 0 && ::setrlimit(RLIMIT_FSIZE, &size) != 0) std::abort();
+      return Communicator::create(id, rank, 3, {}).status().message();
+    });
+  }
+  for (const std::string& text : processes.reports()) {
+    EXPECT_NE(text.find("raise the limit of file size (ulimit -f)"), std::string::npos) << text;
+    EXPECT_NE(text.find("while rank 0 was joining"), std::string::npos) << text;
   }
 }
 
