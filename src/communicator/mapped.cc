@@ -80,7 +80,7 @@ Status HostCommunicator::locate_buffers(const Prepared& prepared) {
 }
 
 Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) {
-  if (reference.region == kNoBuffer) return static_cast<std::byte*>(nullptr);
+  if (bytes == 0) return static_cast<std::byte*>(nullptr);
   if (one_process_) return reinterpret_cast<std::byte*>(reference.offset);
   if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
   std::byte* memory = regions_.locate(peer, reference, bytes);

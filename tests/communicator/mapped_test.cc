@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "src/communicator/host_communicator.h"
 #include "src/communicator/regions.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/ranks.h"
@@ -104,6 +105,25 @@ TEST(Mapped, RefuseAForcedAlgorithmOnEveryRankWhereOneHidesItsBuffer) {
       EXPECT_TRUE(status.ok()) << status.message();  // The communicator is well.
     }
   }
+  TUTTI_ASSERT(Regions::of_process().free(shown).ok());
+}
+
+// Rank 1 is this test: the root of a broadcast, which says that it has no buffers.
+TEST(Mapped, BelieveNoPeerThatNamesNoBufferWhereItHasOne) {
+  constexpr std::size_t kBytes = 64 << 10;
+  std::vector<Mesh> meshes = Mesh::within_process(2).value();
+  const Board board = Board::create(2).value();
+  HostCommunicator rank(0, std::move(meshes[0]), Board::adopt(board.segment().duplicate().value(), 2).value(), {},
+                        Spread::one_host);
+  std::byte* shown = Regions::of_process().allocate(kBytes).value();
+  Call call = broadcast(shown, kBytes);
+  call.root = 1;
+  const auto started = rank.start(call, nullptr).value();
+  EXPECT_FALSE(done(*started));
+  CallRecord forged = *board.call(0, 1);
+  forged.input = forged.output = {kNoBuffer, 0};
+  board.announce(1, forged);
+  EXPECT_EQ(started->advance().status().code(), Code::internal);
   TUTTI_ASSERT(Regions::of_process().free(shown).ok());
 }
 
