@@ -2,14 +2,18 @@
 
 #include <sched.h>
 
+#include <atomic>
+
 #include "src/base/atomic.h"
 
 namespace tutti {
 namespace {
 
-// Also orders what was done before, in the memory and to the failed word, before what is looked at next.
+// The fence orders what was done before, also to the failed word, before what is looked at next: with one on each side
+// of a failure, not both can miss what the other has stored.
 void show(BoardEntry& own, std::uint32_t visits) {
-  AtomicRef<std::uint32_t>(own.visits).exchange(visits, std::memory_order_seq_cst);
+  store_release(&own.visits, visits);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace
