@@ -96,10 +96,15 @@ Status Regions::enroll(std::byte* memory, std::size_t bytes) {
                          " bytes overlaps what is registered already, or comes from tutti_mem_alloc");
   }
   TUTTI_CHECK_OK(check_ordinary(memory, bytes));
-  Segment shared = TUTTI_TRY(make_memory(bytes));
-  std::memcpy(shared.data(), memory, bytes);
-  TUTTI_CHECK_OK(shared.move_to(memory));
-  regions_[memory] = Region{next_id_++, std::move(shared), bytes, Origin::enrolled};
+  std::map<const std::byte*, Region> made;  // Its node is there before the memory moves: nothing may fail after that.
+  Region& region = made[memory];
+  region.memory = TUTTI_TRY(make_memory(bytes));
+  region.bytes = bytes;
+  region.origin = Origin::enrolled;
+  std::memcpy(region.memory.data(), memory, bytes);
+  TUTTI_CHECK_OK(region.memory.move_to(memory));
+  region.id = next_id_++;
+  regions_.merge(made);
   return {};
 }
 

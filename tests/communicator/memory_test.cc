@@ -1,9 +1,13 @@
 // Ranks that run out of memory, at any point of a call: the peers are told, as of any failure.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <optional>
 
+#include "src/base/caught.h"
 #include "src/communicator/group.h"
+#include "src/communicator/regions.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 #include "tests/communicator/refusal.h"
@@ -155,6 +159,31 @@ TEST(Memory, ThatASplitLacksIsToldToAll) {
     EXPECT_EQ(told.code(), came ? Code::system : Code::ok) << which << ": " << told.message();
   }
   EXPECT_GT(which, 40 + kStride);
+}
+
+// Whatever is lacking: the caller's memory stays where it is, as it was.
+TEST(Memory, ThatARegistrationLacksCostsTheCallerNothing) {
+  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  auto* first = reinterpret_cast<void*>(0x10000000);  // Of all that is mapped: little is looked at to find it.
+  void* mapped = ::mmap(first, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* memory = static_cast<std::byte*>(mapped);
+  std::uint64_t which = 1;
+  for (bool came = true; came && which < 1000; ++which) {
+    memory[bytes - 1] = static_cast<std::byte>(which);
+    Status enrolled;
+    {
+      const Refusal refusal(which);
+      enrolled = caught([&] { return Regions::of_process().enroll(memory, bytes); });
+      came = refusal.came();
+    }
+    EXPECT_TRUE(enrolled.ok() || came) << which << ": " << enrolled.message();
+    EXPECT_EQ(memory[bytes - 1], static_cast<std::byte>(which));
+    if (!enrolled.ok()) continue;
+    EXPECT_TRUE(Regions::of_process().withdraw(memory).ok());
+  }
+  EXPECT_GT(which, 3U);
+  ::munmap(mapped, bytes);
 }
 
 }  // namespace
