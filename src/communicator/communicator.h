@@ -27,7 +27,7 @@ struct CommunicatorOptions {
   void force();
 };
 
-// A thread at a time, but for abort(), failure() and the getters.
+// A thread at a time, but for abort(), fail(), failure() and the getters.
 class Communicator {
  public:
   // Blocks until all ranks have joined, or until the deadline.
@@ -60,11 +60,12 @@ class Communicator {
   virtual Status finalize() = 0;
   // From any thread: ends every wait here and on the peers.
   virtual void abort() = 0;
-  // Makes the failure known to all ranks; returns what all ranks are told. The first is kept.
+  // From any thread, also beside a call, which it ends. Makes the failure known to all ranks; returns what all ranks
+  // are told. The first is kept.
   virtual Status fail(Status status) = 0;
   // After a failure: until no living peer is in the buffers of this rank's call any more, or the deadline. No other
   // call of this thread may be under way.
-  virtual void outwait_visitors(const Deadline&) {}
+  virtual void outwait_visitors(const Deadline& deadline) = 0;
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
 };
