@@ -30,8 +30,9 @@ extern thread_local constinit int group_depth __attribute__((tls_model("initial-
 // Communicators are not made, split or ended where calls to them may be waiting for the group's end.
 Status check_outside_group(const char* action);
 
-// The thread's group then runs nothing, and its end says this.
-void fail_group(Status status);
+// Of a call that a group holds until its end. If it was refused in one, the thread's group runs nothing, and its end
+// says why. Hands the answer on.
+tutti_status held_by_group(tutti_status answer);
 
 // Tells the peers, who would wait for it, that memory is lacking for a call of this handle. Throws nothing.
 void forsake(const Door& door, const Status& reason);

@@ -75,7 +75,8 @@ std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::v
 }
 
 Status end(const Ending& ending) {
-  TUTTI_CHECK_OK(check_ending(*TUTTI_TRY(door_of(ending.comm)), ending));
+  const Door* door = TUTTI_TRY(door_of(ending.comm));
+  TUTTI_CHECK_OK(check_ending(*door, ending));
   return group_depth == 0 ? end_all({ending}) : end_with_group(ending);
 }
 
@@ -115,12 +116,14 @@ using tutti::Status;
 extern "C" {
 
 tutti_status tutti_comm_finalize(tutti_comm comm) {
-  return guarded("tutti_comm_finalize", [&] { return tutti::end({.comm = comm, .destroys = false}); });
+  return tutti::held_by_group(
+      guarded("tutti_comm_finalize", [&] { return tutti::end({.comm = comm, .destroys = false}); }));
 }
 
 tutti_status tutti_comm_destroy(tutti_comm comm) {
   if (comm == nullptr) return tutti_ok;
-  return guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); });
+  return tutti::held_by_group(
+      guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); }));
 }
 
 tutti_status tutti_comm_abort(tutti_comm comm) {

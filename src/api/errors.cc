@@ -4,8 +4,6 @@
 
 #include <new>
 
-#include "src/api/call_entry.h"
-
 namespace tutti {
 namespace {
 
@@ -23,15 +21,13 @@ static_assert(same(tutti_ok, Code::ok) && same(tutti_invalid_argument, Code::inv
 
 }  // namespace
 
-tutti_status report(const char* function, Status status) {
+tutti_status report(const char* function, const Status& status) {
   const auto code = static_cast<tutti_status>(status.code());
   try {
     last_error().assign(function).append(": ").append(status.message());
-    if (group_depth > 0) status = Status(status.code(), last_error());
   } catch (const std::bad_alloc&) {
     last_error().clear();  // The code still says what happened.
   }
-  if (group_depth > 0) fail_group(std::move(status));
   return code;
 }
 

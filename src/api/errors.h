@@ -9,13 +9,13 @@
 
 namespace tutti {
 
-// Keeps the sentence, begun with the function's name, for the calling thread, and for the end of its group.
-[[gnu::cold]] tutti_status report(const char* function, Status status);
+// Keeps the sentence, begun with the function's name, for the calling thread.
+[[gnu::cold]] tutti_status report(const char* function, const Status& status);
 
 const char* last_error_of_thread();
 
-inline tutti_status leave(const char* function, Status status) {
-  return __builtin_expect(status.ok(), 1) ? tutti_ok : report(function, std::move(status));
+inline tutti_status leave(const char* function, const Status& status) {
+  return __builtin_expect(status.ok(), 1) ? tutti_ok : report(function, status);
 }
 
 // Runs the body of a C function. Nothing is thrown into C.

@@ -209,7 +209,7 @@ void forsake(const Door& door, const Status& reason) {
 }
 
 tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
-  return guarded(entry.function, [&] { return enter_checked(entry, unequal); });
+  return held_by_group(guarded(entry.function, [&] { return enter_checked(entry, unequal); }));
 }
 
 Status end_with_group(const Ending& ending) {
@@ -223,9 +223,12 @@ Status end_with_group(const Ending& ending) {
   return {};
 }
 
-void fail_group(Status status) {
+tutti_status held_by_group(tutti_status answer) {
+  if (answer == tutti_ok || group_depth == 0) return answer;
   Group& group = group_of_thread();
-  if (group.failure.ok()) group.failure = std::move(status);
+  if (!group.failure.ok()) return answer;
+  group.failure = caught([&] { return Status(static_cast<Code>(answer), last_error_of_thread()); });
+  return answer;
 }
 
 }  // namespace tutti

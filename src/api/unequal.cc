@@ -49,8 +49,8 @@ Status copy(const UnequalArrays& arrays, Rank ranks, Unequal& unequal) {
 tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
   Unequal unequal;
   const tutti_status status = guarded(entry.function, [&]() -> Status {
-    const Door& door = *TUTTI_TRY(door_of(entry.comm));
-    const Rank ranks = door.ranks;
+    const Door* door = TUTTI_TRY(door_of(entry.comm));
+    const Rank ranks = door->ranks;
     TUTTI_CHECK_OK(check(
         {"send_counts", "send_displacements", arrays.send_counts, arrays.send_displacements, entry.send != nullptr},
         ranks));
@@ -58,10 +58,10 @@ tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
         {"recv_counts", "recv_displacements", arrays.recv_counts, arrays.recv_displacements, entry.recv != nullptr},
         ranks));
     Status copied = caught([&] { return copy(arrays, ranks, unequal); });
-    if (!copied.ok() && door.runner != nullptr) forsake(door, copied);
+    if (!copied.ok() && door->runner != nullptr) forsake(*door, copied);
     return copied;
   });
-  if (status != tutti_ok) return status;
+  if (status != tutti_ok) return held_by_group(status);
   return enter_slowly(entry, &unequal);
 }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/api/fake_communicator.h"
@@ -309,76 +308,6 @@ TEST_F(Doors, DecodeTheScalarsOfSmallFloats) {
     ASSERT_EQ(tutti_all_reduce(memory_, memory_, 1, scalar.type, reduction, comm_, nullptr), tutti_ok);
     EXPECT_EQ(fake_->calls.back().scalar, scalar.value);
   }
-}
-
-TEST_F(Doors, HoldCallsBackUntilTheOutermostGroupEnds) {
-  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
-  tutti_comm made = nullptr;
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(2), tutti_ok);
-  EXPECT_EQ(tutti_group_end(), tutti_ok);
-  EXPECT_EQ(tutti_comm_create_all(1, nullptr, &made), tutti_invalid_usage);
-  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);  // Tells of it, and runs nothing.
-  EXPECT_TRUE(fake_->calls.empty());
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-  EXPECT_EQ(all_reduce(2), tutti_ok);
-  EXPECT_EQ(tutti_group_end(), tutti_ok);
-  ASSERT_EQ(fake_->calls.size(), 2U);
-  EXPECT_EQ(fake_->calls[1].count, 2U);
-}
-
-TEST_F(Doors, CloseWhenTheGroupEndsAfterItsCalls) {
-  tutti_comm view = nullptr;
-  ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
-  EXPECT_EQ(all_reduce(2), tutti_ok);
-  EXPECT_EQ(tutti_group_end(), tutti_ok);
-  EXPECT_EQ(fake_->calls.size(), 2U);
-  EXPECT_EQ(all_reduce(3), tutti_invalid_usage);
-  tutti_group_start();
-  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
-  EXPECT_EQ(tutti_group_end(), tutti_ok);
-  int rank = 0;
-  EXPECT_EQ(tutti_comm_rank(comm_, &rank), tutti_invalid_argument);
-  EXPECT_EQ(tutti_comm_rank(view, &rank), tutti_invalid_argument);
-}
-
-// Whoever was told that a communicator is destroyed has forgotten its handle.
-TEST_F(Doors, CloseEvenIfTheGroupThatClosesThemFails) {
-  tutti_group_start();
-  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_usage);
-  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
-  EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
-}
-
-TEST_F(Doors, CloseBesideOneThatAnotherThreadHasClosed) {
-  FakeCommunicator* fake = nullptr;
-  const tutti_comm gone = insert_fake(fake);
-  tutti_group_start();
-  EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
-  std::thread([&] { EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok); }).join();
-  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
-  EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
-}
-
-TEST_F(Doors, RunNothingOfAGroupWithABadCall) {
-  tutti_group_start();
-  EXPECT_EQ(all_reduce(1), tutti_ok);
-  EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 9, comm_, nullptr), tutti_invalid_argument);
-  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
-  EXPECT_NE(last_error().find("peer 9"), std::string::npos) << last_error();
-  EXPECT_TRUE(fake_->calls.empty());
-  tutti_group_start();
-  EXPECT_EQ(tutti_group_end(), tutti_ok);  // Nothing is left of it.
 }
 
 TEST_F(Doors, GiveNoCommunicatorToARankWithoutColour) {

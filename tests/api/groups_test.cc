@@ -1,0 +1,98 @@
+// What a group holds until its end, and what it does then.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/api/fake_communicator.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+namespace {
+
+class Groups : public DoorsTest {};
+
+TEST_F(Groups, HoldCallsBackUntilTheOutermostEnds) {
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(2), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_TRUE(fake_->calls.empty());
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  ASSERT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(fake_->calls[1].count, 2U);
+}
+
+// Those are not held by the group: their failure may be an ordinary answer.
+TEST_F(Groups, RunBesideOtherFunctionsThatFail) {
+  tutti_comm made = nullptr;
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_comm_create_all(1, nullptr, &made), tutti_invalid_usage);
+  EXPECT_EQ(tutti_comm_split(comm_, 0, 0, nullptr, &made), tutti_invalid_usage);
+  EXPECT_EQ(tutti_mem_free(memory_), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_rank(comm_, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 1U);
+}
+
+TEST_F(Groups, CloseDoorsAfterTheirCalls) {
+  tutti_comm view = nullptr;
+  ASSERT_EQ(tutti_comm_with_options(comm_, nullptr, &view), tutti_ok);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(all_reduce(2), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 2U);
+  EXPECT_EQ(all_reduce(3), tutti_invalid_usage);
+  tutti_group_start();
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(view), tutti_ok);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  int rank = 0;
+  EXPECT_EQ(tutti_comm_rank(comm_, &rank), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_rank(view, &rank), tutti_invalid_argument);
+}
+
+// Whoever was told that a communicator is destroyed has forgotten its handle.
+TEST_F(Groups, CloseDoorsEvenIfTheyFail) {
+  tutti_group_start();
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_invalid_usage);
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
+}
+
+TEST_F(Groups, CloseDoorsBesideOneThatAnotherThreadHasClosed) {
+  FakeCommunicator* fake = nullptr;
+  const tutti_comm gone = insert_fake(fake);
+  tutti_group_start();
+  EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
+  std::thread([&] { EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok); }).join();
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
+}
+
+TEST_F(Groups, RunNothingBesideABadCall) {
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 9, comm_, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("peer 9"), std::string::npos) << last_error();
+  EXPECT_TRUE(fake_->calls.empty());
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_all_to_all_v(memory_, nullptr, nullptr, memory_, nullptr, nullptr, tutti_float32, comm_, nullptr),
+            tutti_invalid_argument);
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  EXPECT_TRUE(fake_->calls.empty());
+  tutti_group_start();
+  EXPECT_EQ(tutti_group_end(), tutti_ok);  // Nothing is left of it.
+}
+
+}  // namespace
+}  // namespace tutti
