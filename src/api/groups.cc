@@ -27,6 +27,7 @@ struct Batch {
   std::vector<Pending> calls;
   std::vector<GroupedCall> grouped;  // The same, as they are run.
   std::vector<Turn> turns;
+  Status refusal;  // Of another call of the group: in their turn, these are called off.
 };
 
 struct Group {
@@ -38,6 +39,11 @@ struct Group {
 Group& group_of_thread() {
   thread_local Group group;
   return group;
+}
+
+// Throws nothing.
+Status again(const Status& status) {
+  return caught([&] { return Status(status.code(), status.message()); });
 }
 
 Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
@@ -61,9 +67,19 @@ void line_up(Batch& batch) {
   }
 }
 
+// The peers make their calls of the group, and would wait for these.
+void abandon(const std::vector<Pending>& calls, const Status& reason) {
+  for (const Pending& pending : calls) {
+    call_off(*pending.grouped.communicator, reason);
+    pending.membership->told = true;
+  }
+}
+
 Status run_calls(const Batch& batch) {
   for (const Turn& turn : batch.turns) TUTTI_CHECK_OK(turn.await());
-  return run_group(batch.grouped);
+  if (batch.refusal.ok()) return run_group(batch.grouped);
+  abandon(batch.calls, batch.refusal);
+  return again(batch.refusal);
 }
 
 // Throws nothing.
@@ -93,7 +109,7 @@ Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std
   const auto outcome = std::make_shared<Outcome>();  // Where nothing blocks, the stream is done with it after us.
   first.enqueue([batch, outcome]() -> Status {
     Status status = run_in_turn(*batch);
-    outcome->status = caught([&] { return Status(status.code(), status.message()); });
+    outcome->status = again(status);
     return status;
   });
   outcome->done.record(first);
@@ -101,14 +117,6 @@ Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std
   if (!blocks) return {};
   outcome->done.synchronize();
   return std::move(outcome->status);
-}
-
-// The peers make their calls of the group, and would wait for these.
-void abandon(const std::vector<Pending>& calls, const Status& reason) {
-  for (const Pending& pending : calls) {
-    call_off(*pending.grouped.communicator, reason);
-    pending.membership->told = true;
-  }
 }
 
 Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pending>& calls) {
@@ -122,13 +130,15 @@ Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pendin
 }
 
 // What fails by itself tells the peers of it; what is thrown on the way there is told here.
-Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams) {
+Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams,
+                   const Status& refusal = {}) {
   if (calls.empty()) return {};
   std::shared_ptr<Batch> batch;  // Shared because std::function copies what it holds.
   Status ran;
   Status thrown = caught([&]() -> Status {
     batch = std::make_shared<Batch>();
     batch->calls.swap(calls);
+    batch->refusal = again(refusal);
     line_up(*batch);
     ran = streams.empty() ? run_in_turn(*batch) : run_in_streams(batch, streams);
     return {};
@@ -140,15 +150,14 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
 }
 
 Status run_all(Group& group) {
-  if (!group.failure.ok()) {
-    abandon(group.calls, group.failure);
-    return std::move(group.failure);
-  }
   auto streams = caught([&] { return streams_of(group.calls); });  // One may have been destroyed since.
-  if (streams.ok()) return run_pending(std::move(group.calls), streams.value());
-  Status status = std::move(streams).status();
-  abandon(group.calls, status);
-  return status;
+  if (!streams.ok()) {
+    Status status = group.failure.ok() ? std::move(streams).status() : std::move(group.failure);
+    abandon(group.calls, status);
+    return status;
+  }
+  Status ran = run_pending(std::move(group.calls), streams.value(), group.failure);
+  return group.failure.ok() ? std::move(ran) : std::move(group.failure);
 }
 
 Status resolve(const CallEntry& entry, const Door& door, Call& call) {
@@ -188,7 +197,8 @@ Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& do
 }
 
 Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
-  const Door& door = *TUTTI_TRY(door_of(entry.comm));
+  const Door* known = TUTTI_TRY(door_of(entry.comm));
+  const Door& door = *known;
   if (door.runner == nullptr) return no_runner(door);
   if (!plausible(entry, door)) return explain(entry, door);
   Status entered;

@@ -263,6 +263,33 @@ TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
   expect_called_off(impossible, "whose factors of a pre-multiplied sum it does not know");
 }
 
+// Rank 1 makes none of its calls before rank 0's group is refused.
+TEST(Groups, AreCalledOffBehindTheCallsBeforeThem) {
+  const Ranks ranks(2);
+  std::atomic<bool> refused = false;
+  ranks.run([&](int rank, tutti_comm comm) {
+    float value = 1, other = 1;
+    if (rank == 1) {
+      refused.wait(false);
+      TUTTI_EXPECT_OK(tutti_all_reduce(&value, &value, 1, tutti_float32, tutti_sum, comm, nullptr));
+      EXPECT_EQ(value, 2);
+      EXPECT_EQ(tutti_all_reduce(&other, &other, 1, tutti_float32, tutti_sum, comm, nullptr), tutti_remote_error);
+      return;
+    }
+    tutti_stream stream = nullptr;
+    TUTTI_EXPECT_OK(tutti_stream_create(&stream));
+    TUTTI_EXPECT_OK(tutti_all_reduce(&value, &value, 1, tutti_float32, tutti_sum, comm, stream));
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_all_reduce(&other, &other, 1, tutti_float32, tutti_sum, comm, stream));
+    EXPECT_EQ(tutti_send(&other, 1, tutti_float32, 9, comm, nullptr), tutti_invalid_argument);
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+    refused = true;
+    refused.notify_one();
+    EXPECT_EQ(tutti_stream_destroy(stream), tutti_invalid_argument);
+    EXPECT_EQ(value, 2);
+  });
+}
+
 // Each would wait for the others, until the timeout.
 TEST(OneThread, EndsAllRanksInAGroup) {
   constexpr int ranks = 5;
