@@ -13,14 +13,15 @@
  * Threads
  *   A communicator is used by one thread at a time, and all ranks make the same calls in the same order; "Collectives"
  *   says what becomes of calls that do not match. To notice two threads in one communicator at once would slow down
- * every small call, so nothing does: their results are undefined. Different communicators are independent. Any thread
- * may call tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time, and use streams and events.
+ *   every small call, so nothing does: their results are undefined. Different communicators are independent. Any thread
+ *   may call tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time, and use streams and events.
  *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group.
  *
  * Blocking
  *   A collective with a null stream blocks the calling thread until this rank's part is done: its input may be
- *   overwritten and its output read. With a stream it returns at once. No wait is unbounded: each ends when the
- *   communicator's timeout passes, when it is aborted, or when a peer dies. */
+ *   overwritten and its output read. With a stream it returns at once. No wait for a peer is unbounded: each ends
+ *   when the communicator's timeout passes, unless that is -1, when it is aborted, or when a peer dies. What waits for
+ *   calls in streams (synchronizing, a blocking call behind them) ends when they do. */
 #ifndef TUTTI_TUTTI_H
 #define TUTTI_TUTTI_H
 
@@ -195,9 +196,10 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
  * In place means the overlap that each function states; any other overlap of send and recv is undefined.
  * A collective of no elements does nothing and touches no buffer, which may be null. One rank copies or reduces alone.
  * Buffers that a rank does not use may be null. After an error, outputs are undefined.
- * Ranks that are threads of one process, and memory of tutti_mem_alloc, are read and written in place by other ranks. A
- * call that fails waits up to a second for them to leave its buffers. One that is stopped for longer may still read and
- * write them when it goes on; it does not return tutti_ok.
+ * Ranks that are threads of one process, and memory of tutti_mem_alloc and tutti_mem_register, are read and written in
+ * place by other ranks. A call that fails waits up to a second for them to leave its buffers. A rank that stays longer
+ * may still read and write them; it does not return tutti_ok. That is one that is stopped, or one in the middle of a
+ * copy or sum, which nothing interrupts: of some GB, these take longer than a second.
  * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
  * A rank whose call waits for nobody (the root of a broadcast, a sender of a reduce or gather, a call of no elements)
  * may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
@@ -252,13 +254,14 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
                                   tutti_stream stream);
 
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
- * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A call that is refused is
- * reported by itself and by the end, which then runs none: the communicators of the other calls fail, so that no peer
- * waits for them. That of the refused call, if it has no other in the group, stays well, and its peers wait for the
- * call to be made. What a stream is asked for within a group (record, wait, query, synchronize) does not see the
- * group's calls, which are queued at its end.
- * Communicators are not created or split within a group; finalized and destroyed they are at its end, after the calls,
- * even if those fail or do not run. The end blocks if a call had a null stream, or if it ends communicators. */
+ * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A collective, send, recv,
+ * finalize or destroy that is refused is reported by itself and by the end, which then runs no call: the communicators
+ * of the other calls fail, behind what they were given before the group, so that no peer waits for them. That of the
+ * refused call, if it has no other in the group, stays well, and its peers wait for the call to be made. Of any other
+ * function that fails the group takes no notice. What a stream is asked for within a group (record, wait, query,
+ * synchronize) does not see the group's calls, which are queued at its end. Communicators are not created or split
+ * within a group; finalized and destroyed they are at its end, after the calls, even if those fail or do not run. The
+ * end blocks if a call had a null stream, or if it ends communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 

@@ -1,5 +1,7 @@
-// A stay in the peers' memory. A call that fails does not return while a peer may still be reading or writing its
-// buffers, and one that succeeds has read nothing that a failed peer has since used for something else.
+// A stay in the peers' memory. A call that fails returns when no living peer is reading or writing its buffers any
+// more, or after kOutwaitMs: a visitor looks for failures before its first fold and after its last, and one that is
+// stopped, or in the middle of a large fold, may stay longer. One that succeeds has read nothing that a failed peer has
+// since used for something else.
 #pragma once
 
 #include "src/base/clock.h"
@@ -23,8 +25,8 @@ class Visit {
   Rank self_;
 };
 
-// Of a communicator that has failed: until no living peer visits, or the deadline, since one may be stopped. This rank
-// visits nobody meanwhile, nor does any other that this thread drives: two such threads would wait for each other.
+// Of a communicator that has failed: until no living peer visits, or the deadline, since one may stay for long. This
+// rank visits nobody meanwhile, nor does any other that this thread drives: two such threads would wait for each other.
 void outwait_visitors(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline);
 
 }  // namespace tutti
