@@ -36,11 +36,11 @@ struct StraightRun {
     std::uint32_t ready = cursor.acquired;
     for (; ready < step.receives; ++ready) {
       const Progress progress = receive<kLines>(lanes[ready], bytes);
-      if (progress != Progress::done) return block(lanes, ready, false, progress);
+      if (progress != Progress::done) return block(step, ready, progress);
     }
     for (; ready < lane_count; ++ready) {
       const StraightLane& at = lanes[ready];
-      if (!slot_free(*at.lane)) return block(lanes, ready, true, Progress::waiting);
+      if (!slot_free(*at.lane)) return block(step, ready, Progress::waiting);
       if (at.flag || at.copy) continue;
       machine.target(at.index, kLines ? outgoing : slot_of(at.lane->view, at.lane->next));
     }
@@ -93,7 +93,7 @@ struct StraightRun {
     for (std::uint32_t ready = cursor.acquired; ready < step.receives; ++ready) {
       if (!lanes[ready].flag) continue;
       const Progress progress = receive_bulk(*lanes[ready].lane, launch.signature, none);
-      if (progress != Progress::done) return block(lanes, ready, false, progress);
+      if (progress != Progress::done) return block(step, ready, progress);
     }
     for (std::uint32_t k = 0; k < std::uint32_t{step.receives} + step.sends; ++k) {
       if (!lanes[k].flag) continue;
@@ -106,11 +106,13 @@ struct StraightRun {
     return Progress::done;
   }
 
-  TUTTI_HOST_DEVICE Progress block(const StraightLane* lanes, std::uint32_t ready, bool sends, Progress progress) {
+  // At a lane of the step: those that it receives from come first.
+  TUTTI_HOST_DEVICE Progress block(const StraightStep& step, std::uint32_t ready, Progress progress) {
+    const StraightLane& at = launch.straight.lanes[step.lanes + ready];
     cursor.acquired = ready;
-    blocked.operand = lanes[ready].operand;
-    blocked.lane = lanes[ready].lane;
-    blocked.sends = sends;
+    blocked.operand = at.operand;
+    blocked.lane = at.lane;
+    blocked.sends = ready >= step.receives;
     return progress;
   }
 };

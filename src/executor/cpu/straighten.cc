@@ -26,10 +26,7 @@ class Straightener {
     made.size = part_size(made.count, launch_.cut);
     if (made.size > launch_.slice_elements) return false;
     for (std::uint32_t k = 0; k < step.sources; ++k) add_source(operands[k], made);
-    const bool copies = copies_ && made.inputs == 1 && made.reads == 1;
-    for (std::uint32_t k = step.sources; k < count; ++k) {
-      add_target(operands[k], copies, made);
-    }
+    for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
     result_.steps.push_back(made);
     return true;
   }
@@ -79,7 +76,8 @@ class Straightener {
     if (operand.place != Place::flag) ++step.inputs;
   }
 
-  void add_target(const Operand& operand, bool copies, StraightStep& step) {
+  // After all sources.
+  void add_target(const Operand& operand, StraightStep& step) {
     if (operand.is_memory()) {
       ++step.writes;
       add_memory(operand, step.outputs++);
@@ -88,6 +86,7 @@ class Straightener {
     ++step.sends;
     add_lane(operand, step.outputs);
     StraightLane& lane = result_.lanes.back();
+    const bool copies = copies_ && step.inputs == 1 && step.reads == 1;
     lane.copy = copies && !lane.flag && lane.lane->view.protocol == Protocol::lines;
     if (!lane.flag && !lane.copy) ++step.outputs;
   }
