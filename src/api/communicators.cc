@@ -18,7 +18,8 @@ Result<tutti_comm> insert(std::shared_ptr<Membership> membership, Rank rank, Ran
   door->ranks = ranks;
   door->runner = membership->communicator.get();
   door->membership = std::move(membership);
-  return static_cast<tutti_comm>(TUTTI_TRY(Doors::instance().insert(std::move(door))));
+  void* handle = TUTTI_TRY(Doors::instance().insert(std::move(door)));
+  return static_cast<tutti_comm>(handle);
 }
 
 Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string launcher = "") {
@@ -178,7 +179,8 @@ extern "C" {
 tutti_status tutti_get_unique_id(tutti_unique_id* id) {
   return guarded("tutti_get_unique_id", [&]() -> Status {
     if (id == nullptr) return invalid_argument("id is null: pass where to put it");
-    *id = std::bit_cast<tutti_unique_id>(TUTTI_TRY(tutti::make_unique_id(tutti::environment_rendezvous())));
+    const tutti::UniqueId made = TUTTI_TRY(tutti::make_unique_id(tutti::environment_rendezvous()));
+    *id = std::bit_cast<tutti_unique_id>(made);
     return {};
   });
 }
@@ -244,7 +246,9 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
     auto made = runner->split(color, key, merged);
     if (!made.ok()) return tutti::telling(*door->membership, std::move(made).status());
-    *part = made.value() == nullptr ? nullptr : TUTTI_TRY(tutti::admit(std::move(made).value()));
+    tutti_comm handle = nullptr;
+    if (made.value() != nullptr) handle = TUTTI_TRY(tutti::admit(std::move(made).value()));
+    *part = handle;
     return {};
   });
 }
@@ -262,7 +266,8 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     made->ranks = door->ranks;
     made->runner = door->runner.load();
     made->membership = door->membership;
-    *view = static_cast<tutti_comm>(TUTTI_TRY(tutti::Doors::instance().insert(std::move(made))));
+    void* handle = TUTTI_TRY(tutti::Doors::instance().insert(std::move(made)));
+    *view = static_cast<tutti_comm>(handle);
     door->membership->views.push_back(*view);
     return {};
   });
@@ -271,7 +276,8 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
 tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
   return guarded("tutti_comm_rank", [&]() -> Status {
     if (rank == nullptr) return invalid_argument("rank is null: pass where to put it");
-    *rank = static_cast<int>(TUTTI_TRY(door_of(comm))->rank);
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    *rank = static_cast<int>(door->rank);
     return {};
   });
 }
@@ -279,7 +285,8 @@ tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
 tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
   return guarded("tutti_comm_ranks", [&]() -> Status {
     if (ranks == nullptr) return invalid_argument("ranks is null: pass where to put it");
-    *ranks = static_cast<int>(TUTTI_TRY(door_of(comm))->ranks);
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    *ranks = static_cast<int>(door->ranks);
     return {};
   });
 }

@@ -71,7 +71,8 @@ tutti_status tutti_reduction_create_pre_mul_sum(const void* scalar, tutti_type t
     if (static_cast<std::uint32_t>(type) >= tutti::kDataTypes) {
       return invalid_argument("type " + std::to_string(type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
     }
-    tutti::Membership& membership = *TUTTI_TRY(tutti::door_of(comm))->membership;
+    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
+    tutti::Membership& membership = *door->membership;
     tutti::PreMulSum made = tutti::pre_mul_sum_of(scalar, static_cast<tutti::DataType>(type));
     made.number = membership.next_reduction++;
     membership.reductions.push_back(made);
@@ -82,7 +83,8 @@ tutti_status tutti_reduction_create_pre_mul_sum(const void* scalar, tutti_type t
 
 tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_comm comm) {
   return tutti::guarded("tutti_reduction_destroy", [&]() -> tutti::Status {
-    tutti::Membership& membership = *TUTTI_TRY(tutti::door_of(comm))->membership;
+    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
+    tutti::Membership& membership = *door->membership;
     const auto is_it = [&](const tutti::PreMulSum& made) { return made.number == reduction; };
     if (std::erase_if(membership.reductions, is_it) == 1) return {};
     return tutti::invalid_argument(

@@ -57,7 +57,8 @@ tutti_status tutti_stream_create(tutti_stream* stream) {
   return guarded("tutti_stream_create", [&]() -> Status {
     if (stream == nullptr) return invalid_argument("stream is null: pass where to put the handle");
     std::shared_ptr<Stream> made = TUTTI_TRY(Stream::create());
-    *stream = static_cast<tutti_stream>(TUTTI_TRY(tutti::insert(Streams::instance(), std::move(made))));
+    void* handle = TUTTI_TRY(tutti::insert(Streams::instance(), std::move(made)));
+    *stream = static_cast<tutti_stream>(handle);
     return {};
   });
 }
@@ -72,14 +73,17 @@ tutti_status tutti_stream_destroy(tutti_stream stream) {
 }
 
 tutti_status tutti_stream_synchronize(tutti_stream stream) {
-  return guarded("tutti_stream_synchronize",
-                 [&]() -> Status { return TUTTI_TRY(tutti::stream_of(stream))->synchronize(); });
+  return guarded("tutti_stream_synchronize", [&]() -> Status {
+    const auto known = TUTTI_TRY(tutti::stream_of(stream));
+    return known->synchronize();
+  });
 }
 
 tutti_status tutti_stream_query(tutti_stream stream) {
   bool idle = false;
   const tutti_status status = guarded("tutti_stream_query", [&]() -> Status {
-    idle = TUTTI_TRY(tutti::stream_of(stream))->idle();
+    const auto known = TUTTI_TRY(tutti::stream_of(stream));
+    idle = known->idle();
     return {};
   });
   return status == tutti_ok && !idle ? tutti_in_progress : status;
@@ -88,7 +92,8 @@ tutti_status tutti_stream_query(tutti_stream stream) {
 tutti_status tutti_event_create(tutti_event* event) {
   return guarded("tutti_event_create", [&]() -> Status {
     if (event == nullptr) return invalid_argument("event is null: pass where to put the handle");
-    *event = static_cast<tutti_event>(TUTTI_TRY(tutti::insert(Events::instance(), std::make_shared<Event>())));
+    void* handle = TUTTI_TRY(tutti::insert(Events::instance(), std::make_shared<Event>()));
+    *event = static_cast<tutti_event>(handle);
     return {};
   });
 }
@@ -103,7 +108,8 @@ tutti_status tutti_event_destroy(tutti_event event) {
 tutti_status tutti_event_record(tutti_event event, tutti_stream stream) {
   return guarded("tutti_event_record", [&]() -> Status {
     const auto mark = TUTTI_TRY(tutti::event_of(event));
-    mark->record(*TUTTI_TRY(tutti::stream_of(stream)));
+    const auto known = TUTTI_TRY(tutti::stream_of(stream));
+    mark->record(*known);
     return {};
   });
 }
@@ -111,7 +117,8 @@ tutti_status tutti_event_record(tutti_event event, tutti_stream stream) {
 tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event) {
   return guarded("tutti_stream_wait", [&]() -> Status {
     const auto mark = TUTTI_TRY(tutti::event_of(event));
-    mark->hold(*TUTTI_TRY(tutti::stream_of(stream)));
+    const auto known = TUTTI_TRY(tutti::stream_of(stream));
+    mark->hold(*known);
     return {};
   });
 }

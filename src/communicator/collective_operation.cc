@@ -24,7 +24,9 @@ Result<bool> CollectiveOperation::get_ready() {
                               " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
                               "them, or leave the choice open");
     }
-    chosen_ = mapped ? TUTTI_TRY(owner_.mapped_variant(prepared_, call_)) : &prepared_;
+    HostCommunicator::Prepared* chosen = &prepared_;
+    if (mapped) chosen = TUTTI_TRY(owner_.mapped_variant(prepared_, call_));
+    chosen_ = chosen;
   }
   const auto awaited = TUTTI_TRY(owner_.awaited_by(call_, *chosen_));
   if (awaited) {

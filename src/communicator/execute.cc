@@ -35,8 +35,9 @@ void HostCommunicator::outwait_visitors(const Deadline& deadline) {
 Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions& chosen) {
   if (call.kind != Kind::collective) {
     timeout_ms_ = chosen.timeout_ms;
+    std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call));
     std::vector<std::unique_ptr<Operation>> messages;
-    messages.push_back(TUTTI_TRY(start_messages(call)));
+    messages.push_back(std::move(started));
     return drive(messages);
   }
   Prepared* prepared = latest_;

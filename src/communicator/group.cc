@@ -12,7 +12,8 @@ namespace tutti {
 Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
   bool any = false;
   for (auto& operation : operations) {
-    if (!TUTTI_TRY(operation->advance())) continue;
+    const bool done = TUTTI_TRY(operation->advance());
+    if (!done) continue;
     operation.reset();
     any = true;
   }
@@ -39,7 +40,8 @@ struct Lineup {
       const bool message = next.call.kind == Kind::send || next.call.kind == Kind::recv;
       if (!running.empty() && (!message || alone)) return {};
       alone = !message;
-      running.push_back(TUTTI_TRY(next.communicator->start(next.call, &next.options)));
+      auto started = TUTTI_TRY(next.communicator->start(next.call, &next.options));
+      running.push_back(std::move(started));
       waiting.pop_front();
     }
     return {};

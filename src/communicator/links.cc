@@ -69,8 +69,14 @@ Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
 Result<bool> Links::make(const LaneSpec& spec) {
   if (owner(spec) != self_ || links_.contains(spec)) return true;
   auto made = made_.find(spec);
-  if (made == made_.end()) made = made_.emplace(spec, TUTTI_TRY(transport_.create(spec))).first;
-  if (spec.writer != self_ && !TUTTI_TRY(tell(spec, made->second))) return false;
+  if (made == made_.end()) {
+    const LaneAddress address = TUTTI_TRY(transport_.create(spec));
+    made = made_.emplace(spec, address).first;
+  }
+  if (spec.writer != self_) {
+    const bool told = TUTTI_TRY(tell(spec, made->second));
+    if (!told) return false;
+  }
   TUTTI_CHECK_OK(attach(spec, self_, made->second));
   made_.erase(made);
   return true;
@@ -85,7 +91,8 @@ Result<bool> Links::tell(const LaneSpec& spec, const LaneAddress& address) {
   std::memcpy(frame.payload.data(), &lane, sizeof lane);
   const std::pair segment = {spec.writer, address.segment};
   const int descriptor = passed_.contains(segment) ? -1 : transport_.segment(address.segment).descriptor();
-  if (!TUTTI_TRY(mesh_.try_send(spec.writer, frame, descriptor))) return false;
+  const bool sent = TUTTI_TRY(mesh_.try_send(spec.writer, frame, descriptor));
+  if (!sent) return false;
   passed_.insert(segment);
   return true;
 }

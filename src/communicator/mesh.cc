@@ -66,7 +66,8 @@ Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
 }
 
 Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
-  if (TUTTI_TRY(try_send(peer, frame, descriptor))) return {};
+  const bool sent = TUTTI_TRY(try_send(peer, frame, descriptor));
+  if (sent) return {};
   return remote_error("rank " + std::to_string(peer) +
                       " has left so many control messages unread that no other fits: it is stopped, or makes no calls");
 }

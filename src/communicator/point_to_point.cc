@@ -75,7 +75,8 @@ MessageOperation::MessageOperation(HostCommunicator& owner, const Call& call, st
 // An empty message is one slice of nothing: it is still sent, and still has to match.
 Result<bool> MessageOperation::open() {
   TUTTI_CHECK_OK(owner_.links_.offer(spec_));
-  if (!TUTTI_TRY(owner_.links_.ready(spec_))) return false;
+  const bool ready = TUTTI_TRY(owner_.links_.ready(spec_));
+  if (!ready) return false;
   const LaneEnd which = call_.kind == Kind::send ? LaneEnd::writer : LaneEnd::reader;
   compiled_ = std::make_unique<CompiledPlan>(message_plan(call_, owner_.rank_), [&](const Operand&, bool) {
     return owner_.links_.end(spec_, spec_.writer, spec_.tag, which);
@@ -100,7 +101,10 @@ Result<bool> MessageOperation::advance() {
 
 Result<bool> MessageOperation::go_on() {
   if (turns_.served != turn_) return false;  // An earlier message of the group has the lane.
-  if (!interpreter_ && !TUTTI_TRY(open())) return false;
+  if (!interpreter_) {
+    const bool opened = TUTTI_TRY(open());
+    if (!opened) return false;
+  }
   const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
   if (!(interpreter_->cursor() == before)) patience_ = {};
@@ -139,7 +143,7 @@ class Together final : public Operation {
  public:
   explicit Together(std::vector<std::unique_ptr<Operation>> operations) : operations_(std::move(operations)) {}
   Result<bool> advance() override {
-    (void)TUTTI_TRY(advance_all(operations_));
+    TUTTI_TRY(advance_all(operations_));
     return operations_.empty();
   }
   Status wait() override { return operations_.front()->wait(); }

@@ -281,7 +281,8 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
 Result<std::optional<Rank>> HostCommunicator::awaited_by(WiredPlan& wired) {
   while (!wired.awaited.empty()) {
     const LaneSpec& spec = wired.awaited.back();
-    if (!TUTTI_TRY(links_.ready(spec))) return std::optional(spec.writer == rank_ ? spec.reader : spec.writer);
+    const bool ready = TUTTI_TRY(links_.ready(spec));
+    if (!ready) return std::optional(spec.writer == rank_ ? spec.reader : spec.writer);
     wired.awaited.pop_back();
   }
   if (wired.compiled == nullptr) compile(wired);
