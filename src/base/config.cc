@@ -48,8 +48,8 @@ bool parse_level(const std::string& text, LogLevel& level) {
   return true;
 }
 
-// Of these the launcher makes sense, beside other launchers' variables.
-bool launchers(Config&, const std::string&) { return true; }
+// Read by others: the launcher makes sense of its variables beside other launchers', libnccl.so.2 of its own.
+bool others(Config&, const std::string&) { return true; }
 
 struct Entry {
   Variable variable;
@@ -98,12 +98,13 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
-    Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", launchers},
-    Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", launchers},
+    Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", others},
+    Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", others},
     Entry{{"TUTTI_ROOT", nullptr, "",
            "host:port at which rank 0 meets the others; unset: one process of this host started all"},
           "host:port",
-          launchers},
+          others},
+    Entry{{"TUTTI_NCCL_MEMORY", nullptr, "", "where libnccl.so.2 finds the buffers of programs: host"}, "host", others},
 };
 
 // Edits that turn a into b; a cut name needs the fewest.

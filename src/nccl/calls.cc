@@ -1,0 +1,137 @@
+#include "src/nccl/calls.h"
+
+#include <algorithm>
+
+#include "src/nccl/memory.h"
+
+namespace tutti::nccl {
+namespace {
+
+constexpr tutti_type kTypes[ncclNumTypes] = {tutti_int8,    tutti_uint8,    tutti_int32,       tutti_uint32,
+                                             tutti_int64,   tutti_uint64,   tutti_float16,     tutti_float32,
+                                             tutti_float64, tutti_bfloat16, tutti_float8_e4m3, tutti_float8_e5m2};
+constexpr tutti_reduction kReductions[ncclNumOps] = {tutti_sum, tutti_prod, tutti_max, tutti_min, tutti_avg};
+
+bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce; }
+
+bool is_message(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
+
+bool reads(const Call& call, bool is_root) {
+  if (call.kind == Kind::broadcast || call.kind == Kind::scatter) return is_root;
+  return call.kind != Kind::recv;
+}
+
+bool writes(const Call& call, bool is_root) {
+  if (call.kind == Kind::reduce || call.kind == Kind::gather) return is_root;
+  return call.kind != Kind::send;
+}
+
+Outcome check_reduction(Call& call) {
+  if (!reduces(call.kind) || (call.reduction >= 0 && call.reduction < ncclNumOps)) return {};
+  const auto& made = call.communicator->reductions;
+  const auto found =
+      std::find_if(made.begin(), made.end(), [&](const MadeReduction& one) { return one.number == call.reduction; });
+  if (found == made.end()) {
+    return invalid_argument("op " + std::to_string(call.reduction) +
+                            " is none: pass ncclSum ... ncclAvg, or one made for this communicator and not destroyed");
+  }
+  if (found->type != call.type) {
+    return invalid_argument("op was made for datatype " + std::to_string(found->type) + ", the call is of " +
+                            std::to_string(call.type));
+  }
+  call.made = *found;
+  return {};
+}
+
+Outcome check_values(const Call& call) {
+  const Seat& seat = call.communicator->seat;
+  if (call.type < 0 || call.type >= ncclNumTypes) {
+    return invalid_argument("datatype " + std::to_string(call.type) + " is none: pass ncclInt8 ... ncclFloat8e5m2");
+  }
+  if (call.root < 0 || call.root >= seat.ranks) {
+    return invalid_argument(std::string(is_message(call.kind) ? "peer " : "root ") + std::to_string(call.root) +
+                            " is no rank: there are " + std::to_string(seat.ranks) + ", counted from 0");
+  }
+  if (call.count == 0) return {};
+  const bool is_root = call.root == seat.rank;
+  const char* null = nullptr;
+  if (call.send == nullptr && reads(call, is_root)) null = "sendbuff";
+  if (call.recv == nullptr && writes(call, is_root)) null = "recvbuff";
+  if (null == nullptr) return {};
+  return invalid_argument(std::string(null) + " is NULL but count is " + std::to_string(call.count));
+}
+
+tutti_status run(const Call& call, tutti_reduction reduction) {
+  const tutti_comm comm = call.communicator->comm();
+  const tutti_stream stream = stream_for(call.stream, call.communicator->stream());
+  const tutti_type type = type_of(call.type);
+  const auto& [kind, send, recv, count, nccl_type, number, root, given, owner, made] = call;
+  switch (kind) {
+    case Kind::all_reduce: return tutti_all_reduce(send, recv, count, type, reduction, comm, stream);
+    case Kind::all_gather: return tutti_all_gather(send, recv, count, type, comm, stream);
+    case Kind::reduce_scatter: return tutti_reduce_scatter(send, recv, count, type, reduction, comm, stream);
+    case Kind::broadcast: return tutti_broadcast(send, recv, count, type, root, comm, stream);
+    case Kind::reduce: return tutti_reduce(send, recv, count, type, reduction, root, comm, stream);
+    case Kind::all_to_all: return tutti_all_to_all(send, recv, count, type, comm, stream);
+    case Kind::gather: return tutti_gather(send, recv, count, type, root, comm, stream);
+    case Kind::scatter: return tutti_scatter(send, recv, count, type, root, comm, stream);
+    case Kind::send: return tutti_send(send, count, type, root, comm, stream);
+    case Kind::recv: return tutti_recv(recv, count, type, root, comm, stream);
+  }
+  return tutti_internal_error;
+}
+
+// A reduction of tutti.h for this one call, which keeps the scalar.
+Outcome run_made(const Call& call) {
+  std::uint64_t element = call.made->scalar;
+  if (call.made->memory != nullptr) read_scalar(&element, call.made->memory, size_of(call.type));
+  tutti_reduction reduction = tutti_sum;
+  const tutti_comm comm = call.communicator->comm();
+  TUTTI_NCCL_CHECK(outcome_of(tutti_reduction_create_pre_mul_sum(&element, type_of(call.type), comm, &reduction)));
+  Outcome outcome = outcome_of(run(call, reduction));
+  tutti_reduction_destroy(reduction, comm);
+  return outcome;
+}
+
+}  // namespace
+
+tutti_type type_of(ncclDataType_t type) { return kTypes[type]; }
+
+std::size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32: return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64: return 8;
+    case ncclFloat16:
+    case ncclBfloat16: return 2;
+    default: return 1;
+  }
+}
+
+Outcome check(Call& call) {
+  TUTTI_NCCL_CHECK(check_values(call));
+  return check_reduction(call);
+}
+
+Outcome launch(const Call& call) {
+  if (call.made) return run_made(call);
+  return outcome_of(run(call, reduces(call.kind) ? kReductions[call.reduction] : tutti_sum));
+}
+
+Outcome launch(const std::vector<Call>& calls) {
+  if (calls.empty()) return {};
+  if (calls.size() == 1) return launch(calls.front());
+  TUTTI_NCCL_CHECK(outcome_of(tutti_group_start()));
+  Outcome first;
+  for (const Call& call : calls) {
+    Outcome one = launch(call);
+    if (!first.failed()) first = std::move(one);
+  }
+  Outcome ended = outcome_of(tutti_group_end());  // Also tells what failed in between.
+  return first.failed() ? first : ended;
+}
+
+}  // namespace tutti::nccl

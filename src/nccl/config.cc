@@ -1,0 +1,90 @@
+#include "src/nccl/config.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "src/nccl/environment.h"
+
+namespace tutti::nccl {
+namespace {
+
+// A number of the config: since which version it counts, and what it may be. Older programs have garbage there.
+struct Field {
+  const char* name;
+  int ncclConfig_t::*member;
+  unsigned since;
+  int fallback, least, most;
+};
+
+constexpr int kMany = INT_MAX;
+constexpr Field kFields[] = {
+    {"blocking", &ncclConfig_t::blocking, 21400, 1, 0, 1},
+    {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 21700, 4, 0, 8},
+    {"minCTAs", &ncclConfig_t::minCTAs, 21700, 1, 1, kMany},
+    {"maxCTAs", &ncclConfig_t::maxCTAs, 21700, 64, 1, kMany},
+    {"splitShare", &ncclConfig_t::splitShare, 21700, 0, 0, 1},
+    {"trafficClass", &ncclConfig_t::trafficClass, 22500, kUndefined, INT_MIN, kMany},
+    {"collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 0, 1},
+    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 22700, 0, 0, 2},
+    {"shrinkShare", &ncclConfig_t::shrinkShare, 22700, 0, 0, 1},
+    {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 22700, kUndefined, 1, kMany},
+    {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 22800, kUndefined, 1, kMany},
+    {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 22800, 0, 0, 1},
+    {"graphUsageMode", &ncclConfig_t::graphUsageMode, 22900, 2, 0, 2},
+    {"numRmaCtx", &ncclConfig_t::numRmaCtx, 22900, 1, 1, kMany},
+    {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 23000, kUndefined, 1, kMany},
+    {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 23005, kUndefined, INT_MIN, kMany},
+};
+constexpr unsigned kNamesSince = 22700;  // commName
+
+ncclConfig_t defaults() {
+  ncclConfig_t config = {};
+  config.version = kVersion;
+  for (const Field& field : kFields) config.*field.member = kUndefined;
+  return config;
+}
+
+Outcome check_field(const Field& field, ncclConfig_t& config) {
+  int& value = config.*field.member;
+  if (value == kUndefined || config.version < field.since) {
+    value = field.fallback;
+    return {};
+  }
+  if (value >= field.least && value <= field.most) return {};
+  return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + ": pass " +
+                          std::to_string(field.least) +
+                          (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
+                          ", or leave it as NCCL_CONFIG_INITIALIZER has it");
+}
+
+// What the program has of the struct, the rest undefined.
+Outcome copy_known(const ncclConfig_t& given, ncclConfig_t& known) {
+  if (given.magic != kConfigMagic) {
+    return invalid_argument("config.magic is not that of a config: begin with NCCL_CONFIG_INITIALIZER");
+  }
+  if (given.size < offsetof(ncclConfig_t, blocking)) {
+    return invalid_argument("config.size is " + std::to_string(given.size) +
+                            ", too small for any config: begin with NCCL_CONFIG_INITIALIZER");
+  }
+  std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
+  return {};
+}
+
+}  // namespace
+
+Outcome read_config(const ncclConfig_t* config, Settings& settings) {
+  ncclConfig_t known = defaults();
+  if (config != nullptr) TUTTI_NCCL_CHECK(copy_known(*config, known));
+  for (const Field& field : kFields) TUTTI_NCCL_CHECK(check_field(field, known));
+  if (known.minCTAs > known.maxCTAs) {
+    return invalid_argument("config.minCTAs is " + std::to_string(known.minCTAs) + ", more than config.maxCTAs, " +
+                            std::to_string(known.maxCTAs));
+  }
+  const int blocking = blocking_of_environment().value_or(known.blocking);
+  settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
+  if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
+  return {};
+}
+
+}  // namespace tutti::nccl

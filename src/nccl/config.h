@@ -1,0 +1,23 @@
+// What a program asks of a communicator: ncclConfig_t of whatever version, checked and completed.
+#pragma once
+
+#include <string>
+
+#include "src/nccl/abi.h"
+#include "src/nccl/errors.h"
+
+namespace tutti::nccl {
+
+// Non-blocking: calls return ncclInProgress at once, and ncclCommGetAsyncError tells when they are done.
+enum class Mode { blocking, non_blocking };
+
+struct Settings {
+  Mode mode = Mode::blocking;
+  std::string name;
+};
+
+// A null config asks for the defaults. Fields that this version does not know are ignored; those that speak of GPUs and
+// networks are checked, and have no effect on host memory.
+Outcome read_config(const ncclConfig_t* config, Settings& settings);
+
+}  // namespace tutti::nccl

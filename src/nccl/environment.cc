@@ -1,0 +1,23 @@
+#include "src/nccl/environment.h"
+
+#include <cstdlib>
+
+namespace tutti::nccl {
+namespace {
+
+std::string value_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string memory_of_environment() { return value_of("TUTTI_NCCL_MEMORY"); }
+
+std::optional<int> blocking_of_environment() {
+  const std::string value = value_of("NCCL_COMM_BLOCKING");
+  if (value != "0" && value != "1") return std::nullopt;
+  return value == "1" ? 1 : 0;
+}
+
+}  // namespace tutti::nccl

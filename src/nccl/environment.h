@@ -1,0 +1,13 @@
+// The variables that only this library reads, each time: tests and launchers may set them late.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace tutti::nccl {
+
+// Empty and unset are the same.
+std::string memory_of_environment();           // TUTTI_NCCL_MEMORY
+std::optional<int> blocking_of_environment();  // NCCL_COMM_BLOCKING, which NCCL lets override a config: 0 or 1.
+
+}  // namespace tutti::nccl

@@ -1,0 +1,61 @@
+// What a function of NCCL returns, with the sentence that goes with it. ncclGetLastError gives the sentence of the
+// process's last failure, whichever thread it was in: watchdogs ask from theirs.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "src/nccl/abi.h"
+#include "tutti/tutti.h"
+
+namespace tutti::nccl {
+
+struct [[nodiscard]] Outcome {
+  ncclResult_t code = ncclSuccess;
+  std::string why = {};  // Empty unless failed().
+
+  bool failed() const { return code != ncclSuccess && code != ncclInProgress; }
+};
+
+inline Outcome in_progress() { return {ncclInProgress}; }
+inline Outcome invalid_argument(std::string why) { return {ncclInvalidArgument, std::move(why)}; }
+inline Outcome invalid_usage(std::string why) { return {ncclInvalidUsage, std::move(why)}; }
+// With the sentence of the last failing call of this thread.
+Outcome outcome_of(tutti_status status);
+ncclResult_t result_of(tutti_status status);
+
+// Keeps the sentence for ncclGetLastError.
+ncclResult_t report(const char* function, const Outcome& outcome);
+// Valid until this thread asks again. Never null.
+const char* last_error();
+
+// Returns early with what is not plain success.
+#define TUTTI_NCCL_CHECK(expression)                                                                \
+  do {                                                                                              \
+    if (::tutti::nccl::Outcome checked = (expression); checked.code != ncclSuccess) return checked; \
+  } while (false)
+
+// The outcome of `body`, an exception turned into one.
+template <typename Body>
+Outcome caught(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return {ncclSystemError, "out of memory"};
+  } catch (const std::system_error& error) {
+    return {ncclSystemError, std::string("start a thread: ") + error.what()};
+  } catch (const std::exception& error) {
+    return {ncclInternalError, error.what()};
+  }
+}
+
+// For functions that leave an open group alone; the others use grouped() of groups.h.
+template <typename Body>
+ncclResult_t guarded(const char* function, Body&& body) {
+  return report(function, caught(std::forward<Body>(body)));
+}
+
+}  // namespace tutti::nccl

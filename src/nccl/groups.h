@@ -1,0 +1,40 @@
+// What ncclGroupStart and ncclGroupEnd enclose. A group belongs to its thread: it collects jobs (communicators to be
+// made or split) and calls, and its end runs the ones, then the others.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "src/nccl/calls.h"
+#include "src/nccl/communicator.h"
+#include "src/nccl/errors.h"
+
+namespace tutti::nccl {
+
+// Waits for peers, so in a group each has a thread of its own.
+struct Job {
+  Shared communicator;  // In progress meanwhile, if it is non-blocking.
+  std::function<Outcome()> work;
+  std::function<void()> undo;  // If the work fails, or its group does not run it. Null: nothing to undo.
+};
+
+bool in_group();
+// Runs it, or lets the open group or the background do so.
+Outcome submit(Job job);
+Outcome submit(Call call);
+
+// What the body submits runs together, with the rest of an open group or by itself.
+Outcome in_own_group(const std::function<Outcome()>& body);
+
+// The first failure of a group, which runs nothing then and is told again by its end.
+void fail_group(const Outcome& outcome);
+
+// For functions that take part in an open group.
+template <typename Body>
+ncclResult_t grouped(const char* function, Body&& body) {
+  const Outcome outcome = caught(std::forward<Body>(body));
+  if (outcome.failed() && in_group()) fail_group(outcome);
+  return report(function, outcome);
+}
+
+}  // namespace tutti::nccl

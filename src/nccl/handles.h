@@ -1,0 +1,23 @@
+// What an ncclComm_t is: the address of a slot in a table that stays for as long as the process. So a stale or garbage
+// handle is recognised without being trusted.
+#pragma once
+
+#include <memory>
+
+#include "src/nccl/abi.h"
+
+namespace tutti::nccl {
+
+class Communicator;
+// Shared because any thread may abort and so end a communicator while others are in calls of it: the last one that lets
+// go of it destroys it.
+using Shared = std::shared_ptr<Communicator>;
+
+// Null if the table is full.
+ncclComm_t admit(Shared communicator);
+// Null unless the handle is one that admit() gave and retire() has not taken.
+Shared find(const ncclComm* handle);
+// Takes the communicator out, so that nobody finds it any more. Null as above.
+Shared retire(ncclComm_t handle);
+
+}  // namespace tutti::nccl

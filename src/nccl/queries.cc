@@ -1,0 +1,66 @@
+// What programs ask about the library and its communicators.
+#include "src/nccl/communicator.h"
+#include "src/nccl/door.h"
+
+namespace tutti::nccl {
+namespace {
+
+// Tools look for these words in the file to learn which NCCL it is.
+__attribute__((used)) const char kBanner[] = "NCCL version 2.28.9+cuda13.0 (served by Tutti)";
+
+Outcome check_joined(const ncclComm* comm, Shared& communicator) {
+  communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (communicator->comm() != nullptr && communicator->state().code != ncclInProgress) return {};
+  return invalid_argument("the communicator is still in progress: wait until its ranks have joined");
+}
+
+ncclResult_t answer(const char* function, const ncclComm* comm, int* number, int (*ask)(const Communicator&)) {
+  return guarded(function, [&]() -> Outcome {
+    if (number == nullptr) return invalid_argument("the place for the answer is NULL");
+    Shared communicator;
+    TUTTI_NCCL_CHECK(check_joined(comm, communicator));
+    *number = ask(*communicator);
+    return {};
+  });
+}
+
+}  // namespace
+
+TUTTI_NCCL_DOOR(ncclResult_t, GetVersion, int* version) {
+  return guarded("ncclGetVersion", [&]() -> Outcome {
+    if (version == nullptr) return invalid_argument("version is NULL: pass where to put it");
+    *version = kVersion;
+    return {};
+  });
+}
+
+TUTTI_NCCL_DOOR(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t* error) {
+  return guarded("ncclCommGetAsyncError", [&]() -> Outcome {
+    if (error == nullptr) return invalid_argument("asyncError is NULL: pass where to put it");
+    const Shared communicator = find(comm);
+    if (communicator == nullptr) return no_communicator(comm);
+    const Outcome state = communicator->state();
+    if (state.failed()) report("ncclCommGetAsyncError", state);  // Whoever sees the code asks for the sentence next.
+    *error = state.code;
+    return {};
+  });
+}
+
+TUTTI_NCCL_DOOR(ncclResult_t, CommCount, ncclComm_t comm, int* count) {
+  return answer("ncclCommCount", comm, count, [](const Communicator& asked) { return asked.seat.ranks; });
+}
+
+TUTTI_NCCL_DOOR(ncclResult_t, CommUserRank, ncclComm_t comm, int* rank) {
+  return answer("ncclCommUserRank", comm, rank, [](const Communicator& asked) { return asked.seat.rank; });
+}
+
+TUTTI_NCCL_DOOR(ncclResult_t, CommCuDevice, ncclComm_t comm, int* device) {
+  return answer("ncclCommCuDevice", comm, device, [](const Communicator& asked) { return asked.device; });
+}
+
+// The log level is read once, at the start.
+TUTTI_NCCL_DOOR(void, ResetDebugInit, void) {}
+TUTTI_NCCL_EXPORT void ncclResetDebugInitInternal(void) {}
+
+}  // namespace tutti::nccl

@@ -1,0 +1,65 @@
+// Reductions that programs make.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "src/nccl/calls.h"
+#include "src/nccl/door.h"
+
+namespace tutti::nccl {
+namespace {
+
+// Of the process, so that one communicator's is none of another.
+int next_number() {
+  static std::atomic<int> next = ncclNumOps;
+  return next++;
+}
+
+Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence) {
+  if (scalar == nullptr) return invalid_argument("scalar is NULL: pass one element of the datatype");
+  if (made.type < 0 || made.type >= ncclNumTypes) {
+    return invalid_argument("datatype " + std::to_string(made.type) + " is none: pass ncclInt8 ... ncclFloat8e5m2");
+  }
+  if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate) {
+    return invalid_argument("residence " + std::to_string(residence) +
+                            " is none: pass ncclScalarDevice or ncclScalarHostImmediate");
+  }
+  if (residence == ncclScalarHostImmediate) {
+    std::memcpy(&made.scalar, scalar, size_of(made.type));
+  } else {
+    made.memory = scalar;
+  }
+  made.number = next_number();
+  return {};
+}
+
+}  // namespace
+
+// ncclRedOp_t is written as the number that it is to the program: no enumerator has it.
+TUTTI_NCCL_DOOR(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclDataType_t type,
+                ncclScalarResidence_t residence, ncclComm_t comm) {
+  return guarded("ncclRedOpCreatePreMulSum", [&]() -> Outcome {
+    if (op == nullptr) return invalid_argument("op is NULL: pass where to put it");
+    Shared communicator;
+    TUTTI_NCCL_CHECK(find_ready(comm, communicator));
+    MadeReduction made = {.type = type};
+    TUTTI_NCCL_CHECK(make(made, scalar, residence));
+    communicator->reductions.push_back(made);
+    *op = made.number;
+    return {};
+  });
+}
+
+TUTTI_NCCL_DOOR(ncclResult_t, RedOpDestroy, int op, ncclComm_t comm) {
+  return guarded("ncclRedOpDestroy", [&]() -> Outcome {
+    const Shared communicator = find(comm);
+    if (communicator == nullptr) return no_communicator(comm);
+    if (std::erase_if(communicator->reductions, [&](const MadeReduction& made) { return made.number == op; }) == 1) {
+      return {};
+    }
+    return invalid_argument("op " + std::to_string(op) +
+                            " was not made for this communicator, or is destroyed; ncclSum ... ncclAvg never are");
+  });
+}
+
+}  // namespace tutti::nccl

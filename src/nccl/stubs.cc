@@ -1,0 +1,70 @@
+// What is exported, since programs do not start without it, but not implemented. The arguments do not matter: who calls
+// cleans up after them. Each fails with a sentence.
+#include "src/nccl/door.h"
+#include "src/nccl/groups.h"
+
+namespace tutti::nccl {
+namespace {
+
+constexpr const char* kNoDeviceApi = "the device API is not implemented: call the collectives from the host";
+constexpr const char* kNoShrink = "not implemented yet: make a new communicator of the ranks that are left";
+constexpr const char* kNoRevoke = "not implemented yet: abort the communicator, and make a new one";
+constexpr const char* kNoGrow = "not implemented yet: make a new communicator of all ranks";
+constexpr const char* kNoSuspend = "not implemented yet: destroy the communicator, and make it anew when it is needed";
+constexpr const char* kNoStatistics = "not implemented yet: ncclCommCount, UserRank and CuDevice say what is known";
+constexpr const char* kNoSignals = "one-sided communication is not implemented: use ncclSend and ncclRecv";
+constexpr const char* kNoParameters =
+    "there are no such parameters: Tutti reads the variables that `tutti doctor` lists";
+
+}  // namespace
+
+#define TUTTI_NCCL_STUB(Name, why)                                   \
+  TUTTI_NCCL_DOOR(ncclResult_t, Name, void) {                        \
+    return grouped("nccl" #Name, [] { return invalid_usage(why); }); \
+  }
+
+TUTTI_NCCL_STUB(CommShrink, kNoShrink)
+TUTTI_NCCL_STUB(CommRevoke, kNoRevoke)
+TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
+TUTTI_NCCL_STUB(CommGrow, kNoGrow)
+TUTTI_NCCL_STUB(CommSuspend, kNoSuspend)
+TUTTI_NCCL_STUB(CommResume, kNoSuspend)
+TUTTI_NCCL_STUB(CommMemStats, kNoStatistics)
+TUTTI_NCCL_STUB(CommQueryProperties, kNoStatistics)
+
+TUTTI_NCCL_STUB(PutSignal, kNoSignals)
+TUTTI_NCCL_STUB(Signal, kNoSignals)
+TUTTI_NCCL_STUB(WaitSignal, kNoSignals)
+
+TUTTI_NCCL_STUB(DevCommCreate, kNoDeviceApi)
+TUTTI_NCCL_STUB(DevCommDestroy, kNoDeviceApi)
+TUTTI_NCCL_STUB(LsaBarrierCreateRequirement, kNoDeviceApi)
+TUTTI_NCCL_STUB(GinBarrierCreateRequirement, kNoDeviceApi)
+TUTTI_NCCL_STUB(LLA2ACreateRequirement, kNoDeviceApi)
+TUTTI_NCCL_STUB(GinInboxA2ACreateRequirement, kNoDeviceApi)
+TUTTI_NCCL_STUB(GinOutboxCreateRequirement, kNoDeviceApi)
+TUTTI_NCCL_STUB(WinGetUserPtr, kNoDeviceApi)
+TUTTI_NCCL_STUB(GetLsaDevicePointer, kNoDeviceApi)
+TUTTI_NCCL_STUB(GetPeerDevicePointer, kNoDeviceApi)
+TUTTI_NCCL_STUB(GetMultimemDevicePointer, kNoDeviceApi)
+TUTTI_NCCL_STUB(GetLsaMultimemDevicePointer, kNoDeviceApi)
+
+TUTTI_NCCL_STUB(ParamBind, kNoParameters)
+TUTTI_NCCL_STUB(ParamGet, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetI8, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetI16, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetI32, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetI64, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetU8, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetU16, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetU32, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetU64, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetStr, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetParameter, kNoParameters)
+TUTTI_NCCL_STUB(ParamGetAllParameterKeys, kNoParameters)
+TUTTI_NCCL_STUB(ParamDumpAll, kNoParameters)
+
+// No slots: there is nothing to put into them.
+TUTTI_NCCL_DOOR(int, LLA2ACalcSlots, int, int) { return 0; }
+
+}  // namespace tutti::nccl

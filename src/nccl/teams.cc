@@ -1,0 +1,36 @@
+// Teams: subsets of ranks, by the reach of device code. No rank can load and store into another's device memory yet, so
+// each is a team of its own there.
+#include "src/nccl/communicator.h"
+#include "src/nccl/door.h"
+
+namespace tutti::nccl {
+namespace {
+
+ncclTeam_t all_of(const ncclComm* comm) {
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return {};
+  return {communicator->seat.ranks, communicator->seat.rank, 1};
+}
+
+// The world rank of a rank of a team that this rank is in.
+int world_rank(const ncclComm* comm, const ncclTeam_t& team, int rank) {
+  return all_of(comm).rank + (rank - team.rank) * team.stride;
+}
+
+}  // namespace
+
+TUTTI_NCCL_DOOR(ncclTeam_t, TeamWorld, ncclComm_t comm) { return all_of(comm); }
+
+TUTTI_NCCL_DOOR(ncclTeam_t, TeamLsa, ncclComm_t) { return {1, 0, 1}; }
+
+TUTTI_NCCL_DOOR(ncclTeam_t, TeamRail, ncclComm_t comm) { return all_of(comm); }
+
+TUTTI_NCCL_DOOR(int, TeamRankToWorld, ncclComm_t comm, ncclTeam_t team, int rank) {
+  return world_rank(comm, team, rank);
+}
+
+TUTTI_NCCL_DOOR(int, TeamRankToLsa, ncclComm_t comm, ncclTeam_t team, int rank) {
+  return world_rank(comm, team, rank) - all_of(comm).rank;
+}
+
+}  // namespace tutti::nccl

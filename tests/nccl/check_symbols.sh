@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# A libnccl.so.2 that stands in for NVIDIA's: it exports what the versions of the lists beside this file export, ncclX
+# weak and pncclX strong, and nothing else; has their name; and needs the C library alone, so that it loads on any machine.
+#   check_symbols.sh LIBRARY
+set -euo pipefail
+export LC_ALL=C
+library=$1
+here=$(dirname "${BASH_SOURCE[0]}")
+status=0
+fail() {
+  echo "$library: $1"
+  status=1
+}
+
+exported=$(nm -D --defined-only "$library" | awk '{print $3}' | sort -u)
+wanted=$(sort -u "$here"/symbols-*.txt)
+missing=$(comm -23 <(echo "$wanted") <(echo "$exported"))
+[ -z "$missing" ] || fail "lacks $(echo $missing)"
+surplus=$(comm -13 <(echo "$wanted") <(echo "$exported"))
+[ -z "$surplus" ] || fail "exports too much: $(echo $surplus)"
+for name in $(nm -D --defined-only "$library" | awk '$2 != "W" && $3 ~ /^nccl/ {print $3}'); do
+  [ "$name" = ncclResetDebugInitInternal ] || fail "$name is not weak"
+done
+for name in $(nm -D --defined-only "$library" | awk '$2 != "T" && $3 ~ /^pnccl/ {print $3}'); do
+  fail "$name is not a strong function"
+done
+
+readelf -d "$library" | grep -q 'SONAME.*\[libnccl\.so\.2\]' || fail "is not named libnccl.so.2"
+grep -aqE 'NCCL version [^+[:space:]]+\+cuda[0-9]+\.[0-9]+' "$library" || fail "does not say which NCCL it is"
+needed=$(readelf -d "$library" | grep NEEDED | grep -vE '\[(lib(c|m|pthread|dl|rt)|ld-linux[^]]*)\.so' || true)
+[ -z "$needed" ] || fail "needs more than the C library: $needed"
+exit $status
