@@ -64,11 +64,21 @@ if(TUTTI_MPIRUN AND TUTTI_MPICC)
   set(mpi_found ON)
 endif()
 
+# NCCL's own header, of the CUDA toolkit: the library does without, its clients in the tests do not.
+find_path(TUTTI_NCCL_INCLUDE_DIR nccl.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+mark_as_advanced(TUTTI_NCCL_INCLUDE_DIR)
+set(nccl_found OFF)
+if(TUTTI_NCCL_INCLUDE_DIR AND EXISTS ${TUTTI_NCCL_INCLUDE_DIR}/cuda_runtime.h)
+  set(nccl_found ON)
+endif()
+
 tutti_dependency(CUDA FOUND ${nvcc_found} FOR "compiler for NVIDIA GPUs"
                  WANTS "no nvcc in PATH, CUDA_HOME or /usr/local/cuda")
 tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/ucp.h (libucx-dev)")
 tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
 tutti_dependency(HWLOC FOUND ${hwloc_found} FOR "headers of hwloc" WANTS "no hwloc.h (libhwloc-dev)")
+tutti_dependency(NCCL FOUND ${nccl_found} FOR "nccl.h, for tests of libnccl.so.2"
+                 WANTS "no nccl.h with cuda_runtime.h beside it in CUDA_HOME/include or /usr/local/cuda/include")
 tutti_dependency(MPI FOUND ${mpi_found} FOR "launcher test and peers in perf (the library never links MPI)"
                  WANTS "no mpirun and mpicc (libopenmpi-dev or mpich)")
 tutti_dependency(GTEST FOUND ${GTest_FOUND} FOR "tests" WANTS "no GoogleTest (libgtest-dev)")

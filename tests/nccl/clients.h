@@ -1,0 +1,105 @@
+// Clients of libnccl.so.2 for tests: ranks that are threads of this process, and buffers that say what is wrong in
+// them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <nccl.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tutti {
+
+// NCCL is expected to be fine; otherwise its own sentence is shown.
+#define NCCL_EXPECT_OK(call) EXPECT_EQ(call, ncclSuccess) << ncclGetLastError(nullptr)
+
+inline void expect_sentence(const std::string& part) {
+  EXPECT_NE(std::string(ncclGetLastError(nullptr)).find(part), std::string::npos) << ncclGetLastError(nullptr);
+}
+
+inline void run_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+inline ncclConfig_t non_blocking_config() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+// What a non-blocking communicator says in the end.
+inline ncclResult_t outcome_of(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    NCCL_EXPECT_OK(ncclCommGetAsyncError(comm, &state));
+    std::this_thread::yield();
+  }
+  return state;
+}
+
+// All ranks of one thread, as programs with one process for all GPUs make them.
+class Ranks {
+ public:
+  explicit Ranks(int ranks) : comms_(static_cast<std::size_t>(ranks)) {
+    NCCL_EXPECT_OK(ncclCommInitAll(comms_.data(), ranks, nullptr));
+  }
+  Ranks(int ranks, ncclConfig_t config) : comms_(static_cast<std::size_t>(ranks)) {
+    ncclUniqueId id;
+    NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+    NCCL_EXPECT_OK(ncclGroupStart());
+    for (int rank = 0; rank < ranks; ++rank) ncclCommInitRankConfig(&comms_[rank], ranks, id, rank, &config);
+    const ncclResult_t ended = ncclGroupEnd();
+    EXPECT_TRUE(ended == ncclSuccess || ended == ncclInProgress) << ncclGetLastError(nullptr);
+    for (const ncclComm_t comm : comms_) EXPECT_EQ(outcome_of(comm), ncclSuccess) << ncclGetLastError(nullptr);
+  }
+  ~Ranks() {
+    for (const ncclComm_t comm : comms_) NCCL_EXPECT_OK(ncclCommDestroy(comm));
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  int count() const { return static_cast<int>(comms_.size()); }
+  ncclComm_t operator[](int rank) const { return comms_[static_cast<std::size_t>(rank)]; }
+  // The rank's handle is ended elsewhere.
+  ncclComm_t give_up(int rank) { return std::exchange(comms_[static_cast<std::size_t>(rank)], nullptr); }
+
+  // Each rank in a thread of its own.
+  void run(const std::function<void(int, ncclComm_t)>& body) const {
+    run_threads(count(), [&](int rank) { body(rank, (*this)[rank]); });
+  }
+  // All ranks by this thread, in one group; what its end says.
+  ncclResult_t run_in_group(const std::function<void(int, ncclComm_t)>& body) const {
+    NCCL_EXPECT_OK(ncclGroupStart());
+    for (int rank = 0; rank < count(); ++rank) body(rank, (*this)[rank]);
+    return ncclGroupEnd();
+  }
+
+ private:
+  std::vector<ncclComm_t> comms_;
+};
+
+// Element i of rank r: small, so that sums are exact in every type but the 8-bit ones.
+inline int value_of(int rank, std::size_t i) {
+  return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % 23);
+}
+
+template <typename T>
+std::vector<T> values_of(int rank, std::size_t count) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(value_of(rank, i));
+  return values;
+}
+
+// The sum over ranks 0 to ranks - 1 of element i.
+inline int sum_of(int ranks, std::size_t i) {
+  int sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += value_of(rank, i);
+  return sum;
+}
+
+}  // namespace tutti

@@ -1,0 +1,113 @@
+// What a config may say, by communicators of one rank.
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/nccl/clients.h"
+
+namespace tutti {
+namespace {
+
+ncclResult_t init_with(void* config, ncclComm_t* comm) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  return ncclCommInitRankConfig(comm, 1, id, 0, static_cast<ncclConfig_t*>(config));
+}
+
+ncclResult_t try_config(void* config) {
+  ncclComm_t comm = nullptr;
+  const ncclResult_t result = init_with(config, &comm);
+  EXPECT_EQ(comm == nullptr, result != ncclSuccess && result != ncclInProgress);
+  if (comm != nullptr) outcome_of(comm);
+  NCCL_EXPECT_OK(ncclCommDestroy(comm));
+  return result;
+}
+
+TEST(Config, MayBeNullOrTheDefault) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  EXPECT_EQ(try_config(nullptr), ncclSuccess);
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+}
+
+TEST(Config, WithoutItsMagicIsRefused) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.magic = 1;
+  EXPECT_EQ(try_config(&config), ncclInvalidArgument);
+  expect_sentence("NCCL_CONFIG_INITIALIZER");
+}
+
+TEST(Config, RefusesValuesThatCannotBe) {
+  const std::vector<std::pair<int ncclConfig_t::*, int>> wrong = {
+      {&ncclConfig_t::blocking, 2},          {&ncclConfig_t::cgaClusterSize, -1}, {&ncclConfig_t::minCTAs, 0},
+      {&ncclConfig_t::maxCTAs, -3},          {&ncclConfig_t::splitShare, 2},      {&ncclConfig_t::CTAPolicy, 7},
+      {&ncclConfig_t::shrinkShare, -1},      {&ncclConfig_t::nvlsCTAs, 0},        {&ncclConfig_t::collnetEnable, 3},
+      {&ncclConfig_t::nvlinkCentricSched, 2}};
+  for (const auto& [field, value] : wrong) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.*field = value;
+    EXPECT_EQ(try_config(&config), ncclInvalidArgument) << value;
+    expect_sentence("config.");
+  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.minCTAs = 8;
+  config.maxCTAs = 4;
+  EXPECT_EQ(try_config(&config), ncclInvalidArgument);
+}
+
+TEST(Config, TakesWhatSpeaksOfGpus) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.cgaClusterSize = 2;
+  config.minCTAs = 4;
+  config.maxCTAs = 32;
+  config.splitShare = 1;
+  config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+  config.nvlinkCentricSched = 1;
+  config.netName = "Socket";
+  config.commName = "gradients";
+  config.trafficClass = 3;
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+}
+
+// An older program's config ends earlier; what lies behind it is not its own.
+TEST(Config, IgnoresWhatAnOlderProgramDoesNotKnow) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.size = offsetof(ncclConfig_t, cgaClusterSize);
+  config.version = NCCL_VERSION(2, 14, 3);
+  config.cgaClusterSize = config.splitShare = config.nvlsCTAs = -77;
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+
+  config = NCCL_CONFIG_INITIALIZER;
+  config.version = NCCL_VERSION(2, 17, 1);
+  config.collnetEnable = -77;
+  EXPECT_EQ(try_config(&config), ncclSuccess) << "its version does not have the field";
+  config.version = NCCL_VERSION(2, 13, 4);
+  config.blocking = 77;
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+}
+
+TEST(Config, TakesThatOfANewerProgram) {
+  struct {
+    ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
+    int later[20];
+  } newer;
+  for (int& field : newer.later) field = NCCL_CONFIG_UNDEF_INT;
+  newer.known.size = sizeof newer;
+  newer.known.version = 23104;
+  EXPECT_EQ(try_config(&newer), ncclSuccess);
+  newer.later[0] = 7;  // graphUsageMode, of 2.29: 0 to 2.
+  EXPECT_EQ(try_config(&newer), ncclInvalidArgument);
+  newer.known.version = NCCL_VERSION_CODE;
+  EXPECT_EQ(try_config(&newer), ncclSuccess) << "its version does not have the field";
+}
+
+TEST(Config, IsOverriddenByTheEnvironment) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ::setenv("NCCL_COMM_BLOCKING", "0", 1);
+  EXPECT_EQ(try_config(&config), ncclInProgress);
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+  config.blocking = 0;
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+  ::unsetenv("NCCL_COMM_BLOCKING");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,117 @@
+// What groups promise: nesting, errors that are told again, and nothing left behind.
+#include "tests/nccl/clients.h"
+
+namespace tutti {
+namespace {
+
+ncclResult_t sum_one(int& value, ncclComm_t comm) {
+  return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
+}
+
+TEST(Groups, EndWithoutStartIsRefused) {
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  expect_sentence("ncclGroupStart");
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+}
+
+TEST(Groups, RunAtTheOutermostEnd) {
+  const Ranks ranks(2);
+  int values[] = {1, 2};
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < 2; ++rank) {
+    NCCL_EXPECT_OK(ncclGroupStart());
+    NCCL_EXPECT_OK(sum_one(values[rank], ranks[rank]));
+    NCCL_EXPECT_OK(ncclGroupEnd());
+  }
+  EXPECT_EQ(values[0], 1) << "an inner end runs nothing";
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  EXPECT_EQ(values[0], 3);
+  EXPECT_EQ(values[1], 3);
+}
+
+TEST(Groups, TellAnErrorAgainAndRunNothing) {
+  const Ranks ranks(2);
+  int values[] = {1, 2};
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(sum_one(values[0], ranks[0]));
+  EXPECT_EQ(ncclBroadcast(&values[1], &values[1], 1, ncclInt32, 9, ranks[1], nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  expect_sentence("root 9 is no rank");
+  EXPECT_EQ(values[0], 1);
+  // Both the group and the communicators are as before.
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum_one(values[rank], comm)); }));
+  EXPECT_EQ(values[0], 3);
+}
+
+TEST(Groups, LetMemoryAndRegistrationBe) {
+  const Ranks ranks(1);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  void* memory = nullptr;
+  void* handle = nullptr;
+  NCCL_EXPECT_OK(ncclMemAlloc(&memory, 64));
+  EXPECT_NE(memory, nullptr);
+  NCCL_EXPECT_OK(ncclCommRegister(ranks[0], memory, 64, &handle));
+  EXPECT_EQ(ncclCommDeregister(ranks[0], memory), ncclInvalidUsage) << "and what fails is no failure of the group";
+  NCCL_EXPECT_OK(ncclMemFree(memory));
+  NCCL_EXPECT_OK(ncclGroupEnd());
+}
+
+TEST(Groups, BelongToTheirThread) {
+  const Ranks ranks(1);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  run_threads(1, [&](int) {
+    int value = 5;
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    NCCL_EXPECT_OK(sum_one(value, ranks[0]));
+  });
+  NCCL_EXPECT_OK(ncclGroupEnd());
+}
+
+TEST(Groups, HaveOneKindOfCommunicator) {
+  const Ranks blocking(1);
+  const Ranks non_blocking(1, non_blocking_config());
+  int value = 1;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(sum_one(value, blocking[0]));
+  EXPECT_EQ(sum_one(value, non_blocking[0]), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  expect_sentence("blocking and non-blocking");
+}
+
+TEST(Groups, OfSeveralCommunicatorsRunTogether) {
+  const Ranks one(2), other(2);
+  int values[2][2] = {{1, 2}, {10, 20}};
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < 2; ++rank) {  // Each pair of ranks meets in another order.
+    NCCL_EXPECT_OK(sum_one(values[0][rank], one[rank]));
+    NCCL_EXPECT_OK(sum_one(values[1][rank], other[rank]));
+  }
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  EXPECT_EQ(values[0][1], 3);
+  EXPECT_EQ(values[1][1], 30);
+}
+
+TEST(Groups, SimulatedRunNothing) {
+  const Ranks ranks(2);
+  int values[] = {1, 2};
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  info.estimatedTime = 7;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum_one(values[rank], ranks[rank]));
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  EXPECT_EQ(info.estimatedTime, NCCL_UNDEF_FLOAT);
+  EXPECT_EQ(values[0], 1);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage) << "the group is over";
+
+  info.magic = 0;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupSimulateEnd(nullptr), ncclInvalidArgument);
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum_one(values[rank], comm)); }));
+  EXPECT_EQ(values[1], 3);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,176 @@
+// How communicators are made, and how that fails.
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/nccl/clients.h"
+
+namespace tutti {
+namespace {
+
+TEST(Init, SaysWhatToDoWithoutMemoryToServe) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr;
+  void* memory = nullptr;
+  ::unsetenv("TUTTI_NCCL_MEMORY");
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+  expect_sentence("set TUTTI_NCCL_MEMORY=host");
+  EXPECT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclInvalidUsage);
+  EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
+  ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+  expect_sentence("\"managed\"");
+  ::setenv("TUTTI_NCCL_MEMORY", "host", 1);
+  EXPECT_EQ(comm, nullptr);
+  NCCL_EXPECT_OK(ncclCommInitRank(&comm, 1, id, 0));
+  NCCL_EXPECT_OK(ncclCommDestroy(comm));
+}
+
+TEST(Init, RefusesWrongArguments) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  EXPECT_EQ(ncclGetUniqueId(nullptr), ncclInvalidArgument);
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(nullptr, 1, id, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
+  expect_sentence("ncclCommInitRank: rank is 2: pass 0 to 1");
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 0, &id, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 2, &id, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 1, nullptr, nullptr), ncclInvalidArgument);
+  ncclUniqueId garbage;
+  std::memset(&garbage, 0x5a, sizeof garbage);
+  EXPECT_NE(ncclCommInitRank(&comm, 1, garbage, 0), ncclSuccess);
+  EXPECT_EQ(comm, nullptr);
+}
+
+void expect_seats(const std::vector<ncclComm_t>& comms) {
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    int count = -1, rank = -1, device = -1;
+    NCCL_EXPECT_OK(ncclCommCount(comms[i], &count));
+    NCCL_EXPECT_OK(ncclCommUserRank(comms[i], &rank));
+    NCCL_EXPECT_OK(ncclCommCuDevice(comms[i], &device));
+    EXPECT_EQ(count, static_cast<int>(comms.size()));
+    EXPECT_EQ(rank, static_cast<int>(i));
+    EXPECT_GE(device, 0);
+    NCCL_EXPECT_OK(ncclCommDestroy(comms[i]));
+  }
+}
+
+TEST(Init, JoinsThreads) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  std::vector<ncclComm_t> comms(3);
+  run_threads(3, [&](int rank) { NCCL_EXPECT_OK(ncclCommInitRank(&comms[rank], 3, id, rank)); });
+  expect_seats(comms);
+}
+
+TEST(Init, JoinsManyRanksOfOneThreadInAGroup) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  std::vector<ncclComm_t> comms(3);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < 3; ++rank) NCCL_EXPECT_OK(ncclCommInitRank(&comms[rank], 3, id, rank));
+  int count = 0;
+  EXPECT_EQ(ncclCommCount(comms[0], &count), ncclInvalidArgument) << "its ranks join at the end of the group";
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  expect_seats(comms);
+}
+
+TEST(Init, JoinsByTheFirstOfSeveralIds) {
+  ncclUniqueId ids[2];
+  for (ncclUniqueId& id : ids) NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  std::vector<ncclComm_t> comms(2);
+  run_threads(2, [&](int rank) { NCCL_EXPECT_OK(ncclCommInitRankScalable(&comms[rank], 2, rank, 2, ids, nullptr)); });
+  expect_seats(comms);
+}
+
+TEST(Init, AllTakesDevicesTwice) {
+  std::vector<ncclComm_t> comms(2);
+  const int devices[] = {3, 3};
+  NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, devices));
+  int device = -1;
+  NCCL_EXPECT_OK(ncclCommCuDevice(comms[1], &device));
+  EXPECT_EQ(device, 3);
+  expect_seats(comms);
+}
+
+TEST(Init, AllJoinsAnOpenGroup) {
+  std::vector<ncclComm_t> comms(2);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, nullptr));
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  expect_seats(comms);
+}
+
+TEST(Init, InAGroupThatFailsLeavesNothing) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  ncclComm_t comm = nullptr, other = nullptr;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclCommInitRank(&comm, 2, id, 0));
+  EXPECT_NE(comm, nullptr);
+  EXPECT_EQ(ncclCommInitRank(&other, 2, id, 5), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  EXPECT_EQ(comm, nullptr);
+}
+
+TEST(Init, HandlesThatAreNoneAreRefused) {
+  int number = 0;
+  ncclResult_t state = ncclSuccess;
+  std::vector<char> memory(256, 'x');
+  for (void* garbage :
+       {static_cast<void*>(memory.data()), reinterpret_cast<void*>(0x10), static_cast<void*>(nullptr)}) {
+    const auto comm = static_cast<ncclComm_t>(garbage);
+    EXPECT_EQ(ncclCommCount(comm, &number), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllReduce(&number, &number, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommFinalize(comm), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommDestroy(comm), garbage == nullptr ? ncclSuccess : ncclInvalidArgument);
+    EXPECT_EQ(ncclCommAbort(comm), garbage == nullptr ? ncclSuccess : ncclInvalidArgument);
+  }
+}
+
+TEST(Init, AnswersRegistrationWithNothing) {
+  const Ranks ranks(1);
+  alignas(4096) static char buffer[4096];
+  void* handle = buffer;
+  NCCL_EXPECT_OK(ncclCommRegister(ranks[0], buffer, sizeof buffer, &handle));
+  EXPECT_EQ(handle, nullptr);
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
+  EXPECT_EQ(ncclCommDeregister(ranks[0], buffer), ncclInvalidUsage);
+  auto window = reinterpret_cast<ncclWindow_t>(buffer);
+  NCCL_EXPECT_OK(ncclCommWindowRegister(ranks[0], buffer, sizeof buffer, &window, NCCL_WIN_COLL_SYMMETRIC));
+  EXPECT_EQ(window, nullptr);
+  NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[0], window));
+}
+
+TEST(Init, SaysWhatIsNotImplemented) {
+  const Ranks ranks(1);
+  ncclComm_t shrunk = nullptr;
+  EXPECT_EQ(ncclCommShrink(ranks[0], nullptr, 0, &shrunk, nullptr, 0), ncclInvalidUsage);
+  expect_sentence("ncclCommShrink: not implemented");
+  EXPECT_EQ(ncclCommRevoke(ranks[0], 0), ncclInvalidUsage);
+  ncclResult_t state = ncclInProgress;
+  NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[0], &state));
+  EXPECT_EQ(state, ncclSuccess);
+}
+
+TEST(Init, GivesMemory) {
+  void* memory = nullptr;
+  NCCL_EXPECT_OK(ncclMemAlloc(&memory, 100'000));
+  std::memset(memory, 1, 100'000);
+  NCCL_EXPECT_OK(ncclMemFree(memory));
+  NCCL_EXPECT_OK(ncclMemFree(nullptr));
+  NCCL_EXPECT_OK(ncclMemAlloc(&memory, 0));
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(ncclMemAlloc(nullptr, 8), ncclInvalidArgument);
+  int mine = 0;
+  EXPECT_NE(ncclMemFree(&mine), ncclSuccess);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,157 @@
+// Ranks that are processes.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/nccl/clients.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kRanks = 3;
+
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  int ends[2] = {-1, -1};
+};
+
+// Rank 0 makes the id and sends it to the others.
+ncclComm_t join(int rank, const Pipe& pipe) {
+  ncclUniqueId id = {};
+  if (rank == 0 && ncclGetUniqueId(&id) != ncclSuccess) return nullptr;
+  for (int other = 1; rank == 0 && other < kRanks; ++other) {
+    if (::write(pipe.ends[1], &id, sizeof id) != sizeof id) return nullptr;
+  }
+  if (rank != 0 && ::read(pipe.ends[0], &id, sizeof id) != sizeof id) return nullptr;
+  ncclComm_t comm = nullptr;
+  if (ncclCommInitRank(&comm, kRanks, id, rank) != ncclSuccess) ::fprintf(stderr, "%s\n", ncclGetLastError(nullptr));
+  return comm;
+}
+
+// Forks a process per rank; each ends with what its body returns.
+void run_processes(const std::function<int(int)>& body, int (*end)(int)) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) end(body(rank));
+    children.push_back(child);
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(children[rank], &status, 0), children[rank]);
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    EXPECT_TRUE(killed || status == 0) << "rank " << rank << " ended with " << status;
+  }
+}
+
+int leave_at_once(int status) { ::_exit(status); }
+int leave_by_exit(int status) { ::exit(status); }
+
+template <typename Result>
+bool is(const std::vector<std::int32_t>& values, const Result& expected) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != expected(i)) {
+      ::fprintf(stderr, "element %zu is %d, not %d\n", i, values[i], expected(i));
+      return false;
+    }
+  }
+  return true;
+}
+
+int use_all(int rank, ncclComm_t comm) {
+  constexpr std::size_t count = 10'000;
+  const auto send = values_of<std::int32_t>(rank, count * kRanks);
+  std::vector<std::int32_t> one(count), all(count * kRanks);
+  const auto by_rank = [](std::size_t i) { return value_of(static_cast<int>(i / count), i % count); };
+  const auto mine = static_cast<std::size_t>(rank) * count;
+  const auto at = [&](ncclResult_t result, bool right) { return result == ncclSuccess && right; };
+
+  ncclResult_t r = ncclAllReduce(send.data(), one.data(), count, ncclInt32, ncclSum, comm, nullptr);
+  if (!at(r, is(one, [](std::size_t i) { return sum_of(kRanks, i); }))) return 2;
+  r = ncclAllGather(send.data(), all.data(), count, ncclInt32, comm, nullptr);
+  if (!at(r, is(all, by_rank))) return 3;
+  r = ncclReduceScatter(send.data(), one.data(), count, ncclInt32, ncclSum, comm, nullptr);
+  if (!at(r, is(one, [=](std::size_t i) { return sum_of(kRanks, mine + i); }))) return 4;
+  r = ncclBroadcast(send.data(), one.data(), count, ncclInt32, 1, comm, nullptr);
+  if (!at(r, is(one, [](std::size_t i) { return value_of(1, i); }))) return 5;
+  r = ncclAlltoAll(send.data(), all.data(), count, ncclInt32, comm, nullptr);
+  if (!at(r, is(all, [=](std::size_t i) { return value_of(static_cast<int>(i / count), mine + i % count); }))) return 6;
+  r = ncclReduce(send.data(), rank == 2 ? one.data() : nullptr, count, ncclInt32, ncclSum, 2, comm, nullptr);
+  if (!at(r, rank != 2 || is(one, [](std::size_t i) { return sum_of(kRanks, i); }))) return 7;
+  r = ncclGather(send.data(), rank == 0 ? all.data() : nullptr, count, ncclInt32, 0, comm, nullptr);
+  if (!at(r, rank != 0 || is(all, by_rank))) return 8;
+  r = ncclScatter(send.data(), one.data(), count, ncclInt32, 0, comm, nullptr);
+  if (!at(r, is(one, [=](std::size_t i) { return value_of(0, mine + i); }))) return 9;
+  return 0;
+}
+
+TEST(Processes, RunEveryCollective) {
+  const Pipe pipe;
+  run_processes(
+      [&](int rank) {
+        const ncclComm_t comm = join(rank, pipe);
+        const int status = comm == nullptr ? 1 : use_all(rank, comm);
+        return ncclCommDestroy(comm) == ncclSuccess ? status : 10;
+      },
+      leave_by_exit);
+}
+
+// The root is done with its broadcast before the others begin theirs, and its process ends.
+int broadcast_and_leave(int rank, ncclComm_t comm, const Pipe& late) {
+  std::vector<std::int32_t> values = values_of<std::int32_t>(rank, 8);
+  const auto broadcast = [&] { return ncclBcast(values.data(), 8, ncclInt32, 0, comm, nullptr) == ncclSuccess; };
+  if (!broadcast()) return 2;  // The first call of a kind meets all ranks.
+  if (rank != 0) values.assign(8, -1);
+  char byte = 0;
+  if (rank != 0 && ::read(late.ends[0], &byte, 1) != 1) return 3;
+  const bool done = broadcast();
+  if (rank == 0 && ::write(late.ends[1], "ab", 2) != 2) return 4;
+  if (!done || ncclCommDestroy(comm) != ncclSuccess) return 5;
+  return is(values, [](std::size_t i) { return value_of(0, i); }) ? 0 : 6;
+}
+
+TEST(Processes, EndWhenTheirPeersHaveWhatTheySent) {
+  const Pipe pipe, late;
+  run_processes(
+      [&](int rank) {
+        const ncclComm_t comm = join(rank, pipe);
+        return comm == nullptr ? 1 : broadcast_and_leave(rank, comm, late);
+      },
+      leave_by_exit);
+}
+
+TEST(Processes, TellOfOneThatDies) {
+  const Pipe pipe;
+  run_processes(
+      [&](int rank) {
+        const ncclComm_t comm = join(rank, pipe);
+        if (comm == nullptr) return 1;
+        if (rank == 1) ::raise(SIGKILL);
+        int value = 1;
+        if (ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr) != ncclRemoteError) return 2;
+        ncclResult_t state = ncclSuccess;
+        if (ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclRemoteError) return 3;
+        return ncclCommAbort(comm) == ncclSuccess ? 0 : 4;
+      },
+      leave_at_once);
+}
+
+// A child of a process that has communicators can do nothing with them, and ends.
+TEST(Processes, ChildrenHaveNoneOfTheirParents) {
+  const Ranks ranks(2);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int value = 0;
+    ::_exit(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr) == ncclInvalidArgument ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,100 @@
+// Communicators made of others.
+#include <atomic>
+
+#include "tests/nccl/clients.h"
+
+namespace tutti {
+namespace {
+
+void expect_part(ncclComm_t part, int expected_rank, int expected_count) {
+  int rank = -1, count = -1;
+  NCCL_EXPECT_OK(ncclCommUserRank(part, &rank));
+  NCCL_EXPECT_OK(ncclCommCount(part, &count));
+  EXPECT_EQ(rank, expected_rank);
+  EXPECT_EQ(count, expected_count);
+}
+
+TEST(Split, OrdersByKeyAndLeavesOutWhoHasNoColor) {
+  const Ranks ranks(4);
+  ranks.run([](int rank, ncclComm_t comm) {
+    auto part = reinterpret_cast<ncclComm_t>(0x8);
+    NCCL_EXPECT_OK(ncclCommSplit(comm, rank == 3 ? NCCL_SPLIT_NOCOLOR : 5, -rank, &part, nullptr));
+    if (rank == 3) {
+      EXPECT_EQ(part, nullptr);
+      return;
+    }
+    expect_part(part, 2 - rank, 3);
+    int value = rank + 1;
+    NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, part, nullptr));
+    EXPECT_EQ(value, 6);
+    NCCL_EXPECT_OK(ncclCommDestroy(part));
+  });
+}
+
+TEST(Split, OfAllRanksByOneThread) {
+  const Ranks ranks(3);
+  ncclComm_t parts[3] = {};
+  NCCL_EXPECT_OK(ranks.run_in_group(
+      [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommSplit(comm, rank % 2, 0, &parts[rank], nullptr)); }));
+  expect_part(parts[0], 0, 2);
+  expect_part(parts[1], 0, 1);
+  expect_part(parts[2], 1, 2);
+  for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
+}
+
+TEST(Split, InheritsOrTakesAConfig) {
+  const Ranks ranks(1, non_blocking_config());
+  ncclComm_t inheriting = nullptr, blocking = nullptr;
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &inheriting, nullptr), ncclInProgress);
+  EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &blocking, &config), ncclInProgress) << "as the parent is";
+  EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
+  int value = 1;
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, inheriting, nullptr), ncclInProgress);
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, blocking, nullptr), ncclSuccess);
+  EXPECT_EQ(outcome_of(inheriting), ncclSuccess);
+  NCCL_EXPECT_OK(ncclCommDestroy(inheriting));
+  NCCL_EXPECT_OK(ncclCommDestroy(blocking));
+}
+
+// PyTorch waits until the pointer is not null, and takes the part to be ready then.
+TEST(Split, NonBlockingWritesThePartWhenItIsThere) {
+  const Ranks ranks(2, non_blocking_config());
+  ncclComm_t parts[2] = {};
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &parts[0], nullptr), ncclInProgress);
+  EXPECT_EQ(__atomic_load_n(&parts[0], __ATOMIC_ACQUIRE), nullptr);
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &parts[0], nullptr), ncclInvalidArgument) << "one at a time";
+  EXPECT_EQ(ncclCommSplit(ranks[1], 0, 0, &parts[1], nullptr), ncclInProgress);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
+    const ncclComm_t part = __atomic_load_n(&parts[rank], __ATOMIC_ACQUIRE);
+    ASSERT_NE(part, nullptr);
+    EXPECT_EQ(outcome_of(part), ncclSuccess);
+    expect_part(part, rank, 2);
+    NCCL_EXPECT_OK(ncclCommDestroy(part));
+  }
+}
+
+TEST(Split, RefusesWrongArguments) {
+  const Ranks ranks(1);
+  ncclComm_t part = nullptr;
+  EXPECT_EQ(ncclCommSplit(ranks[0], -2, 0, &part, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, nullptr, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommSplit(nullptr, 0, 0, &part, nullptr), ncclInvalidArgument);
+  ncclConfig_t config = {};
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, &config), ncclInvalidArgument);
+}
+
+TEST(Split, OutlivesItsParent) {
+  ncclComm_t parent = nullptr, part = nullptr;
+  NCCL_EXPECT_OK(ncclCommInitAll(&parent, 1, nullptr));
+  NCCL_EXPECT_OK(ncclCommSplit(parent, 0, 0, &part, nullptr));
+  NCCL_EXPECT_OK(ncclCommDestroy(parent));
+  int value = 4;
+  NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, part, nullptr));
+  NCCL_EXPECT_OK(ncclCommDestroy(part));
+}
+
+}  // namespace
+}  // namespace tutti
