@@ -50,9 +50,9 @@ TEST(Split, InheritsOrTakesAConfig) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &blocking, &config), ncclInProgress) << "as the parent is";
   EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
-  int value = 1;
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, inheriting, nullptr), ncclInProgress);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, blocking, nullptr), ncclSuccess);
+  int values[] = {1, 1};
+  EXPECT_EQ(ncclAllReduce(&values[0], &values[0], 1, ncclInt32, ncclSum, inheriting, nullptr), ncclInProgress);
+  EXPECT_EQ(ncclAllReduce(&values[1], &values[1], 1, ncclInt32, ncclSum, blocking, nullptr), ncclSuccess);
   EXPECT_EQ(outcome_of(inheriting), ncclSuccess);
   NCCL_EXPECT_OK(ncclCommDestroy(inheriting));
   NCCL_EXPECT_OK(ncclCommDestroy(blocking));
