@@ -29,7 +29,7 @@ struct MadeReduction {
   const void* memory = nullptr;  // Where the element is when the call runs.
 };
 
-class Communicator {
+class alignas(64) Communicator {
  public:
   Communicator(Seat seat, Settings settings, int device);
   ~Communicator();  // Returns at once (leaving.h).

@@ -13,8 +13,10 @@ namespace {
 
 enum class Running { runs, simulates };
 
+// Apart from the group, so that calls outside of groups look at a plain number.
+thread_local constinit int depth = 0;
+
 struct Group {
-  int depth = 0;
   Outcome failure;
   std::optional<Mode> mode;  // Of all that take part.
   std::vector<Job> jobs;
@@ -74,10 +76,9 @@ Outcome run_group(Group& group, Running running) {
 }
 
 Outcome end_group(Running running) {
-  Group& open = group_of_thread();
-  if (open.depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
-  if (--open.depth > 0) return {};
-  Group group = std::exchange(open, {});
+  if (depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
+  if (--depth > 0) return {};
+  Group group = std::exchange(group_of_thread(), {});
   return run_group(group, running);
 }
 
@@ -98,7 +99,7 @@ Outcome check_simulation(const ncclSimInfo_t* info) {
 
 }  // namespace
 
-bool in_group() { return group_of_thread().depth > 0; }
+bool in_group() { return depth > 0; }
 
 void fail_group(const Outcome& outcome) {
   Group& group = group_of_thread();
@@ -129,7 +130,7 @@ Outcome submit(Call call) {
 }
 
 Outcome in_own_group(const std::function<Outcome()>& body) {
-  ++group_of_thread().depth;
+  ++depth;
   Outcome outcome = caught(body);
   if (outcome.failed()) fail_group(outcome);
   Outcome ended = end_group(Running::runs);
@@ -137,7 +138,7 @@ Outcome in_own_group(const std::function<Outcome()>& body) {
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, GroupStart, void) {
-  ++group_of_thread().depth;
+  ++depth;
   return ncclSuccess;
 }
 

@@ -6,7 +6,8 @@
 
 namespace tutti::nccl {
 
-struct ncclComm {
+// Of its own cache line, as the communicator is: ranks that are threads use theirs at the same time.
+struct alignas(64) ncclComm {
   std::mutex mutex;
   Shared communicator;
 };
