@@ -20,7 +20,8 @@ struct ncclUniqueId {  // Passed by value.
   char internal[128];
 };
 
-enum ncclResult_t {
+// Programs pass what they like, so enumerations may hold any number.
+enum ncclResult_t : int {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
   ncclSystemError = 2,
@@ -32,7 +33,7 @@ enum ncclResult_t {
   ncclTimeout = 8  // From 2.30 on. We return ncclRemoteError instead, which every client knows.
 };
 
-enum ncclDataType_t {
+enum ncclDataType_t : int {
   ncclInt8 = 0,
   ncclUint8,
   ncclInt32,
@@ -49,9 +50,9 @@ enum ncclDataType_t {
 };
 
 // From ncclNumOps on: reductions that programs make.
-enum ncclRedOp_t { ncclSum = 0, ncclProd, ncclMax, ncclMin, ncclAvg, ncclNumOps, ncclMaxRedOp = INT_MAX };
+enum ncclRedOp_t : int { ncclSum = 0, ncclProd, ncclMax, ncclMin, ncclAvg, ncclNumOps, ncclMaxRedOp = INT_MAX };
 
-enum ncclScalarResidence_t { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 };
+enum ncclScalarResidence_t : int { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 };
 
 // As of 2.30.5. Older programs pass the first `size` bytes of it, newer ones more.
 struct ncclConfig_t {

@@ -100,7 +100,20 @@ TEST(Processes, RunEveryCollective) {
       leave_by_exit);
 }
 
-// The root is done with its broadcast before the others begin theirs, and its process ends.
+// Often enough for the death of another rank to be noticed.
+bool exchange(ncclComm_t comm, int peer) {
+  for (int i = 0; i < 5'000; ++i) {
+    int sent = i, received = -1;
+    ncclGroupStart();
+    ncclSend(&sent, 1, ncclInt32, peer, comm, nullptr);
+    ncclRecv(&received, 1, ncclInt32, peer, comm, nullptr);
+    if (ncclGroupEnd() != ncclSuccess || received != i) return false;
+  }
+  ncclResult_t state = ncclInternalError;
+  return ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
+}
+
+// The root is done with its broadcast before the others begin theirs, and its process wants to end.
 int broadcast_and_leave(int rank, ncclComm_t comm, const Pipe& late) {
   std::vector<std::int32_t> values = values_of<std::int32_t>(rank, 8);
   const auto broadcast = [&] { return ncclBcast(values.data(), 8, ncclInt32, 0, comm, nullptr) == ncclSuccess; };
@@ -110,11 +123,12 @@ int broadcast_and_leave(int rank, ncclComm_t comm, const Pipe& late) {
   if (rank != 0 && ::read(late.ends[0], &byte, 1) != 1) return 3;
   const bool done = broadcast();
   if (rank == 0 && ::write(late.ends[1], "ab", 2) != 2) return 4;
-  if (!done || ncclCommDestroy(comm) != ncclSuccess) return 5;
-  return is(values, [](std::size_t i) { return value_of(0, i); }) ? 0 : 6;
+  if (!done || (rank != 0 && !exchange(comm, 3 - rank))) return 5;
+  if (ncclCommDestroy(comm) != ncclSuccess) return 6;
+  return is(values, [](std::size_t i) { return value_of(0, i); }) ? 0 : 7;
 }
 
-TEST(Processes, EndWhenTheirPeersHaveWhatTheySent) {
+TEST(Processes, LeaveWhenTheirPeersDo) {
   const Pipe pipe, late;
   run_processes(
       [&](int rank) {
