@@ -84,7 +84,7 @@ tutti_status tutti_stream_query(tutti_stream stream) {
   const tutti_status status = guarded("tutti_stream_query", [&]() -> Status {
     const auto known = TUTTI_TRY(tutti::stream_of(stream));
     idle = known->idle();
-    return {};
+    return idle ? known->failure() : Status();
   });
   return status == tutti_ok && !idle ? tutti_in_progress : status;
 }

@@ -45,6 +45,11 @@ bool Stream::idle() const {
   return done_ == enqueued_;
 }
 
+Status Stream::failure() const {
+  const std::lock_guard lock(mutex_);
+  return {failure_.code(), failure_.message()};
+}
+
 void Stream::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {

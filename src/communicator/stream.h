@@ -26,6 +26,8 @@ class Stream {
   // Waits for all that was enqueued; the first failure since the last synchronize, if any.
   Status synchronize();
   bool idle() const;
+  // What synchronize() would return if the stream is idle; it will return it still.
+  Status failure() const;
 
  private:
   Stream() = default;
