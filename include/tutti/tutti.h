@@ -145,6 +145,11 @@ TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
  * Null is allowed. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
 
+/* As tutti_comm_destroy, but waits for no peer, only until this rank's calls in streams are done: for programs that end
+ * their communicators one after the other, each process in another order. The peers finish the calls in which this rank
+ * has done its part, and may go on with send and recv among themselves; what needs more of it fails. */
+TUTTI_API tutti_status tutti_comm_leave(tutti_comm comm);
+
 /* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
  * still wants to be destroyed, which then waits for nobody. */
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm comm);
@@ -273,7 +278,8 @@ TUTTI_API tutti_status tutti_group_end(void);
 TUTTI_API tutti_status tutti_stream_create(tutti_stream* stream);
 TUTTI_API tutti_status tutti_stream_destroy(tutti_stream stream); /* Synchronizes first. Null is allowed. */
 TUTTI_API tutti_status tutti_stream_synchronize(tutti_stream stream);
-TUTTI_API tutti_status tutti_stream_query(tutti_stream stream); /* tutti_in_progress until all is done. */
+/* tutti_in_progress until all is done; then what failed. It is not forgotten: the next synchronize tells it as well. */
+TUTTI_API tutti_status tutti_stream_query(tutti_stream stream);
 
 /* A mark in a stream. Recording again moves it; one never recorded counts as reached. */
 struct tutti_event_handle;

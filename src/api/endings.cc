@@ -29,8 +29,9 @@ Status check_ending(const Door& door, const Ending& ending) {
   return possible ? Status() : no_runner(door);
 }
 
-Status finalize(Door& door) {
-  Status status = telling(*door.membership, door.runner.load()->finalize());
+Status finalize(Door& door, const Ending& ending) {
+  Communicator& runner = *door.runner;
+  Status status = telling(*door.membership, ending.waits ? runner.finalize() : runner.leave());
   close(door);
   return status;
 }
@@ -38,11 +39,11 @@ Status finalize(Door& door) {
 // What may have to wait for the peers.
 Status take_leave(Door& door, const Ending& ending) {
   TUTTI_CHECK_OK(check_ending(door, ending));
-  if (!ending.destroys) return finalize(door);
+  if (!ending.destroys) return finalize(door, ending);
   if (door.is_view) return {};
   Status status = door.membership->communicator->failure();
   if (!status.ok()) return door.membership->told ? Status() : std::move(status);
-  return door.runner != nullptr ? finalize(door) : Status();
+  return door.runner != nullptr ? finalize(door, ending) : Status();
 }
 
 void remove(tutti_comm comm, const Door& door) {
@@ -124,6 +125,12 @@ tutti_status tutti_comm_destroy(tutti_comm comm) {
   if (comm == nullptr) return tutti_ok;
   return tutti::held_by_group(
       guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); }));
+}
+
+tutti_status tutti_comm_leave(tutti_comm comm) {
+  if (comm == nullptr) return tutti_ok;
+  return tutti::held_by_group(
+      guarded("tutti_comm_leave", [&] { return tutti::end({.comm = comm, .destroys = true, .waits = false}); }));
 }
 
 tutti_status tutti_comm_abort(tutti_comm comm) {

@@ -11,6 +11,7 @@ namespace tutti {
 struct Ending {
   tutti_comm comm = nullptr;
   bool destroys = false;  // Or only finalizes.
+  bool waits = true;      // For the peers.
 };
 
 // Ends all, beside each other: ranks that wait for each other may be among them. Returns the first failure.

@@ -56,8 +56,11 @@ class Communicator {
   // Every rank calls it; null for a rank whose colour is negative.
   virtual Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) = 0;
 
-  // Waits for the peers' finalize. Only destruction may follow.
+  // Both wait for this rank's calls in streams; after either, only destruction may follow. finalize() waits for all
+  // peers to do one of the two, leave() for none: the peers finish the calls in which this rank has done its part, also
+  // when it is destroyed by then.
   virtual Status finalize() = 0;
+  virtual Status leave() = 0;
   // From any thread: ends every wait here and on the peers.
   virtual void abort() = 0;
   // From any thread, also beside a call, which it ends. Makes the failure known to all ranks; returns what all ranks

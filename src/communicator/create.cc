@@ -88,11 +88,17 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank
   return communicators;
 }
 
-// Ranks that leave early would look dead to those that still work: all say goodbye, then all go.
-Status HostCommunicator::finalize() {
+// What peers still need of this rank is with them: lanes lie in the reader's memory, what was sent before the goodbye
+// of ~Mesh is read before it, and no call is done before the peers are out of its buffers.
+Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   if (board_.failed()) return board_.failure(rank_);
   store_release(&board_.entry(rank_).left, 1U);
+  return {};
+}
+
+Status HostCommunicator::finalize() {
+  TUTTI_CHECK_OK(leave());
   record_ = nullptr;
   timeout_ms_ = options_.timeout_ms;  // Not that of the last call.
   for (Rank peer = 0; peer < ranks_; ++peer) {

@@ -41,6 +41,7 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Status finalize() override;
+  Status leave() override;
   void abort() override;
   Status fail(Status status) override;
   void outwait_visitors(const Deadline& deadline) override;

@@ -45,6 +45,7 @@ class FakeCommunicator final : public Communicator {
     return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
   }
   Status finalize() override { return {}; }
+  Status leave() override { return {}; }
   void abort() override { aborted = true; }
   Status fail(Status status) override { return status; }
   void outwait_visitors(const Deadline&) override {}

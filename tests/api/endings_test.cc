@@ -1,0 +1,87 @@
+// How ranks end: together, or one after the other.
+#include "tests/api/ranks.h"
+
+namespace tutti {
+namespace {
+
+// Each would wait for the others, until the timeout.
+TEST(OneThread, EndsAllRanksInAGroup) {
+  constexpr int ranks = 5;
+  for (const bool finalizes : {false, true}) {
+    tutti_comm comms[ranks];
+    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+    options.timeout_ms = 20'000;
+    TUTTI_EXPECT_OK(tutti_comm_create_all(ranks, &options, comms));
+    std::int32_t values[ranks] = {1, 2, 3, 4, 5};
+    tutti_stream stream = nullptr;
+    TUTTI_EXPECT_OK(tutti_stream_create(&stream));
+    TUTTI_EXPECT_OK(tutti_group_start());
+    for (int i = 0; i < ranks; ++i) {
+      TUTTI_EXPECT_OK(
+          tutti_all_reduce(&values[i], &values[i], 1, tutti_int32, tutti_sum, comms[i], i == 2 ? stream : nullptr));
+      TUTTI_EXPECT_OK(finalizes ? tutti_comm_finalize(comms[i]) : tutti_comm_destroy(comms[i]));
+    }
+    TUTTI_EXPECT_OK(tutti_group_end());
+    for (const std::int32_t value : values) EXPECT_EQ(value, 15);
+    for (const tutti_comm comm : comms)
+      EXPECT_EQ(tutti_comm_destroy(comm), finalizes ? tutti_ok : tutti_invalid_argument);
+    TUTTI_EXPECT_OK(tutti_stream_destroy(stream));
+  }
+}
+
+// In any order, and beside ranks that have more to tell each other.
+TEST(OneThread, LetsRanksLeaveOneAfterTheOther) {
+  tutti_comm comms[3];
+  TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
+  TUTTI_EXPECT_OK(tutti_comm_leave(comms[1]));
+  EXPECT_EQ(tutti_comm_leave(comms[1]), tutti_invalid_argument);
+  std::int32_t sent = 5, received = 0;
+  TUTTI_EXPECT_OK(tutti_group_start());
+  TUTTI_EXPECT_OK(tutti_send(&sent, 1, tutti_int32, 2, comms[0], nullptr));
+  TUTTI_EXPECT_OK(tutti_recv(&received, 1, tutti_int32, 0, comms[2], nullptr));
+  TUTTI_EXPECT_OK(tutti_comm_leave(comms[0]));  // At the end of the group.
+  TUTTI_EXPECT_OK(tutti_group_end());
+  EXPECT_EQ(received, 5);
+  EXPECT_EQ(tutti_recv(&received, 1, tutti_int32, 1, comms[2], nullptr), tutti_invalid_usage);
+  EXPECT_NE(last_error().find("rank 1 finalizes or destroys the communicator"), std::string::npos) << last_error();
+  TUTTI_EXPECT_OK(tutti_comm_leave(comms[2]));
+  TUTTI_EXPECT_OK(tutti_comm_leave(nullptr));
+}
+
+// What was sent stays with the peers, news of lanes and memory as well.
+TEST(Ranks, LeaveSlowOnesBehind) {
+  for (int round = 0; round < 100; ++round) {
+    tutti_comm comms[3];
+    TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        std::vector<std::int32_t> values(50'000, rank + 1);
+        const int root = round % 3;
+        TUTTI_EXPECT_OK(
+            tutti_broadcast(values.data(), values.data(), values.size(), tutti_int32, root, comms[rank], nullptr));
+        EXPECT_EQ(values.back(), root + 1);
+        if (rank == 0) {
+          TUTTI_EXPECT_OK(tutti_send(values.data(), 30'000, tutti_int32, 1, comms[0], nullptr));
+        } else if (rank == 1) {
+          TUTTI_EXPECT_OK(tutti_recv(values.data(), 30'000, tutti_int32, 0, comms[1], nullptr));
+        }
+        TUTTI_EXPECT_OK(tutti_comm_leave(comms[rank]));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(OneThread, EndsRanksOfWhichOneWasAborted) {
+  tutti_comm comms[3];
+  TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
+  TUTTI_EXPECT_OK(tutti_comm_abort(comms[1]));
+  TUTTI_EXPECT_OK(tutti_group_start());
+  for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_destroy(comm));
+  EXPECT_EQ(tutti_group_end(), tutti_aborted);  // The other two had not heard of it.
+  for (const tutti_comm comm : comms) EXPECT_EQ(tutti_comm_destroy(comm), tutti_invalid_argument);
+}
+
+}  // namespace
+}  // namespace tutti
