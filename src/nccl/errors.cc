@@ -1,5 +1,7 @@
 #include "src/nccl/errors.h"
 
+#include <pthread.h>
+
 #include <mutex>
 
 #include "src/nccl/door.h"
@@ -18,6 +20,13 @@ LastError& of_process() {
   return last;
 }
 
+// When the library is loaded: a fork beside the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const LastError& made_at_load = of_process();
+
+// A child of fork() starts with the parent's sentence, and with the lock free.
+[[maybe_unused]] const int whole_in_children = ::pthread_atfork(
+    [] { of_process().mutex.lock(); }, [] { of_process().mutex.unlock(); }, [] { of_process().mutex.unlock(); });
+
 const char* text_of(ncclResult_t result) {
   switch (result) {
     case ncclSuccess: return "no error";
@@ -31,6 +40,21 @@ const char* text_of(ncclResult_t result) {
     case ncclTimeout: return "timeout";
   }
   return "unknown result code";
+}
+
+thread_local constinit bool thread_has_ended = false;
+
+struct Kept {
+  std::string text;
+  ~Kept() { thread_has_ended = true; }
+};
+
+// For destructors that run while the program ends nobody is left to free it.
+const char* keep(const std::string& text) {
+  if (thread_has_ended) return (new std::string(text))->c_str();
+  thread_local Kept kept;
+  kept.text = text;
+  return kept.text.c_str();
 }
 
 }  // namespace
@@ -72,15 +96,13 @@ ncclResult_t report(const char* function, const Outcome& outcome) {
 }
 
 const char* last_error() {
-  thread_local std::string copy;
   LastError& last = of_process();
   const std::lock_guard lock(last.mutex);
   try {
-    copy = last.text;
+    return keep(last.text);
   } catch (const std::bad_alloc&) {
     return "";
   }
-  return copy.c_str();
 }
 
 TUTTI_NCCL_DOOR(const char*, GetErrorString, ncclResult_t result) { return text_of(result); }

@@ -1,5 +1,8 @@
 #include "src/nccl/handles.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <utility>
@@ -16,26 +19,34 @@ namespace {
 
 constexpr std::size_t kSlots = 4096;  // As many as there can be communicators of tutti.h.
 
-// Never destroyed: threads may look while the process ends.
-ncclComm* slots() {
-  static ncclComm* const table = new ncclComm[kSlots];
-  return table;
-}
+constinit std::mutex admission;
+constinit std::size_t next_slot = 0;  // Goes round, so that a stale handle stays stale for long.
+// Made by the first admission. Never destroyed: threads may look while the process ends.
+constinit std::atomic<ncclComm*> table = nullptr;
+
+// The parent's table stays as it is, with what other threads have locked in it.
+[[maybe_unused]] const int forgotten_by_children =
+    ::pthread_atfork([] { admission.lock(); }, [] { admission.unlock(); },
+                     [] {
+                       table = nullptr;
+                       admission.unlock();
+                     });
 
 ncclComm* slot_of(const ncclComm* handle) {
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(slots());
+  ncclComm* slots = table.load(std::memory_order_acquire);
+  if (slots == nullptr) return nullptr;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(slots);
   if (offset >= kSlots * sizeof(ncclComm) || offset % sizeof(ncclComm) != 0) return nullptr;
-  return &slots()[offset / sizeof(ncclComm)];
+  return &slots[offset / sizeof(ncclComm)];
 }
 
 }  // namespace
 
 ncclComm_t admit(Shared communicator) {
-  static std::mutex mutex;
-  static std::size_t next = 0;  // Goes round, so that a stale handle stays stale for long.
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(admission);
+  if (table == nullptr) table = new ncclComm[kSlots];
   for (std::size_t tries = 0; tries < kSlots; ++tries) {
-    ncclComm& slot = slots()[next++ % kSlots];
+    ncclComm& slot = table[next_slot++ % kSlots];
     const std::lock_guard slot_lock(slot.mutex);
     if (slot.communicator != nullptr) continue;
     slot.communicator = std::move(communicator);
@@ -56,6 +67,14 @@ Shared retire(ncclComm_t handle) {
   if (slot == nullptr) return nullptr;
   const std::lock_guard lock(slot->mutex);
   return std::exchange(slot->communicator, nullptr);
+}
+
+void retire(ncclComm_t handle, const Communicator& expected) {
+  ncclComm* slot = slot_of(handle);
+  if (slot == nullptr) return;
+  Shared released;  // After the lock.
+  const std::lock_guard lock(slot->mutex);
+  if (slot->communicator.get() == &expected) released.swap(slot->communicator);
 }
 
 }  // namespace tutti::nccl

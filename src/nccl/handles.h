@@ -1,5 +1,6 @@
 // What an ncclComm_t is: the address of a slot in a table that stays for as long as the process. So a stale or garbage
-// handle is recognised without being trusted.
+// handle is recognised without being trusted. The child of a fork has a table of its own: the parent's handles are none
+// there.
 #pragma once
 
 #include <memory>
@@ -19,5 +20,7 @@ ncclComm_t admit(Shared communicator);
 Shared find(const ncclComm* handle);
 // Takes the communicator out, so that nobody finds it any more. Null as above.
 Shared retire(ncclComm_t handle);
+// The same, if it is this one: the slot may have gone on to another.
+void retire(ncclComm_t handle, const Communicator& expected);
 
 }  // namespace tutti::nccl
