@@ -1,18 +1,45 @@
 #include "src/nccl/communicator.h"
 
 #include <bit>
+#include <chrono>
+#include <thread>
 #include <utility>
 
-#include "src/nccl/leaving.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
 
 namespace tutti::nccl {
+namespace {
+
+constexpr std::chrono::seconds kAbortTime(5);  // A communicator that shares its group with another may wait for that.
+constexpr std::chrono::milliseconds kLookTime(1);
+
+bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
+
+// What it says was told before, or has nobody left to hear it.
+void end(tutti_comm comm, tutti_stream stream) {
+  tutti_stream_destroy(stream);
+  tutti_comm_leave(comm);
+}
+
+}  // namespace
 
 Communicator::Communicator(Seat given_seat, Settings given_settings, int given_device)
     : seat(given_seat), settings(std::move(given_settings)), device(given_device) {}
 
-Communicator::~Communicator() { leave({comm_, stream_, std::move(job_)}); }
+// Its stream is only busy after an abort that has waited long enough.
+Communicator::~Communicator() {
+  const auto end_it = [comm = comm_, stream = stream_] { end(comm, stream); };
+  const Outcome started = caught([&]() -> Outcome {
+    if (is_busy(stream_)) {
+      start_thread(end_it).detach();
+    } else {
+      end_it();
+    }
+    return {};
+  });
+  if (started.failed()) end_it();
+}
 
 Outcome Communicator::join(const ncclUniqueId& id) {
   {
@@ -47,34 +74,45 @@ Outcome Communicator::close() {
   return invalid_argument("the communicator is finalized already: destroy it");
 }
 
-void Communicator::begin(const Shared& self, std::function<Outcome()> work) {
+void Communicator::begin(const Shared& self, std::function<Outcome()> job) {
   const std::lock_guard lock(mutex_);
-  if (job_.joinable()) job_.join();  // It has ended: nothing begins while something is in progress.
-  working_ = true;
-  worked_ = {};
-  try {
-    job_ = start_thread([self, work = std::move(work)] {
-      Outcome outcome = caught(work);
-      const std::lock_guard job_lock(self->mutex_);
-      self->worked_ = std::move(outcome);
-      self->working_ = false;
-    });
-  } catch (const std::system_error& error) {
-    working_ = false;
-    worked_ = {ncclSystemError, std::string("start a thread: ") + error.what()};
-  }
+  const Outcome begun = caught([&]() -> Outcome {
+    jobs_.push_back(std::move(job));
+    if (working_) return {};
+    start_thread([self] { self->work(); }).detach();
+    working_ = true;
+    return {};
+  });
+  if (!begun.failed()) return;
+  if (!working_) jobs_.clear();
+  if (!worked_.failed()) worked_ = begun;
 }
 
-Outcome Communicator::state_of_job() const {
+void Communicator::work() {
+  std::unique_lock lock(mutex_);
+  while (!jobs_.empty()) {
+    std::function<Outcome()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    Outcome outcome = caught(job);
+    job = nullptr;
+    lock.lock();
+    if (!worked_.failed()) worked_ = std::move(outcome);
+  }
+  working_ = false;
+  rested_.notify_all();
+}
+
+Outcome Communicator::state_of_jobs() const {
   const std::lock_guard lock(mutex_);
   return working_ ? in_progress() : worked_;
 }
 
 Outcome Communicator::state() const {
-  TUTTI_NCCL_CHECK(state_of_job());
+  TUTTI_NCCL_CHECK(state_of_jobs());
   const bool blocking = settings.mode == Mode::blocking;
   if (!joined_) return blocking ? Outcome() : in_progress();  // Its group is still open, or its thread is in join().
-  if (stream_ != nullptr && tutti_stream_query(stream_) == tutti_in_progress) return in_progress();
+  if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
   tutti_status failure = tutti_ok;
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm(), &failure)));
   if (failure == tutti_ok) return {};
@@ -105,6 +143,22 @@ void Communicator::abort() {
   // tutti_comm_create writes the handle before it waits for anybody.
   while (comm() == nullptr && is_joining()) std::this_thread::yield();
   if (comm() != nullptr) tutti_comm_abort(comm());
+  // Who is in a call of a blocking one sees that return.
+  if (settings.mode == Mode::non_blocking) rest();
+}
+
+void Communicator::rest() {
+  const auto until = std::chrono::steady_clock::now() + kAbortTime;
+  {
+    std::unique_lock lock(mutex_);
+    if (!rested_.wait_until(lock, until, [this] { return !working_; })) return;
+  }
+  while (is_busy(stream_) && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLookTime);
+}
+
+bool Communicator::is_aborted() const {
+  const std::lock_guard lock(mutex_);
+  return aborted_;
 }
 
 Outcome no_communicator(const ncclComm* handle) {

@@ -1,12 +1,13 @@
-// A communicator as NCCL's clients see it: one of tutti.h's, with what they ask about it and the job that works for it
+// A communicator as NCCL's clients see it: one of tutti.h's, with what they ask about it and the jobs that work for it
 // in the background if it is non-blocking.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "src/nccl/abi.h"
@@ -26,13 +27,13 @@ struct MadeReduction {
   int number = 0;  // The program's ncclRedOp_t.
   ncclDataType_t type = ncclFloat32;
   std::uint64_t scalar = 0;      // The element, if `memory` is null.
-  const void* memory = nullptr;  // Where the element is when the call runs.
+  const void* memory = nullptr;  // Where the element is when the call is launched: at the end of its group.
 };
 
 class alignas(64) Communicator {
  public:
   Communicator(Seat seat, Settings settings, int device);
-  ~Communicator();  // Returns at once (leaving.h).
+  ~Communicator();  // Waits for no peer. Whoever lets go of it last may run it.
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -48,21 +49,28 @@ class alignas(64) Communicator {
   // No calls any more. Fails if there are none already.
   Outcome close();
 
-  // Of a non-blocking one: works in the background, in progress until then. `self` keeps it there.
-  void begin(const Shared& self, std::function<Outcome()> work);
+  // Of a non-blocking one: has the job done in the background behind those before it, in progress until then. `self`
+  // keeps it there. Where the system gives no thread, the job is not done, and state() says so.
+  void begin(const Shared& self, std::function<Outcome()> job);
   // Success, in progress, or why it failed. Any thread.
   Outcome state() const;
   // Success if calls may be made.
   Outcome ready() const;
-  // Ends every wait, also of a join() that has not begun. Any thread; returns at once.
+  // Ends every wait, also of a join() that has not begun. Any thread. A non-blocking one touches the program's memory
+  // no more when this returns, unless what it does there takes longer than some seconds.
   void abort();
+  bool is_aborted() const;
+  // Once all ranks are there.
+  bool is_joined() const { return joined_; }
 
   tutti_comm comm() const { return __atomic_load_n(&comm_, __ATOMIC_ACQUIRE); }
   tutti_stream stream() const { return stream_; }  // Of a non-blocking one.
 
  private:
   Outcome make_stream();
-  Outcome state_of_job() const;
+  Outcome state_of_jobs() const;
+  void work();
+  void rest();  // Until nothing works, but not for long.
 
   tutti_comm comm_ = nullptr;  // Atomic: tutti_comm_create writes it while others look.
   tutti_stream stream_ = nullptr;
@@ -72,9 +80,10 @@ class alignas(64) Communicator {
   mutable std::mutex mutex_;
   bool aborted_ = false;
   bool joining_ = false;
-  bool working_ = false;
-  Outcome worked_;  // The failure of the last job, if it failed.
-  std::thread job_;
+  std::deque<std::function<Outcome()>> jobs_;
+  bool working_ = false;            // A thread does them.
+  std::condition_variable rested_;  // It does no longer.
+  Outcome worked_;                  // The first failure of a job, if one failed.
 };
 
 Outcome no_communicator(const ncclComm* handle);

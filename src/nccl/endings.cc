@@ -1,20 +1,18 @@
-// How communicators end. None of these waits for a peer (leaving.h).
+// How communicators end. None of these waits for a peer.
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {
 namespace {
 
-// A blocking communicator has done all that it was given. A non-blocking one waits in the background for what it was
-// given, and for its peers.
+// A blocking communicator has done all that it was given, a non-blocking one is in progress until then. In a group its
+// calls are still to come.
 Outcome finalize(ncclComm_t comm) {
   Shared communicator;
   TUTTI_NCCL_CHECK(find_ready(comm, communicator));
   TUTTI_NCCL_CHECK(communicator->close());
-  if (communicator->settings.mode == Mode::blocking) return {};
-  Communicator& finalized = *communicator;
-  communicator->begin(communicator, [&finalized] { return outcome_of(tutti_comm_finalize(finalized.comm())); });
-  return in_progress();
+  const bool done = communicator->settings.mode == Mode::blocking || in_group();
+  return done ? Outcome() : in_progress();
 }
 
 Outcome destroy(ncclComm_t comm) {
@@ -24,6 +22,9 @@ Outcome destroy(ncclComm_t comm) {
     return invalid_argument(
         "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress, or "
         "abort it");
+  }
+  if (communicator->settings.mode == Mode::blocking && !communicator->is_joined()) {
+    return invalid_argument("the ranks of the communicator have not joined yet: end its group first, or abort it");
   }
   return retire(comm) == nullptr ? no_communicator(comm) : Outcome();
 }
@@ -38,7 +39,7 @@ Outcome abort(ncclComm_t comm) {
 }  // namespace
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommFinalize, ncclComm_t comm) {
-  return guarded("ncclCommFinalize", [&] { return finalize(comm); });
+  return grouped("ncclCommFinalize", [&] { return finalize(comm); });
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommDestroy, ncclComm_t comm) {

@@ -26,7 +26,7 @@ tutti_stream stream_for(cudaStream_t given, tutti_stream own);
 Outcome allocate(void** memory, std::size_t size);
 Outcome release(void* memory);
 
-// A scalar that ncclScalarDevice names, read when its call runs: on the host like any other.
+// A scalar that ncclScalarDevice names, read when its call is launched: on the host like any other.
 void read_scalar(void* to, const void* scalar, std::size_t size);
 
 }  // namespace tutti::nccl

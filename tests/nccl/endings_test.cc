@@ -1,5 +1,7 @@
 // How communicators end: by destroy in any order, by abort from any thread, by failure.
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 
 #include "tests/nccl/clients.h"
 
@@ -96,6 +98,57 @@ TEST(Endings, AbortEndsACallOfAnotherThreadAndOfPeers) {
   EXPECT_STRNE(ncclGetLastError(nullptr), "");
   NCCL_EXPECT_OK(ncclCommDestroy(comms[1])) << "a failed one is destroyed like any other";
   NCCL_EXPECT_OK(ncclCommAbort(comms[2]));
+}
+
+TEST(Endings, DestroyIsRefusedWhileTheRanksJoin) {
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  ncclComm_t comms[2] = {};
+  std::thread joining([&] { NCCL_EXPECT_OK(ncclCommInitRank(&comms[0], 2, id, 0)); });
+  ncclComm_t early = nullptr;
+  while (early == nullptr) {
+    early = __atomic_load_n(&comms[0], __ATOMIC_ACQUIRE);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(ncclCommDestroy(early), ncclInvalidArgument);
+  expect_sentence("have not joined yet");
+  NCCL_EXPECT_OK(ncclCommInitRank(&comms[1], 2, id, 1));
+  joining.join();
+  for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
+}
+
+// It has said goodbye, so it is not dead to them.
+TEST(Endings, ARankThatIsDestroyedLeavesItsPeersAlone) {
+  Ranks ranks(3);
+  ranks.run([](int rank, ncclComm_t comm) {
+    int value = rank;
+    NCCL_EXPECT_OK(sum_one(value, comm));
+  });
+  NCCL_EXPECT_OK(ncclCommDestroy(ranks.give_up(0)));
+  int sent = 5, received = 0;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclSend(&sent, 1, ncclInt32, 2, ranks[1], nullptr));
+  NCCL_EXPECT_OK(ncclRecv(&received, 1, ncclInt32, 1, ranks[2], nullptr));
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  EXPECT_EQ(received, 5);
+  for (const int rank : {1, 2}) {
+    ncclResult_t state = ncclInternalError;
+    NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[rank], &state));
+    EXPECT_EQ(state, ncclSuccess);
+  }
+}
+
+int count_threads() {
+  const auto tasks = std::filesystem::directory_iterator("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+// Nothing works for it in the background, however long its peers stay.
+TEST(Endings, LeaveNothingBehind) {
+  Ranks ranks(2);
+  const int before = count_threads();
+  NCCL_EXPECT_OK(ncclCommDestroy(ranks.give_up(0)));
+  EXPECT_EQ(count_threads(), before);
 }
 
 TEST(Endings, AbortEndsAnInitOfAnotherThread) {

@@ -1,4 +1,5 @@
 // Communicators whose calls return at once.
+#include <algorithm>
 #include <atomic>
 
 #include "tests/nccl/clients.h"
@@ -85,16 +86,49 @@ TEST(NonBlocking, EmptyAndSimulatedGroupsAreDone) {
   NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
 }
 
-TEST(NonBlocking, FinalizeIsInProgressUntilAllRanksDo) {
-  Ranks ranks(2, non_blocking_config());
-  EXPECT_EQ(ncclCommFinalize(ranks[0]), ncclInProgress);
-  ncclResult_t state = ncclSuccess;
-  NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[0], &state));
-  EXPECT_EQ(state, ncclInProgress);
-  EXPECT_EQ(ncclCommFinalize(ranks[1]), ncclInProgress);
+// One thread may do so for all its ranks, one after the other.
+TEST(NonBlocking, FinalizeWaitsForNoPeer) {
+  const Ranks ranks(2, non_blocking_config());
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ncclCommFinalize(ranks[rank]), ncclInProgress);
+    EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
+    EXPECT_EQ(ncclCommFinalize(ranks[rank]), ncclInvalidArgument) << "twice";
+  }
+}
+
+TEST(NonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
+  const Ranks ranks(2, non_blocking_config());
+  int values[] = {1, 2};
+  for (int rank = 0; rank < 2; ++rank) {
+    NCCL_EXPECT_OK(ncclGroupStart());
+    NCCL_EXPECT_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt32, ncclSum, ranks[rank], nullptr));
+    NCCL_EXPECT_OK(ncclCommFinalize(ranks[rank]));
+    EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
+    ncclResult_t state = ncclSuccess;
+    NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[0], &state));
+    EXPECT_TRUE(rank == 1 || state == ncclInProgress);
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess) << ncclGetLastError(nullptr);
+    EXPECT_EQ(values[rank], 3);
+  }
+}
+
+// The end of the group does not wait for the ones, so it cannot run the others after them.
+TEST(NonBlocking, GroupsHaveJobsOrCalls) {
+  const Ranks ranks(1, non_blocking_config());
+  int value = 1;
+  ncclComm_t part = nullptr;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclCommSplit(ranks[0], 0, 0, &part, nullptr));
+  EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr), ncclInvalidUsage);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr));
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInvalidUsage);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  expect_sentence("give each a group of its own");
   EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
-  EXPECT_EQ(outcome_of(ranks[1]), ncclSuccess);
-  EXPECT_EQ(ncclCommFinalize(ranks[0]), ncclInvalidArgument) << "twice";
 }
 
 TEST(NonBlocking, AbortEndsTheWaitForPeers) {
@@ -106,6 +140,36 @@ TEST(NonBlocking, AbortEndsTheWaitForPeers) {
   NCCL_EXPECT_OK(ncclCommAbort(comm));
   ncclResult_t state = ncclSuccess;
   EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument) << "it is gone";
+}
+
+// Looks while another thread writes, which is what the test is about.
+[[gnu::no_sanitize("thread")]] int peek(const int* value) { return *static_cast<const volatile int*>(value); }
+
+// As programs free their buffers next.
+TEST(NonBlocking, AbortLeavesTheProgramsMemory) {
+  constexpr std::size_t count = 4 << 20;
+  for (int round = 0; round < 5; ++round) {
+    Ranks ranks(2, non_blocking_config());
+    std::vector<int> values[] = {std::vector<int>(count, 1), std::vector<int>(count, 1)};
+    for (int rank = 0; rank < 2; ++rank) {
+      int* const data = values[rank].data();
+      EXPECT_EQ(ncclAllReduce(data, data, count, ncclInt32, ncclSum, ranks[rank], nullptr), ncclInProgress);
+    }
+    while (peek(values[1].data()) == 1) std::this_thread::yield();
+    NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(1)));
+    std::fill(values[1].begin(), values[1].end(), 7);
+    outcome_of(ranks[0]);
+    EXPECT_EQ(std::count(values[1].begin(), values[1].end(), 7), count);
+  }
+}
+
+TEST(NonBlocking, AbortEndsASplit) {
+  Ranks ranks(2, non_blocking_config());
+  ncclComm_t part = nullptr;
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInProgress);
+  NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
+  EXPECT_EQ(part, nullptr) << "and nobody writes it any more";
+  EXPECT_EQ(outcome_of(ranks[1]), ncclRemoteError);
 }
 
 TEST(NonBlocking, AbortEndsACall) {

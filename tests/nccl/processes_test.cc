@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "tests/nccl/clients.h"
 
 namespace tutti {
@@ -154,6 +156,51 @@ TEST(Processes, TellOfOneThatDies) {
       leave_at_once);
 }
 
+void expect_end(pid_t child) {
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+bool sum_is_right(int rank, ncclComm_t comm) {
+  int value = rank + 1;
+  return ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr) == ncclSuccess && value == 6;
+}
+
+// As globals of programs do.
+struct DestroysAtExit {
+  ncclComm_t comm = nullptr;
+  ~DestroysAtExit() {
+    if (ncclCommDestroy(comm) != ncclSuccess || ncclCommDestroy(comm) != ncclInvalidArgument) ::_exit(3);
+    if (std::string(ncclGetLastError(nullptr)).find("no communicator") == std::string::npos) ::_exit(4);
+  }
+};
+
+int leave_by_destructor(int rank, const Pipe& pipe) {
+  static DestroysAtExit global;
+  ncclGetLastError(nullptr);  // What the thread keeps of it is gone before the global.
+  global.comm = join(rank, pipe);
+  return global.comm != nullptr && sum_is_right(rank, global.comm) ? 0 : 1;
+}
+
+// The children would wait for the parent, which waits for them.
+TEST(Processes, EndWhileTheirPeersStay) {
+  const Pipe pipe;
+  std::vector<pid_t> children;
+  for (int rank = 1; rank < kRanks; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) ::exit(leave_by_destructor(rank, pipe));
+    children.push_back(child);
+  }
+  const ncclComm_t comm = join(0, pipe);
+  EXPECT_TRUE(sum_is_right(0, comm));
+  for (const pid_t child : children) expect_end(child);
+  ncclResult_t state = ncclInternalError;
+  NCCL_EXPECT_OK(ncclCommGetAsyncError(comm, &state));
+  EXPECT_EQ(state, ncclSuccess) << ncclGetLastError(nullptr);
+  NCCL_EXPECT_OK(ncclCommDestroy(comm));
+}
+
 // A child of a process that has communicators can do nothing with them, and ends.
 TEST(Processes, ChildrenHaveNoneOfTheirParents) {
   const Ranks ranks(2);
@@ -162,9 +209,47 @@ TEST(Processes, ChildrenHaveNoneOfTheirParents) {
     int value = 0;
     ::_exit(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr) == ncclInvalidArgument ? 0 : 1);
   }
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  expect_end(child);
+}
+
+TEST(Processes, ForkWhileAWatchdogAsks) {
+  const Ranks ranks(1);
+  std::atomic<bool> done = false;
+  std::thread watchdog([&] {
+    while (!done) {
+      ncclResult_t state = ncclSuccess;
+      NCCL_EXPECT_OK(ncclCommGetAsyncError(ranks[0], &state));
+      EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // Rather than wait for a lock that nobody holds.
+      const bool refused = ncclCommDestroy(ranks[0]) == ncclInvalidArgument;
+      ::_exit(refused && ncclGetLastError(nullptr)[0] != '\0' ? 0 : 1);
+    }
+    expect_end(child);
+  }
+  done = true;
+  watchdog.join();
+}
+
+// With those that its parent had, and has ended, it has nothing to do.
+TEST(Processes, ChildrenMakeTheirOwn) {
+  { const Ranks ranks(2); }
+  const Ranks ranks(2, non_blocking_config());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    ncclComm_t comm = nullptr;
+    int value = 3;
+    const bool made = ncclCommInitAll(&comm, 1, nullptr) == ncclSuccess;
+    const bool called = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr) == ncclSuccess;
+    const bool refused = ncclCommDestroy(ranks[0]) == ncclInvalidArgument;
+    ::exit(made && called && refused && ncclCommDestroy(comm) == ncclSuccess ? 0 : 1);
+  }
+  expect_end(child);
 }
 
 }  // namespace
