@@ -1,6 +1,7 @@
 #include "src/nccl/groups.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -23,34 +24,79 @@ struct Group {
   std::vector<Call> calls;
 };
 
+// From its first job, call or failure to its end. Not an object of the thread's: groups may still come when those are
+// destroyed, from destructors that run while the program ends.
+thread_local constinit Group* open_group = nullptr;
+
 Group& group_of_thread() {
-  thread_local Group group;
-  return group;
+  if (open_group == nullptr) open_group = new Group;
+  return *open_group;
 }
 
-Outcome run(Job& job) {
+void undo(const Job& job) {
+  if (job.undo) job.undo();
+}
+
+Outcome run(const Job& job) {
   Outcome outcome = caught(job.work);
-  if (outcome.failed() && job.undo) job.undo();
+  if (outcome.failed()) undo(job);
   return outcome;
+}
+
+// The jobs of one communicator, in order. What comes after a failure is not done.
+struct Lineup {
+  std::vector<Job> jobs;
+  Outcome outcome = {};
+
+  void run() {
+    for (const Job& job : jobs) {
+      if (outcome.failed()) {
+        undo(job);
+      } else {
+        outcome = nccl::run(job);
+      }
+    }
+  }
+  void refuse(Outcome reason) {
+    outcome = std::move(reason);
+    run();
+  }
+};
+
+std::vector<Lineup> line_up(std::vector<Job>& jobs) {
+  std::vector<Lineup> lineups;
+  for (Job& job : jobs) {
+    const auto found = std::find_if(lineups.begin(), lineups.end(), [&](const Lineup& lineup) {
+      return lineup.jobs.front().communicator == job.communicator;
+    });
+    Lineup& lineup = found == lineups.end() ? lineups.emplace_back() : *found;
+    lineup.jobs.push_back(std::move(job));
+  }
+  return lineups;
 }
 
 // Ranks of one thread wait for each other.
 Outcome run_together(std::vector<Job>& jobs) {
-  std::vector<Outcome> outcomes(jobs.size());
+  std::vector<Lineup> lineups = line_up(jobs);
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < jobs.size(); ++i) {
-    try {
-      threads.push_back(start_thread([&, i] { outcomes[i] = run(jobs[i]); }));
-    } catch (const std::system_error& error) {
-      outcomes[i] = {ncclSystemError, std::string("start a thread: ") + error.what()};
-      for (Job& job : jobs) job.communicator->abort();  // Nobody shall wait for this one.
-      if (jobs[i].undo) jobs[i].undo();
-    }
+  threads.reserve(lineups.size());
+  for (std::size_t i = 1; i < lineups.size(); ++i) {
+    Lineup& lineup = lineups[i];
+    Outcome started = caught([&]() -> Outcome {
+      threads.push_back(start_thread([&lineup] { lineup.run(); }));
+      return {};
+    });
+    if (!started.failed()) continue;
+    for (const Lineup& waiting : lineups)
+      waiting.jobs.front().communicator->abort();  // Nobody shall wait for this one.
+    lineup.refuse(std::move(started));
   }
-  outcomes[0] = run(jobs[0]);
+  lineups.front().run();
   for (std::thread& thread : threads) thread.join();
-  const auto failed = std::find_if(outcomes.begin(), outcomes.end(), [](const Outcome& one) { return one.failed(); });
-  return failed == outcomes.end() ? Outcome() : *failed;
+  for (Lineup& lineup : lineups) {
+    if (lineup.outcome.failed()) return std::move(lineup.outcome);
+  }
+  return {};
 }
 
 Outcome run_jobs(std::vector<Job>& jobs, Mode mode) {
@@ -62,9 +108,7 @@ Outcome run_jobs(std::vector<Job>& jobs, Mode mode) {
 
 Outcome run_group(Group& group, Running running) {
   if (group.failure.failed()) {
-    for (Job& job : group.jobs) {
-      if (job.undo) job.undo();
-    }
+    for (const Job& job : group.jobs) undo(job);
     return group.failure;
   }
   if (!group.mode) return {};  // It is empty.
@@ -78,16 +122,30 @@ Outcome run_group(Group& group, Running running) {
 Outcome end_group(Running running) {
   if (depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
   if (--depth > 0) return {};
-  Group group = std::exchange(group_of_thread(), {});
-  return run_group(group, running);
+  const std::unique_ptr<Group> group(std::exchange(open_group, nullptr));
+  return group == nullptr ? Outcome() : run_group(*group, running);
 }
 
-Outcome enroll(Mode mode) {
+enum class Part { job, call };
+
+Outcome enroll(const Communicator& communicator, Part part) {
   Group& group = group_of_thread();
+  const Mode mode = communicator.settings.mode;
   if (group.mode.value_or(mode) != mode) {
     return invalid_argument("the group has blocking and non-blocking communicators: give each kind a group of its own");
   }
+  if (mode == Mode::non_blocking && !(part == Part::job ? group.calls.empty() : group.jobs.empty())) {
+    return invalid_usage(
+        "a group of non-blocking communicators either makes and splits some or makes calls: give each a group of its "
+        "own, and call ncclCommGetAsyncError in between");
+  }
   group.mode = mode;
+  return {};
+}
+
+Outcome enroll(Job& job) {
+  TUTTI_NCCL_CHECK(enroll(*job.communicator, Part::job));
+  group_of_thread().jobs.push_back(std::move(job));
   return {};
 }
 
@@ -102,18 +160,20 @@ Outcome check_simulation(const ncclSimInfo_t* info) {
 bool in_group() { return depth > 0; }
 
 void fail_group(const Outcome& outcome) {
-  Group& group = group_of_thread();
-  if (!group.failure.failed()) group.failure = outcome;
+  (void)caught([&]() -> Outcome {
+    Group& group = group_of_thread();
+    if (!group.failure.failed()) group.failure = outcome;
+    return {};
+  });
 }
 
 Outcome submit(Job job) {
-  const Mode mode = job.communicator->settings.mode;
   if (in_group()) {
-    TUTTI_NCCL_CHECK(enroll(mode));
-    group_of_thread().jobs.push_back(std::move(job));
-    return {};
+    Outcome enrolled = caught([&] { return enroll(job); });
+    if (enrolled.failed()) undo(job);
+    return enrolled;
   }
-  if (mode == Mode::blocking) return run(job);
+  if (job.communicator->settings.mode == Mode::blocking) return run(job);
   job.communicator->begin(job.communicator, job.work);
   return in_progress();
 }
@@ -121,7 +181,7 @@ Outcome submit(Job job) {
 Outcome submit(Call call) {
   const Mode mode = call.communicator->settings.mode;
   if (in_group()) {
-    TUTTI_NCCL_CHECK(enroll(mode));
+    TUTTI_NCCL_CHECK(enroll(*call.communicator, Part::call));
     group_of_thread().calls.push_back(std::move(call));
     return {};
   }

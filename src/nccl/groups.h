@@ -1,5 +1,6 @@
 // What ncclGroupStart and ncclGroupEnd enclose. A group belongs to its thread: it collects jobs (communicators to be
-// made or split) and calls, and its end runs the ones, then the others.
+// made or split) and calls, and its end runs the ones, then the others. One of non-blocking communicators has jobs or
+// calls, since its end does not wait for the ones.
 #pragma once
 
 #include <functional>
@@ -11,11 +12,11 @@
 
 namespace tutti::nccl {
 
-// Waits for peers, so in a group each has a thread of its own.
+// Waits for peers, so in a group each communicator has a thread of its own, for its jobs in order.
 struct Job {
   Shared communicator;  // In progress meanwhile, if it is non-blocking.
   std::function<Outcome()> work;
-  std::function<void()> undo;  // If the work fails, or its group does not run it. Null: nothing to undo.
+  std::function<void()> undo;  // Once, if the work fails or is not done. Null: nothing to undo.
 };
 
 bool in_group();

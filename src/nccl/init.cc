@@ -1,5 +1,6 @@
 // How communicators come to be.
 #include <bit>
+#include <utility>
 
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
@@ -37,14 +38,11 @@ Outcome join(ncclComm_t* out, Joining joining) {
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
   put(out, handle);
-  const auto undo = [out, handle] {
+  const auto undo = [out, handle, communicator] {
     put(out, nullptr);
-    retire(handle);
+    retire(handle, *communicator);
   };
-  Outcome submitted =
-      submit(Job{communicator, [communicator, id = joining.id] { return communicator->join(id); }, undo});
-  if (submitted.failed()) undo();
-  return submitted;
+  return submit(Job{communicator, [communicator, id = joining.id] { return communicator->join(id); }, undo});
 }
 
 Outcome init(ncclComm_t* out, Seat seat, const ncclUniqueId* id, const ncclConfig_t* config) {
@@ -58,6 +56,7 @@ Outcome init(ncclComm_t* out, Seat seat, const ncclUniqueId* id, const ncclConfi
 
 Outcome make_id(ncclUniqueId* id) {
   if (id == nullptr) return invalid_argument("uniqueId is NULL: pass where to put it");
+  TUTTI_NCCL_CHECK(check_memory());
   tutti_unique_id made = {};
   TUTTI_NCCL_CHECK(outcome_of(tutti_get_unique_id(&made)));
   *id = std::bit_cast<ncclUniqueId>(made);
@@ -80,37 +79,51 @@ Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   return {};
 }
 
-// Runs in the parent's job or thread; the part's handle appears when it is ready.
-Outcome split(const Communicator& parent, int color, int key, const Settings& settings, ncclComm_t* out) {
-  tutti_comm part = nullptr;
-  const tutti_comm_options options = options_for(settings);
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(parent.comm(), color, key, &options, &part)));
-  if (part == nullptr) return {};
+struct Splitting {
+  int color, key;
+  ncclComm_t* out;
+  Settings settings = {};
+};
+
+// Until a Communicator has it.
+struct Part {
+  tutti_comm comm = nullptr;
+  ~Part() { tutti_comm_leave(comm); }
+};
+
+// Runs in the parent's job or thread; the part's handle appears when it is ready. After an abort of the parent nobody
+// may look there any more.
+Outcome split(const Communicator& parent, const Splitting& splitting) {
+  Part part;
+  const tutti_comm_options options = options_for(splitting.settings);
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(parent.comm(), splitting.color, splitting.key, &options, &part.comm)));
+  if (part.comm == nullptr) return {};
   Seat seat = {};
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part, &seat.rank)));
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part, &seat.ranks)));
-  const auto communicator = std::make_shared<Communicator>(seat, settings, parent.device);
-  TUTTI_NCCL_CHECK(communicator->adopt(part));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &seat.rank)));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &seat.ranks)));
+  const auto communicator = std::make_shared<Communicator>(seat, splitting.settings, parent.device);
+  TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(part.comm, nullptr)));
+  if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while it was split"};
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
-  put(out, handle);
+  put(splitting.out, handle);
   return {};
 }
 
-Outcome begin_split(ncclComm_t comm, int color, int key, ncclComm_t* out, const ncclConfig_t* config) {
-  if (out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
-  put(out, nullptr);
+Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
+  if (splitting.out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
+  put(splitting.out, nullptr);
   Shared parent;
   TUTTI_NCCL_CHECK(find_ready(comm, parent));
-  if (color < kNoColor) {
-    return invalid_argument("color is " + std::to_string(color) + ": pass 0 or more, or NCCL_SPLIT_NOCOLOR");
+  if (splitting.color < kNoColor) {
+    return invalid_argument("color is " + std::to_string(splitting.color) + ": pass 0 or more, or NCCL_SPLIT_NOCOLOR");
   }
-  Settings settings = parent->settings;
-  if (config != nullptr) {
-    settings = {};
-    TUTTI_NCCL_CHECK(read_config(config, settings));
+  if (config == nullptr) {
+    splitting.settings = parent->settings;
+  } else {
+    TUTTI_NCCL_CHECK(read_config(config, splitting.settings));
   }
-  return submit(Job{parent, [=] { return split(*parent, color, key, settings, out); }, nullptr});
+  return submit(Job{parent, [parent, splitting] { return split(*parent, splitting); }, nullptr});
 }
 
 }  // namespace
@@ -144,7 +157,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, CommInitAll, ncclComm_t* comms, int count, const i
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
-  return grouped("ncclCommSplit", [&] { return begin_split(comm, color, key, out, config); });
+  return grouped("ncclCommSplit", [&] { return begin_split(comm, {color, key, out}, config); });
 }
 
 }  // namespace tutti::nccl

@@ -16,6 +16,7 @@ TEST(Init, SaysWhatToDoWithoutMemoryToServe) {
   EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
   expect_sentence("set TUTTI_NCCL_MEMORY=host");
   EXPECT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclInvalidUsage);
+  EXPECT_EQ(ncclGetUniqueId(&id), ncclInvalidUsage) << "nothing could be made with it";
   EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
   ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
   EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);

@@ -76,6 +76,28 @@ TEST(Split, NonBlockingWritesThePartWhenItIsThere) {
   }
 }
 
+// Every rank's first is the peers' first.
+TEST(Split, SeveralTimesInOneGroup) {
+  for (const bool blocking : {true, false}) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = blocking ? 1 : 0;
+    const Ranks ranks(2, config);
+    ncclComm_t alone[2] = {}, together[2] = {};
+    const ncclResult_t ended = ranks.run_in_group([&](int rank, ncclComm_t comm) {
+      NCCL_EXPECT_OK(ncclCommSplit(comm, rank, 0, &alone[rank], nullptr));
+      NCCL_EXPECT_OK(ncclCommSplit(comm, 0, -rank, &together[rank], nullptr));
+    });
+    EXPECT_EQ(ended, blocking ? ncclSuccess : ncclInProgress);
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess) << ncclGetLastError(nullptr);
+      expect_part(alone[rank], 0, 1);
+      expect_part(together[rank], 1 - rank, 2);
+      NCCL_EXPECT_OK(ncclCommDestroy(alone[rank]));
+      NCCL_EXPECT_OK(ncclCommDestroy(together[rank]));
+    }
+  }
+}
+
 TEST(Split, RefusesWrongArguments) {
   const Ranks ranks(1);
   ncclComm_t part = nullptr;
