@@ -12,17 +12,19 @@ constexpr tutti_type kTypes[ncclNumTypes] = {tutti_int8,    tutti_uint8,    tutt
                                              tutti_float64, tutti_bfloat16, tutti_float8_e4m3, tutti_float8_e5m2};
 constexpr tutti_reduction kReductions[ncclNumOps] = {tutti_sum, tutti_prod, tutti_max, tutti_min, tutti_avg};
 
+constexpr std::size_t kMostElements = std::size_t{1} << 40;  // That tutti.h takes for a number.
+
 bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce; }
 
 bool is_message(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
 
-bool reads(const Call& call, bool is_root) {
-  if (call.kind == Kind::broadcast || call.kind == Kind::scatter) return is_root;
+bool reads(const Call& call) {
+  if (call.kind == Kind::broadcast || call.kind == Kind::scatter) return call.root == call.communicator->seat.rank;
   return call.kind != Kind::recv;
 }
 
-bool writes(const Call& call, bool is_root) {
-  if (call.kind == Kind::reduce || call.kind == Kind::gather) return is_root;
+bool writes(const Call& call) {
+  if (call.kind == Kind::reduce || call.kind == Kind::gather) return call.root == call.communicator->seat.rank;
   return call.kind != Kind::send;
 }
 
@@ -53,10 +55,13 @@ Outcome check_values(const Call& call) {
                             " is no rank: there are " + std::to_string(seat.ranks) + ", counted from 0");
   }
   if (call.count == 0) return {};
-  const bool is_root = call.root == seat.rank;
+  if (call.count > kMostElements) {
+    return invalid_argument("count is " + std::to_string(call.count) +
+                            ", more elements than any memory holds: is it a negative number?");
+  }
   const char* null = nullptr;
-  if (call.send == nullptr && reads(call, is_root)) null = "sendbuff";
-  if (call.recv == nullptr && writes(call, is_root)) null = "recvbuff";
+  if (call.send == nullptr && reads(call)) null = "sendbuff";
+  if (call.recv == nullptr && writes(call)) null = "recvbuff";
   if (null == nullptr) return {};
   return invalid_argument(std::string(null) + " is NULL but count is " + std::to_string(call.count));
 }
@@ -65,33 +70,53 @@ tutti_status run(const Call& call, tutti_reduction reduction) {
   const tutti_comm comm = call.communicator->comm();
   const tutti_stream stream = stream_for(call.stream, call.communicator->stream());
   const tutti_type type = type_of(call.type);
-  const auto& [kind, send, recv, count, nccl_type, number, root, given, owner, made] = call;
-  switch (kind) {
+  const void* send = call.send;
+  void* recv = call.recv;
+  const std::size_t count = call.count;
+  switch (call.kind) {
     case Kind::all_reduce: return tutti_all_reduce(send, recv, count, type, reduction, comm, stream);
     case Kind::all_gather: return tutti_all_gather(send, recv, count, type, comm, stream);
     case Kind::reduce_scatter: return tutti_reduce_scatter(send, recv, count, type, reduction, comm, stream);
-    case Kind::broadcast: return tutti_broadcast(send, recv, count, type, root, comm, stream);
-    case Kind::reduce: return tutti_reduce(send, recv, count, type, reduction, root, comm, stream);
+    case Kind::broadcast: return tutti_broadcast(send, recv, count, type, call.root, comm, stream);
+    case Kind::reduce: return tutti_reduce(send, recv, count, type, reduction, call.root, comm, stream);
     case Kind::all_to_all: return tutti_all_to_all(send, recv, count, type, comm, stream);
-    case Kind::gather: return tutti_gather(send, recv, count, type, root, comm, stream);
-    case Kind::scatter: return tutti_scatter(send, recv, count, type, root, comm, stream);
-    case Kind::send: return tutti_send(send, count, type, root, comm, stream);
-    case Kind::recv: return tutti_recv(recv, count, type, root, comm, stream);
+    case Kind::gather: return tutti_gather(send, recv, count, type, call.root, comm, stream);
+    case Kind::scatter: return tutti_scatter(send, recv, count, type, call.root, comm, stream);
+    case Kind::send: return tutti_send(send, count, type, call.root, comm, stream);
+    case Kind::recv: return tutti_recv(recv, count, type, call.root, comm, stream);
   }
   return tutti_internal_error;
 }
 
-// A reduction of tutti.h for this one call, which keeps the scalar.
-Outcome run_made(const Call& call) {
-  std::uint64_t element = call.made->scalar;
-  if (call.made->memory != nullptr) read_scalar(&element, call.made->memory, size_of(call.type));
-  tutti_reduction reduction = tutti_sum;
-  const tutti_comm comm = call.communicator->comm();
-  TUTTI_NCCL_CHECK(outcome_of(tutti_reduction_create_pre_mul_sum(&element, type_of(call.type), comm, &reduction)));
-  Outcome outcome = outcome_of(run(call, reduction));
-  tutti_reduction_destroy(reduction, comm);
-  return outcome;
-}
+// A call's reduction in tutti.h. The program's own is made anew for each call, which keeps the scalar.
+class Reduction {
+ public:
+  Reduction() = default;
+  ~Reduction() {
+    if (comm_ != nullptr) tutti_reduction_destroy(number_, comm_);
+  }
+  Reduction(const Reduction&) = delete;
+  Reduction& operator=(const Reduction&) = delete;
+
+  tutti_reduction number() const { return number_; }
+
+  Outcome make(const Call& call) {
+    if (!call.made) {
+      if (reduces(call.kind)) number_ = kReductions[call.reduction];
+      return {};
+    }
+    std::uint64_t element = call.made->scalar;
+    if (call.made->memory != nullptr) read_scalar(&element, call.made->memory, size_of(call.type));
+    const tutti_comm comm = call.communicator->comm();
+    TUTTI_NCCL_CHECK(outcome_of(tutti_reduction_create_pre_mul_sum(&element, type_of(call.type), comm, &number_)));
+    comm_ = comm;
+    return {};
+  }
+
+ private:
+  tutti_reduction number_ = tutti_sum;
+  tutti_comm comm_ = nullptr;  // That it was made for.
+};
 
 }  // namespace
 
@@ -117,17 +142,21 @@ Outcome check(Call& call) {
 }
 
 Outcome launch(const Call& call) {
-  if (call.made) return run_made(call);
-  return outcome_of(run(call, reduces(call.kind) ? kReductions[call.reduction] : tutti_sum));
+  Reduction reduction;
+  TUTTI_NCCL_CHECK(reduction.make(call));
+  return outcome_of(run(call, reduction.number()));
 }
 
 Outcome launch(const std::vector<Call>& calls) {
   if (calls.empty()) return {};
   if (calls.size() == 1) return launch(calls.front());
+  // All before the first call: what fails once the group is open takes its communicators with it.
+  std::vector<Reduction> reductions(calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) TUTTI_NCCL_CHECK(reductions[i].make(calls[i]));
   TUTTI_NCCL_CHECK(outcome_of(tutti_group_start()));
   Outcome first;
-  for (const Call& call : calls) {
-    Outcome one = launch(call);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Outcome one = caught([&] { return outcome_of(run(calls[i], reductions[i].number())); });
     if (!first.failed()) first = std::move(one);
   }
   Outcome ended = outcome_of(tutti_group_end());  // Also tells what failed in between.

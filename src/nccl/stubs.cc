@@ -1,5 +1,5 @@
 // What is exported, since programs do not start without it, but not implemented. The arguments do not matter: who calls
-// cleans up after them. Each fails with a sentence.
+// cleans up after them. Each fails with a sentence; one that would take part in an open group fails that as well.
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
 
@@ -20,23 +20,27 @@ constexpr const char* kNoParameters =
 
 #define TUTTI_NCCL_STUB(Name, why)                                   \
   TUTTI_NCCL_DOOR(ncclResult_t, Name, void) {                        \
+    return guarded("nccl" #Name, [] { return invalid_usage(why); }); \
+  }
+#define TUTTI_NCCL_GROUPED_STUB(Name, why)                           \
+  TUTTI_NCCL_DOOR(ncclResult_t, Name, void) {                        \
     return grouped("nccl" #Name, [] { return invalid_usage(why); }); \
   }
 
-TUTTI_NCCL_STUB(CommShrink, kNoShrink)
+TUTTI_NCCL_GROUPED_STUB(CommShrink, kNoShrink)
 TUTTI_NCCL_STUB(CommRevoke, kNoRevoke)
 TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
-TUTTI_NCCL_STUB(CommGrow, kNoGrow)
+TUTTI_NCCL_GROUPED_STUB(CommGrow, kNoGrow)
 TUTTI_NCCL_STUB(CommSuspend, kNoSuspend)
 TUTTI_NCCL_STUB(CommResume, kNoSuspend)
 TUTTI_NCCL_STUB(CommMemStats, kNoStatistics)
 TUTTI_NCCL_STUB(CommQueryProperties, kNoStatistics)
 
-TUTTI_NCCL_STUB(PutSignal, kNoSignals)
-TUTTI_NCCL_STUB(Signal, kNoSignals)
-TUTTI_NCCL_STUB(WaitSignal, kNoSignals)
+TUTTI_NCCL_GROUPED_STUB(PutSignal, kNoSignals)
+TUTTI_NCCL_GROUPED_STUB(Signal, kNoSignals)
+TUTTI_NCCL_GROUPED_STUB(WaitSignal, kNoSignals)
 
-TUTTI_NCCL_STUB(DevCommCreate, kNoDeviceApi)
+TUTTI_NCCL_GROUPED_STUB(DevCommCreate, kNoDeviceApi)
 TUTTI_NCCL_STUB(DevCommDestroy, kNoDeviceApi)
 TUTTI_NCCL_STUB(LsaBarrierCreateRequirement, kNoDeviceApi)
 TUTTI_NCCL_STUB(GinBarrierCreateRequirement, kNoDeviceApi)

@@ -45,6 +45,33 @@ TEST(Groups, TellAnErrorAgainAndRunNothing) {
   EXPECT_EQ(values[0], 3);
 }
 
+// What tutti.h would refuse once its own group is open would take the other communicator along.
+TEST(Groups, RefuseANegativeCountAlone) {
+  const Ranks ranks(1), others(1);
+  int value = 4;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(sum_one(value, others[0]));
+  const auto count = static_cast<std::size_t>(-1);
+  EXPECT_EQ(ncclAllReduce(&value, &value, count, ncclInt32, ncclSum, ranks[0], nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  expect_sentence("more elements than any memory holds");
+  NCCL_EXPECT_OK(sum_one(value, others[0]));
+  NCCL_EXPECT_OK(sum_one(value, ranks[0]));
+}
+
+TEST(Groups, LetQueriesThatAreNotImplementedBe) {
+  const Ranks ranks(1);
+  int value = 4;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(sum_one(value, ranks[0]));
+  EXPECT_EQ(ncclCommRevoke(ranks[0], 0), ncclInvalidUsage);
+  NCCL_EXPECT_OK(ncclGroupEnd());
+  ncclComm_t shrunk = nullptr;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  EXPECT_EQ(ncclCommShrink(ranks[0], nullptr, 0, &shrunk, nullptr, 0), ncclInvalidUsage);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage) << "it would have been one of the group";
+}
+
 TEST(Groups, LetMemoryAndRegistrationBe) {
   const Ranks ranks(1);
   NCCL_EXPECT_OK(ncclGroupStart());
