@@ -12,6 +12,7 @@ namespace {
 struct LastError {
   std::mutex mutex;
   std::string text;
+  std::string late;  // Given to threads whose own objects are destroyed.
 };
 
 // Never destroyed: threads may fail while the process ends.
@@ -49,11 +50,11 @@ struct Kept {
   ~Kept() { thread_has_ended = true; }
 };
 
-// For destructors that run while the program ends nobody is left to free it.
-const char* keep(const std::string& text) {
-  if (thread_has_ended) return (new std::string(text))->c_str();
+// With the lock held. Destructors of globals ask when the main thread's objects are gone.
+const char* keep(LastError& last) {
+  if (thread_has_ended) return (last.late = last.text).c_str();
   thread_local Kept kept;
-  kept.text = text;
+  kept.text = last.text;
   return kept.text.c_str();
 }
 
@@ -99,7 +100,7 @@ const char* last_error() {
   LastError& last = of_process();
   const std::lock_guard lock(last.mutex);
   try {
-    return keep(last.text);
+    return keep(last);
   } catch (const std::bad_alloc&) {
     return "";
   }

@@ -247,7 +247,7 @@ TEST(Processes, ChildrenMakeTheirOwn) {
     const bool made = ncclCommInitAll(&comm, 1, nullptr) == ncclSuccess;
     const bool called = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr) == ncclSuccess;
     const bool refused = ncclCommDestroy(ranks[0]) == ncclInvalidArgument;
-    ::exit(made && called && refused && ncclCommDestroy(comm) == ncclSuccess ? 0 : 1);
+    ::_exit(made && called && refused && ncclCommDestroy(comm) == ncclSuccess ? 0 : 1);
   }
   expect_end(child);
 }
