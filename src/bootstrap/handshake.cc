@@ -51,7 +51,8 @@ Status Handshake::advance_call() {
     socklen_t length = sizeof error;
     if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error != 0) {
       errno = error;
-      return system_error("connect");
+      Status status = system_error("connect");
+      return error == ECONNREFUSED ? remote_error(status.message()) : std::move(status);  // It is up, but has ended.
     }
     TUTTI_CHECK_OK(send(bytes_of(hello_)));
     stage_ = Stage::answer;
