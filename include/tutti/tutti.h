@@ -70,6 +70,10 @@ TUTTI_API const char* tutti_last_error(tutti_comm comm);
 /* TUTTI_VERSION of the library that is loaded. */
 TUTTI_API int tutti_version(void);
 
+/* Makes "function: message" the calling thread's last error, and returns the status: for functions that are written on
+ * top of these, as in tutti/mpi.h. */
+TUTTI_API tutti_status tutti_report(const char* function, tutti_status status, const char* message);
+
 /* ---- Communicators ----------------------------------------------------------------------------------------------- */
 
 /* Names a communicator to be, and carries a secret: 128 bytes that one rank makes and brings to the others. */
