@@ -260,12 +260,13 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
  * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A collective, send, recv,
  * finalize or destroy that is refused is reported by itself and by the end, which then runs no call: the communicators
- * of the other calls fail, behind what they were given before the group, so that no peer waits for them. That of the
- * refused call, if it has no other in the group, stays well, and its peers wait for the call to be made. Of any other
- * function that fails the group takes no notice. What a stream is asked for within a group (record, wait, query,
- * synchronize) does not see the group's calls, which are queued at its end. Communicators are not created or split
- * within a group; finalized and destroyed they are at its end, after the calls, even if those fail or do not run. The
- * end blocks if a call had a null stream, or if it ends communicators. */
+ * of the other calls fail, behind what they were given before the group, so that no peer waits for them: here for that
+ * reason, on the peers with tutti_remote_error. That of the refused call, if it has no other in the group, stays well,
+ * and its peers wait for the call to be made. Of any other function that fails the group takes no notice. What a stream
+ * is asked for within a group (record, wait, query, synchronize) does not see the group's calls, which are queued at
+ * its end. Communicators are not created or split within a group; finalized and destroyed they are at its end, after
+ * all its calls, even those that were made later, and even if those fail or do not run. The end blocks if a call had a
+ * null stream, or if it ends communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 

@@ -164,9 +164,18 @@ Status HostCommunicator::told(Status status) {
 
 Status HostCommunicator::fail(Status status) {
   board_.fail(rank_, status);
+  return published(std::move(status));
+}
+
+Status HostCommunicator::call_off(const Status& reason) {
+  board_.fail(rank_, reason, FailureReason::called_off);
+  return published(Status(reason.code(), reason.message()));
+}
+
+Status HostCommunicator::published(Status own) const {
   const Deadline soon = Deadline::after_ms(kRecordMs);
   while (!board_.failed()) {  // Another rank was first, and is writing its words, or died over it.
-    if (soon.passed()) return status;
+    if (soon.passed()) return own;
     pause();
   }
   return board_.failure(rank_);

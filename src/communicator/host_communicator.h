@@ -43,6 +43,7 @@ class HostCommunicator final : public Communicator {
   Status finalize() override;
   void abort() override;
   Status fail(Status status) override;
+  Status call_off(const Status& reason) override;
   void outwait_visitors(const Deadline& deadline) override;
   Status failure() override;
 
@@ -154,6 +155,8 @@ class HostCommunicator final : public Communicator {
   Status mismatch_with(Rank peer);
   // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
   // before, this may only be a consequence of it, and the cause is what is returned.
+  // The failure that all ranks are told, once it is there; `own` if that takes too long.
+  Status published(Status own) const;
   Status told(Status status);
   std::string current_call() const;
   std::byte* scratch(std::uint64_t bytes);
