@@ -272,6 +272,15 @@ TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
   expect_called_off(impossible, "whose factors of a pre-multiplied sum it does not know");
 }
 
+TEST(Groups, AreCalledOffBeforeThePeersIfAMessageToItselfIsNotReceived) {
+  const auto alone = [](tutti_comm comm, float* value) {
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_send(value, 1, tutti_float32, 0, comm, nullptr));
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  };
+  expect_called_off(alone, "rank 0 sends itself 1 messages and receives 0");
+}
+
 // Rank 1 makes none of its calls before rank 0's group is refused.
 TEST(Groups, AreCalledOffBehindTheCallsBeforeThem) {
   const Ranks ranks(2);
