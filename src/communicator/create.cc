@@ -88,7 +88,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank
   return communicators;
 }
 
-// Ranks that leave early would look dead to those that still work: all say goodbye, then all go.
+// Ranks that leave early would look dead to those that still work: all say goodbye, then all go. A message that is lost
+// concerns its two ends, who tell their callers: nobody waits for it, and the communicator is well.
 Status HostCommunicator::finalize() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   if (board_.failed()) return board_.failure(rank_);
@@ -116,7 +117,7 @@ Status HostCommunicator::failure() {
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {
   // The calls before it end in bounded time, failed or not.
   for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
-  return {};
+  return find_lost_messages();
 }
 
 std::byte* HostCommunicator::scratch(std::uint64_t bytes) {

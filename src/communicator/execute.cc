@@ -181,12 +181,19 @@ Status HostCommunicator::published(Status own) const {
   return board_.failure(rank_);
 }
 
+std::string HostCommunicator::name() const { return options_.name.empty() ? "" : " on " + options_.name; }
+
+// Of several communicators, one may be awaited here and another one there: even one without a name is told apart.
+std::string HostCommunicator::leaving() const {
+  return options_.name.empty() ? "finalize of an unnamed communicator of " + std::to_string(ranks_) + " ranks"
+                               : "finalize" + name();
+}
+
 std::string HostCommunicator::current_call() const {
-  std::string text = record_ != nullptr    ? describe(*record_) + " #" + std::to_string(record_->sequence)
-                     : message_ != nullptr ? describe_message(*message_)
-                                           : std::string("finalize");
-  if (!options_.name.empty()) text += " on " + options_.name;
-  return text;
+  if (record_ == nullptr && message_ == nullptr) return leaving();
+  const std::string call =
+      record_ != nullptr ? describe(*record_) + " #" + std::to_string(record_->sequence) : describe_message(*message_);
+  return call + name();
 }
 
 }  // namespace tutti

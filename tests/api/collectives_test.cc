@@ -308,41 +308,6 @@ TEST(Groups, AreCalledOffBehindTheCallsBeforeThem) {
   });
 }
 
-// Each would wait for the others, until the timeout.
-TEST(OneThread, EndsAllRanksInAGroup) {
-  constexpr int ranks = 5;
-  for (const bool finalizes : {false, true}) {
-    tutti_comm comms[ranks];
-    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-    options.timeout_ms = 20'000;
-    TUTTI_EXPECT_OK(tutti_comm_create_all(ranks, &options, comms));
-    std::int32_t values[ranks] = {1, 2, 3, 4, 5};
-    tutti_stream stream = nullptr;
-    TUTTI_EXPECT_OK(tutti_stream_create(&stream));
-    TUTTI_EXPECT_OK(tutti_group_start());
-    for (int i = 0; i < ranks; ++i) {
-      TUTTI_EXPECT_OK(
-          tutti_all_reduce(&values[i], &values[i], 1, tutti_int32, tutti_sum, comms[i], i == 2 ? stream : nullptr));
-      TUTTI_EXPECT_OK(finalizes ? tutti_comm_finalize(comms[i]) : tutti_comm_destroy(comms[i]));
-    }
-    TUTTI_EXPECT_OK(tutti_group_end());
-    for (const std::int32_t value : values) EXPECT_EQ(value, 15);
-    for (const tutti_comm comm : comms)
-      EXPECT_EQ(tutti_comm_destroy(comm), finalizes ? tutti_ok : tutti_invalid_argument);
-    TUTTI_EXPECT_OK(tutti_stream_destroy(stream));
-  }
-}
-
-TEST(OneThread, EndsRanksOfWhichOneWasAborted) {
-  tutti_comm comms[3];
-  TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
-  TUTTI_EXPECT_OK(tutti_comm_abort(comms[1]));
-  TUTTI_EXPECT_OK(tutti_group_start());
-  for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_destroy(comm));
-  EXPECT_EQ(tutti_group_end(), tutti_aborted);  // The other two had not heard of it.
-  for (const tutti_comm comm : comms) EXPECT_EQ(tutti_comm_destroy(comm), tutti_invalid_argument);
-}
-
 TEST(Split, OrdersByKeyWithinColours) {
   Ranks(4).run([](int rank, tutti_comm comm) {
     tutti_comm part = nullptr;

@@ -1,0 +1,70 @@
+// The end of communicators, as the program sees it.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/api/ranks.h"
+
+namespace tutti {
+namespace {
+
+// Each would wait for the others, until the timeout.
+TEST(OneThread, EndsAllRanksInAGroup) {
+  constexpr int ranks = 5;
+  for (const bool finalizes : {false, true}) {
+    tutti_comm comms[ranks];
+    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+    options.timeout_ms = 20'000;
+    TUTTI_EXPECT_OK(tutti_comm_create_all(ranks, &options, comms));
+    std::int32_t values[ranks] = {1, 2, 3, 4, 5};
+    tutti_stream stream = nullptr;
+    TUTTI_EXPECT_OK(tutti_stream_create(&stream));
+    TUTTI_EXPECT_OK(tutti_group_start());
+    for (int i = 0; i < ranks; ++i) {
+      TUTTI_EXPECT_OK(
+          tutti_all_reduce(&values[i], &values[i], 1, tutti_int32, tutti_sum, comms[i], i == 2 ? stream : nullptr));
+      TUTTI_EXPECT_OK(finalizes ? tutti_comm_finalize(comms[i]) : tutti_comm_destroy(comms[i]));
+    }
+    TUTTI_EXPECT_OK(tutti_group_end());
+    for (const std::int32_t value : values) EXPECT_EQ(value, 15);
+    for (const tutti_comm comm : comms)
+      EXPECT_EQ(tutti_comm_destroy(comm), finalizes ? tutti_ok : tutti_invalid_argument);
+    TUTTI_EXPECT_OK(tutti_stream_destroy(stream));
+  }
+}
+
+TEST(OneThread, EndsRanksOfWhichOneWasAborted) {
+  tutti_comm comms[3];
+  TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
+  TUTTI_EXPECT_OK(tutti_comm_abort(comms[1]));
+  TUTTI_EXPECT_OK(tutti_group_start());
+  for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_destroy(comm));
+  EXPECT_EQ(tutti_group_end(), tutti_aborted);  // The other two had not heard of it.
+  for (const tutti_comm comm : comms) EXPECT_EQ(tutti_comm_destroy(comm), tutti_invalid_argument);
+}
+
+// The end of a communicator is where its ranks can know.
+TEST(Messages, ThatNobodyReceivedAreToldByDestroyAndByFinalize) {
+  for (const bool finalizes : {false, true}) {
+    tutti_comm comms[2];
+    TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms));
+    float values[2] = {};
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_send(&values[0], 1, tutti_float32, 1, comms[0], nullptr));
+    TUTTI_EXPECT_OK(tutti_recv(&values[1], 1, tutti_float32, 0, comms[1], nullptr));
+    TUTTI_EXPECT_OK(tutti_group_end());
+    TUTTI_EXPECT_OK(tutti_send(&values[0], 1, tutti_float32, 1, comms[0], nullptr));
+    std::thread peer([&] {
+      EXPECT_EQ(finalizes ? tutti_comm_finalize(comms[1]) : tutti_comm_destroy(comms[1]), tutti_invalid_usage);
+      EXPECT_NE(last_error().find("rank 0 sent rank 1 2 messages"), std::string::npos) << last_error();
+    });
+    EXPECT_EQ(finalizes ? tutti_comm_finalize(comms[0]) : tutti_comm_destroy(comms[0]), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("of which rank 1 received 1"), std::string::npos) << last_error();
+    peer.join();
+    for (const tutti_comm comm : comms)
+      EXPECT_EQ(tutti_comm_destroy(comm), finalizes ? tutti_ok : tutti_invalid_argument);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
