@@ -114,7 +114,8 @@ TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, in
                                          const tutti_comm_options* options, tutti_comm* comm);
 
 /* All ranks in this process: comms[i] is rank i's, to be used by a thread of its own, or with others' in a group, as
- * which one thread also destroys them. */
+ * which one thread also destroys them. They take about ranks * ranks descriptors, and each split into one part as many
+ * again: 31 ranks are what the usual limit allows (ulimit -n: 1,024). Raise it, or make more ranks processes. */
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
 /* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
