@@ -12,10 +12,13 @@
  *
  * Threads
  *   A communicator is used by one thread at a time, and all ranks make the same calls in the same order; "Collectives"
- *   says what becomes of calls that do not match. To notice two threads in one communicator at once would slow down
- *   every small call, so nothing does: their results are undefined. Different communicators are independent. Any thread
- *   may call tutti_comm_abort, tutti_comm_async_error and tutti_last_error at any time, and use streams and events.
- *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group.
+ *   says what becomes of calls that do not match. Its calls run one after the other in the order in which they were
+ *   made, also those in different streams; what has to run beside each other goes into one group. To notice two threads
+ *   in one communicator at once would slow down every small call, so nothing does: their results are undefined.
+ *   Different communicators are independent. Any thread may call tutti_comm_abort, tutti_comm_async_error and
+ *   tutti_last_error at any time, and use streams and events.
+ *   tutti_comm_destroy waits for all ranks: a thread that drives several calls it for all of them in one group, and
+ *   ranks that share several communicators end these in the same order, or in one group.
  *
  * Blocking
  *   A collective with a null stream blocks the calling thread until this rank's part is done: its input may be
@@ -67,6 +70,10 @@ struct tutti_comm_handle;
 typedef struct tutti_comm_handle* tutti_comm;
 TUTTI_API const char* tutti_last_error(tutti_comm comm);
 
+/* Makes "function: message" the calling thread's last error, and returns the status: for functions that are written on
+ * top of these, as in tutti/mpi.h. */
+TUTTI_API tutti_status tutti_report(const char* function, tutti_status status, const char* message);
+
 /* TUTTI_VERSION of the library that is loaded. */
 TUTTI_API int tutti_version(void);
 
@@ -77,9 +84,12 @@ typedef struct {
   char bytes[128];
 } tutti_unique_id;
 
+/* From `algorithm` on they are for measuring, and for a machine on which the tuner chooses badly: programs leave them
+ * unset. */
 typedef struct {
   size_t size;             /* sizeof(tutti_comm_options) */
-  const char* name;        /* In messages: "gradients". Null: none. Only at creation. */
+  const char* name;        /* In messages: "gradients". Null: none, and of a split its parent's and the colour. Only at
+                              creation. */
   int64_t timeout_ms;      /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
                               -1: none. Other negative times are refused. In options of a split or of another handle,
@@ -87,10 +97,12 @@ typedef struct {
   const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: TUTTI_ALGORITHM, or the
                               tuner's choice. A name that none has is refused, also in the environment. One that ends
                               in _mapped works in memory of tutti_mem_alloc: where any rank passes other buffers, the
-                              call is tutti_invalid_argument on all, and the communicator stays well. */
-  const char* protocol;    /* "lines" or "bulk". Null: TUTTI_PROTOCOL, or the tuner's choice. */
-  const char* transport;   /* "shm". Null: the cheapest that reaches the peer. */
-  const char* wire;        /* Format on the wire: "raw". Null: raw. */
+                              call is tutti_invalid_argument on all, and the communicator stays well. Ranks that are
+                              all threads of one process may pass any. */
+  const char* protocol;    /* "lines": each cache line says that it is there, for small messages; "bulk": a counter says
+                              so of many, for large ones. Null: TUTTI_PROTOCOL, or the tuner's choice. */
+  const char* transport;   /* What carries messages: "shm". Null: the cheapest that reaches the peer. */
+  const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. More than 1 is
                               tutti_unsupported for now. */
 } tutti_comm_options;
@@ -110,7 +122,8 @@ TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, in
                                          const tutti_comm_options* options, tutti_comm* comm);
 
 /* All ranks in this process: comms[i] is rank i's, to be used by a thread of its own, or with others' in a group, as
- * which one thread also destroys them. */
+ * which one thread also destroys them. They take about ranks * ranks descriptors, and each split into one part as many
+ * again: 31 ranks are what the usual limit allows (ulimit -n: 1,024). Raise it, or make more ranks processes. */
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
 /* Rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or Slurm, or one rank if there are
@@ -135,7 +148,9 @@ TUTTI_API tutti_status tutti_comm_rank(tutti_comm comm, int* rank);
 TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 
 /* Waits until all that was enqueued is done, here and on the peers: for all ranks to finalize or destroy theirs. Only
- * queries and destroy may follow. Within a group it is done at the group's end, after the group's calls. */
+ * queries and destroy may follow. Within a group it is done at the group's end, after the group's calls. Where a
+ * message was sent that its receiver never asked for, both ranks are told here, by tutti_invalid_usage; so they are by
+ * destroy. */
 TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
 
 /* Finalizes if need be, and so waits for all ranks to do the same; then frees. One thread that drives several ranks
@@ -181,11 +196,11 @@ typedef enum {
  * steps values travel in the element type, so a result may be rounded up to once per rank. All ranks of an all-reduce
  * end with the same bits, and so does every run of the same call with the same options. */
 enum {
-  tutti_sum = 0,
+  tutti_sum = 0, /* Of integers, sums and products wrap around. */
   tutti_prod,
-  tutti_min,
+  tutti_min, /* Of floats, min and max are NaN where any is, and -0 is less than 0. */
   tutti_max,
-  tutti_avg /* Sum, then divided by the ranks; integers truncate towards zero. */
+  tutti_avg /* Sum, which wraps or overflows like any, then divided by the ranks; integers truncate towards zero. */
 };
 typedef int32_t tutti_reduction; /* One of the above, or made by the next function. */
 
@@ -206,8 +221,8 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
  * may still read and write them; it does not return tutti_ok. That is one that is stopped, or one in the middle of a
  * copy or sum, which nothing interrupts: of some GB, these take longer than a second.
  * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
- * A rank whose call waits for nobody (the root of a broadcast, a sender of a reduce or gather, a call of no elements)
- * may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
+ * A rank whose call waits for nobody (tutti_send, the root of a broadcast, a sender of a reduce or gather, a call of no
+ * elements) may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
 struct tutti_stream_handle;
 typedef struct tutti_stream_handle* tutti_stream;
 
@@ -252,7 +267,10 @@ TUTTI_API tutti_status tutti_scatter(const void* send, void* recv, size_t count,
                                      tutti_comm comm, tutti_stream stream);
 
 /* The peer's n-th send to this rank meets this rank's n-th recv from it; counts and types must be equal, and zero is a
- * message too. Either may block until the other is there: exchanges between ranks belong in a group. */
+ * message too. Either may block until the other is there: exchanges between ranks belong in a group. A send that
+ * returns tutti_ok is done with its buffer; it does not say that the message was received. Some wait where they can be
+ * taken: for now, once the peer has received one, 512 KiB or 8 messages of each pair. What a rank sends to itself it
+ * receives in the same group, between the same collectives: anything else is tutti_invalid_usage. */
 TUTTI_API tutti_status tutti_send(const void* send, size_t count, tutti_type type, int peer, tutti_comm comm,
                                   tutti_stream stream);
 TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int peer, tutti_comm comm,
@@ -261,20 +279,22 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 /* Calls between start and the outermost end only enqueue; the end runs them together, so that no send waits for a recv
  * behind it, and one thread can drive several ranks. Groups belong to the calling thread. A collective, send, recv,
  * finalize or destroy that is refused is reported by itself and by the end, which then runs no call: the communicators
- * of the other calls fail, behind what they were given before the group, so that no peer waits for them. That of the
- * refused call, if it has no other in the group, stays well, and its peers wait for the call to be made. Of any other
- * function that fails the group takes no notice. What a stream is asked for within a group (record, wait, query,
- * synchronize) does not see the group's calls, which are queued at its end. Communicators are not created or split
- * within a group; finalized and destroyed they are at its end, after the calls, even if those fail or do not run. The
- * end blocks if a call had a null stream, or if it ends communicators. */
+ * of the other calls fail, behind what they were given before the group, so that no peer waits for them: here for that
+ * reason, on the peers with tutti_remote_error. That of the refused call, if it has no other in the group, stays well,
+ * and its peers wait for the call to be made. Of any other function that fails the group takes no notice. What a stream
+ * is asked for within a group (record, wait, query, synchronize) does not see the group's calls, which are queued at
+ * its end. Communicators are not created or split within a group; finalized and destroyed they are at its end, after
+ * all its calls, even those that were made later, and even if those fail or do not run. The end blocks if a call had a
+ * null stream, or if it ends communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */
 
-/* A stream is a queue whose work a thread of the library does in order, beside the caller's. Buffers stay untouched
- * until the work is done. What fails in a stream is told by its next synchronize, and by tutti_comm_async_error.
- * Any thread may use a stream. An idle stream uses no CPU. */
+/* A stream is a queue whose work a thread of the library does in order, beside the caller's. Several are independent
+ * where their communicators are: a call waits for those that its communicator was given before it, in any stream.
+ * Buffers stay untouched until the work is done. What fails in a stream is told by its next synchronize, and by
+ * tutti_comm_async_error. Any thread may use a stream. An idle stream uses no CPU. */
 TUTTI_API tutti_status tutti_stream_create(tutti_stream* stream);
 TUTTI_API tutti_status tutti_stream_destroy(tutti_stream stream); /* Synchronizes first. Null is allowed. */
 TUTTI_API tutti_status tutti_stream_synchronize(tutti_stream stream);

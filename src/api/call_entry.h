@@ -56,6 +56,11 @@ inline bool receives(const CallEntry& entry, int rank) {
   return !to_root || entry.root == rank;
 }
 
+// Within a group alone: one would wait for the other. all_to_all_v has its messages to itself in one call.
+inline bool is_to_self(const CallEntry& entry, const Door& door) {
+  return (entry.kind == Kind::send || entry.kind == Kind::recv) && entry.root == static_cast<int>(door.rank);
+}
+
 // all_to_all_v has been looked at by then: its count is 0 here.
 inline bool plausible(const CallEntry& entry, const Door& door) {
   const int rank = static_cast<int>(door.rank);
@@ -83,7 +88,7 @@ inline Call call_of(const CallEntry& entry) {
   if (door != nullptr && plausible(entry, *door)) [[likely]] {
     Communicator* runner = door->runner.load(std::memory_order_acquire);
     const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
-                          entry.stream == nullptr && runner != nullptr &&
+                          entry.stream == nullptr && !is_to_self(entry, *door) && runner != nullptr &&
                           door->membership->queued.load(std::memory_order_acquire) == 0;
     if (is_plain) [[likely]] {
       Status status = caught([&] { return runner->run(call_of(entry), door->options); });

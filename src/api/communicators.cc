@@ -260,6 +260,8 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     if (door->runner == nullptr) return tutti::no_runner(*door);
     auto made = std::make_unique<tutti::Door>();
     made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
+    if (made->own_options.name != tutti::options_of(*door).name)
+      return invalid_argument("options.name is another than the communicator's: it is given at creation only");
     made->options = &made->own_options;
     made->is_view = true;
     made->rank = door->rank;

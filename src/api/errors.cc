@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <new>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -22,13 +23,7 @@ static_assert(same(tutti_ok, Code::ok) && same(tutti_invalid_argument, Code::inv
 }  // namespace
 
 tutti_status report(const char* function, const Status& status) {
-  const auto code = static_cast<tutti_status>(status.code());
-  try {
-    last_error().assign(function).append(": ").append(status.message());
-  } catch (const std::bad_alloc&) {
-    last_error().clear();  // The code still says what happened.
-  }
-  return code;
+  return tutti_report(function, static_cast<tutti_status>(status.code()), status.message().c_str());
 }
 
 const char* last_error_of_thread() { return last_error().c_str(); }
@@ -44,6 +39,17 @@ extern "C" {
 const char* tutti_status_name(tutti_status status) {
   if (status == tutti_in_progress) return "in progress";
   return tutti::name(static_cast<tutti::Code>(status));
+}
+
+tutti_status tutti_report(const char* function, tutti_status status, const char* message) {
+  try {
+    std::string text = function == nullptr ? "" : function;
+    text.append(": ").append(message == nullptr ? "" : message);  // Which may be what was the last error until now.
+    tutti::last_error() = std::move(text);
+  } catch (const std::bad_alloc&) {
+    tutti::last_error().clear();  // The status still says what happened.
+  }
+  return status;
 }
 
 int tutti_version(void) { return TUTTI_VERSION; }

@@ -1,5 +1,6 @@
 // Calls that are not simply run: with a made reduction, in a group, in a stream, or behind work that is in streams.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "src/api/call_entry.h"
@@ -149,7 +150,38 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
   return thrown;
 }
 
+struct MessagesToSelf {
+  std::uint64_t sent = 0, received = 0;
+};
+
+Status check_balance(const Communicator& communicator, const MessagesToSelf& messages) {
+  if (messages.sent == messages.received) return {};
+  return invalid_usage("in a group rank " + std::to_string(communicator.rank()) + " sends itself " +
+                       std::to_string(messages.sent) + " messages and receives " + std::to_string(messages.received) +
+                       ": put each send and its recv in one group, with no collective of the communicator between");
+}
+
+// A message to oneself waits for its recv, and that for the message, so both are in the group, and between the same
+// collectives of their communicator.
+Status check_messages_to_self(const std::vector<Pending>& calls) {
+  std::map<const Communicator*, MessagesToSelf> messages;
+  for (const Pending& pending : calls) {
+    const Communicator* communicator = pending.grouped.communicator;
+    const Call& call = pending.grouped.call;
+    if (call.kind != Kind::send && call.kind != Kind::recv) {
+      const auto before = messages.find(communicator);
+      if (before != messages.end()) TUTTI_CHECK_OK(check_balance(*communicator, before->second));
+    } else if (call.root == communicator->rank()) {
+      MessagesToSelf& own = messages[communicator];
+      ++(call.kind == Kind::send ? own.sent : own.received);
+    }
+  }
+  for (const auto& [communicator, own] : messages) TUTTI_CHECK_OK(check_balance(*communicator, own));
+  return {};
+}
+
 Status run_all(Group& group) {
+  if (group.failure.ok()) group.failure = caught([&] { return check_messages_to_self(group.calls); });
   auto streams = caught([&] { return streams_of(group.calls); });  // One may have been destroyed since.
   if (!streams.ok()) {
     Status status = group.failure.ok() ? std::move(streams).status() : std::move(group.failure);
@@ -201,6 +233,10 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
   const Door& door = *known;
   if (door.runner == nullptr) return no_runner(door);
   if (!plausible(entry, door)) return explain(entry, door);
+  if (group_depth == 0 && is_to_self(entry, door))
+    return invalid_usage("rank " + std::to_string(door.rank) +
+                         (entry.kind == Kind::send ? " sends to itself" : " receives from itself") +
+                         " and would wait for itself: put the send and the recv in one group");
   Status entered;
   Status thrown = caught([&]() -> Status {
     entered = enter_open(entry, unequal, door);

@@ -209,7 +209,10 @@ Status connect(const Socket& socket, const Endpoint& endpoint) {
   const socklen_t length = fill(storage, endpoint);
   if (endpoint.unix_name.empty()) watch_connection(socket);
   if (::connect(socket.get(), &storage.any, length) == 0 || errno == EINPROGRESS) return {};
-  return system_error("connect to " + describe(endpoint));
+  const bool no_loopback = errno == ENETUNREACH && endpoint.unix_name.empty() && is_loopback(endpoint.address);
+  Status status = system_error("connect to " + describe(endpoint));
+  if (!no_loopback) return status;
+  return {Code::system, status.message() + ": the loopback interface is down (ip link set lo up)"};
 }
 
 Result<Socket> connect_to(const Endpoint& endpoint) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
 // Counts up with whatever ranks of one job must have in common, here and after they have joined: the messages of
 // joining, the frames, board and lanes in shared memory, and how calls are cut into pieces and signed.
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 }  // namespace
 
@@ -51,7 +51,8 @@ Status Handshake::advance_call() {
     socklen_t length = sizeof error;
     if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error != 0) {
       errno = error;
-      return system_error("connect");
+      Status status = system_error("connect");
+      return error == ECONNREFUSED ? remote_error(status.message()) : std::move(status);  // It is up, but has ended.
     }
     TUTTI_CHECK_OK(send(bytes_of(hello_)));
     stage_ = Stage::answer;

@@ -137,7 +137,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
     if (!absent) return std::move(status).during(asking);
     if (watch.deadline.passed())
-      return timeout_error(status.message() + "; while " + asking + ": it has not come, or joining has failed there");
+      return timeout_error(status.message() + "; while " + asking +
+                           ": it has not come, or joining has failed there: see what it says");
     if (report.passed()) {
       log(LogLevel::warn, "rank %u is still %s: %s%s", launched.rank, asking.c_str(), status.message().c_str(),
           advice_for(launched.meeting).c_str());

@@ -55,7 +55,8 @@ Result<std::string> find_wrong(const std::byte* memory, std::size_t bytes, const
     const auto mapping = parse(line);
     if (!mapping || mapping->end <= next) continue;
     if (mapping->begin > next) break;
-    if (!right(*mapping)) return "at " + hex(next) + " is '" + mapping->mode + " " + mapping->name + "'";
+    if (!right(*mapping))
+      return "at " + hex(next) + " is '" + mapping->mode + (mapping->name.empty() ? "" : " ") + mapping->name + "'";
     next = mapping->end;
   }
   return next < end ? "at " + hex(next) + " is nothing mapped" : std::string();
@@ -67,7 +68,9 @@ Status check_ordinary(const std::byte* memory, std::size_t bytes) {
   const std::string wrong =
       TUTTI_TRY(find_wrong(memory, bytes, [](const Mapping& mapping) { return mapping.ordinary(); }));
   if (wrong.empty()) return {};
-  return unsupported(wrong + ": only private anonymous memory can be registered, as mmap or aligned_alloc gives it");
+  return unsupported(wrong +
+                     ": only private anonymous memory that may be written can be registered, as mmap (PROT_WRITE) or "
+                     "aligned_alloc gives it");
 }
 
 Status check_shared(const std::byte* memory, std::size_t bytes, int descriptor) {

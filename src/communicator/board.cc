@@ -50,11 +50,12 @@ Result<Board> Board::adopt(File file, Rank ranks) {
 
 bool Board::failed() const { return load_acquire(&header().failed) != 0; }
 
-void Board::fail(Rank finder, const Status& status) const {
+void Board::fail(Rank finder, const Status& status, FailureReason reason) const {
   BoardHeader& head = header();
   if (!compare_exchange(&head.claimed, 0U, 1U)) return;
   head.code = static_cast<std::uint32_t>(status.code());
   head.rank = finder;
+  head.reason = static_cast<std::uint32_t>(reason);
   const std::size_t length = std::min(status.message().size(), sizeof head.message - 1);
   std::memcpy(head.message, status.message().data(), length);
   store_release(&head.failed, 1U);
@@ -64,6 +65,8 @@ Status Board::failure(Rank self) const {
   const BoardHeader& head = header();
   const std::string text(head.message, ::strnlen(head.message, sizeof head.message));
   const auto code = static_cast<Code>(head.code);
+  if (head.rank != self && head.reason == static_cast<std::uint32_t>(FailureReason::called_off))
+    return remote_error("rank " + std::to_string(head.rank) + " calls off its group: " + text);
   if (head.rank == self || names(text, head.rank)) return {code, text};
   return {code, text + " (found by rank " + std::to_string(head.rank) + ")"};
 }

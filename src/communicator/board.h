@@ -62,10 +62,14 @@ struct alignas(128) BoardHeader {
   std::uint32_t claimed = 0;  // The first failure wins and is kept.
   std::uint32_t failed = 0;   // 1: `code` and `message` are there.
   std::uint32_t code = 0;
-  std::uint32_t rank = 0;  // Who found it.
-  char message[1000] = {};
+  std::uint32_t rank = 0;    // Who found it.
+  std::uint32_t reason = 0;  // A FailureReason.
+  char message[996] = {};
 };
 static_assert(sizeof(BoardHeader) == 1024);
+
+// Of a failure, for the ranks that did not find it: the same, or that the one that did makes none of a group's calls.
+enum class FailureReason : std::uint32_t { shared, called_off };
 
 class Board {
  public:
@@ -81,8 +85,9 @@ class Board {
   bool failed() const;
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
   // Keeps the first failure, here and for all ranks; later ones are dropped.
-  void fail(Rank finder, const Status& status) const;
-  // As `self` is told: the words, and who found the failure where they do not name that rank.
+  void fail(Rank finder, const Status& status, FailureReason reason = FailureReason::shared) const;
+  // As `self` is told: the words, and who found the failure where they do not name that rank. Of a group that is called
+  // off, the rank that does so is told why, and the others by whom.
   Status failure(Rank self) const;
 
   // The call `sequence` of `rank` if it is still on the board, whole.

@@ -66,6 +66,9 @@ class Communicator {
   // From any thread, also beside a call, which it ends. Makes the failure known to all ranks; returns what all ranks
   // are told. The first is kept.
   virtual Status fail(Status status) = 0;
+  // The same for calls of a group that will not be made: this rank fails for the reason, the others because of this
+  // one.
+  virtual Status call_off(const Status& reason) = 0;
   // After a failure: until no living peer is in the buffers of this rank's call any more, or the deadline. No other
   // call of this thread may be under way.
   virtual void outwait_visitors(const Deadline& deadline) = 0;

@@ -1,4 +1,6 @@
 // How a communicator comes to be, and how it ends.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <string>
 
@@ -74,8 +76,27 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
                                                                           std::move(options), Spread::one_host));
 }
 
+namespace {
+
+// A socket at each end of each pair of ranks, and for each rank the board and the memory of its lanes.
+std::uint64_t descriptors_of(std::uint64_t ranks) { return ranks * (ranks - 1) + 2 * ranks; }
+
+// Before the first of thousands is opened, whose failure would tell of itself alone.
+Status check_descriptors(Rank ranks) {
+  rlimit files = {};
+  const std::uint64_t wanted = descriptors_of(ranks);
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || wanted <= files.rlim_cur) return {};
+  return {Code::system, std::to_string(ranks) + " ranks in one process take " + std::to_string(wanted) +
+                            " descriptors (their number squared), and the limit of this process is " +
+                            std::to_string(files.rlim_cur) +
+                            ": raise it with ulimit -n, or make the ranks processes, which take few each"};
+}
+
+}  // namespace
+
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks,
                                                                             const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_descriptors(ranks));
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(ranks));
   const Board first = TUTTI_TRY(Board::create(ranks));
   std::vector<std::unique_ptr<Communicator>> communicators;
@@ -97,6 +118,8 @@ Status HostCommunicator::leave() {
   return {};
 }
 
+// A message that is lost concerns its two ends, who tell their callers: nobody waits for it, and the communicator is
+// well.
 Status HostCommunicator::finalize() {
   TUTTI_CHECK_OK(leave());
   record_ = nullptr;
@@ -105,7 +128,7 @@ Status HostCommunicator::finalize() {
     Patience patience;
     while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, patience));
   }
-  return {};
+  return find_lost_messages();
 }
 
 void HostCommunicator::abort() {

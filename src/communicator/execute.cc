@@ -164,20 +164,36 @@ Status HostCommunicator::told(Status status) {
 
 Status HostCommunicator::fail(Status status) {
   board_.fail(rank_, status);
+  return published(std::move(status));
+}
+
+Status HostCommunicator::call_off(const Status& reason) {
+  board_.fail(rank_, reason, FailureReason::called_off);
+  return published(Status(reason.code(), reason.message()));
+}
+
+Status HostCommunicator::published(Status own) const {
   const Deadline soon = Deadline::after_ms(kRecordMs);
   while (!board_.failed()) {  // Another rank was first, and is writing its words, or died over it.
-    if (soon.passed()) return status;
+    if (soon.passed()) return own;
     pause();
   }
   return board_.failure(rank_);
 }
 
+std::string HostCommunicator::name() const { return options_.name.empty() ? "" : " on " + options_.name; }
+
+// Of several communicators, one may be awaited here and another one there: even one without a name is told apart.
+std::string HostCommunicator::leaving() const {
+  return options_.name.empty() ? "finalize of an unnamed communicator of " + std::to_string(ranks_) + " ranks"
+                               : "finalize" + name();
+}
+
 std::string HostCommunicator::current_call() const {
-  std::string text = record_ != nullptr    ? describe(*record_) + " #" + std::to_string(record_->sequence)
-                     : message_ != nullptr ? describe_message(*message_)
-                                           : std::string("finalize");
-  if (!options_.name.empty()) text += " on " + options_.name;
-  return text;
+  if (record_ == nullptr && message_ == nullptr) return leaving();
+  const std::string call =
+      record_ != nullptr ? describe(*record_) + " #" + std::to_string(record_->sequence) : describe_message(*message_);
+  return call + name();
 }
 
 }  // namespace tutti

@@ -106,10 +106,7 @@ Status run_lineups(Lineups& lineups) {
 }  // namespace
 
 void call_off(Communicator& communicator, const Status& reason) {
-  Status words = caught([&] {
-    return remote_error("rank " + std::to_string(communicator.rank()) + " calls off its group: " + reason.message());
-  });
-  (void)caught([&] { return communicator.fail(std::move(words)); });  // Peers hear of it before it says so here.
+  (void)caught([&] { return communicator.call_off(reason); });  // Peers hear of it before it says so here.
 }
 
 Status drive(std::vector<std::unique_ptr<Operation>>& operations) {

@@ -44,6 +44,7 @@ class HostCommunicator final : public Communicator {
   Status leave() override;
   void abort() override;
   Status fail(Status status) override;
+  Status call_off(const Status& reason) override;
   void outwait_visitors(const Deadline& deadline) override;
   Status failure() override;
 
@@ -146,17 +147,23 @@ class HostCommunicator final : public Communicator {
   // Fails when a rank leaves that others still count on.
   Status notice_leaving(Rank awaited, Patience& patience);
   Status leaves(Rank leaver, Rank other, const std::string& call);
-  std::string absent() const;  // "; rank 1 has not called it", and what may be the reason.
+  std::string absent() const;  // "; rank 1 has not called it"
+  std::string not_leaving(
+      Rank peer) const;  // What the rank is seen to do that does not finalize, and why it may be so.
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
   void find_crowd();
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
+  // The failure that all ranks are told, once it is there; `own` if that takes too long.
+  Status published(Status own) const;
   // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
   // before, this may only be a consequence of it, and the cause is what is returned.
   Status told(Status status);
   std::string current_call() const;
+  std::string name() const;  // For messages: " on gradients".
+  std::string leaving() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
 
@@ -185,6 +192,8 @@ class HostCommunicator final : public Communicator {
   };
   Result<std::unique_ptr<Operation>> start_messages(const Call& call);
   void announce_unequal(const Call& call);
+  // Once all ranks have left: fails if this one sent or was sent what nobody received.
+  Status find_lost_messages();
 
   CommunicatorOptions options_;
   Rank rank_;

@@ -52,6 +52,19 @@ Plan message_plan(const Call& call, Rank self) {
   return plan;
 }
 
+std::uint64_t slice_elements(std::uint32_t slot_bytes, std::uint64_t element_bytes) {
+  return std::max<std::uint64_t>(slot_bytes / element_bytes / 2, 1);
+}
+
+// How many slots a message fills of which all that its sender said is its signature. One that nobody has begun to take
+// fits the slots of its lane, so its signature has the count.
+std::uint64_t slices_of(std::uint32_t signature, std::uint32_t slot_bytes) {
+  const std::uint32_t type = signature >> (kCountBits + 1);
+  if (type >= kDataTypes) return 1;
+  const std::uint64_t most = slice_elements(slot_bytes, size_of(static_cast<DataType>(type)));
+  return std::max<std::uint64_t>(((signature & (kManyElements - 1)) + most - 1) / most, 1);
+}
+
 std::string described(Kind kind, const std::string& what, Rank peer) {
   const bool sends = kind == Kind::send;
   return (sends ? "send(" : "recv(") + what + (sends ? ", to rank " : ", from rank ") + std::to_string(peer) + ")";
@@ -84,7 +97,7 @@ Result<bool> MessageOperation::open() {
   launch_.self = {const_cast<std::byte*>(call_.input), call_.output};
   launch_.element_bytes = static_cast<std::uint32_t>(size_of(call_.type));
   launch_.input.count = launch_.output.count = call_.count;
-  launch_.slice_elements = std::max<std::uint64_t>(spec_.slot_bytes / launch_.element_bytes / 2, 1);
+  launch_.slice_elements = slice_elements(spec_.slot_bytes, launch_.element_bytes);
   launch_.even_if_empty = true;
   launch_.signature.word = message_signature(call_);
   memory_.reserve(1);
@@ -152,7 +165,44 @@ class Together final : public Operation {
   std::vector<std::unique_ptr<Operation>> operations_;
 };
 
+// What lies in a lane whose ends have both left.
+struct Lost {
+  std::uint64_t messages = 0;
+  std::uint32_t first = 0;  // Its signature.
+};
+
+Lost lost_in(const LaneView& lane) {
+  const std::uint64_t posted = load_acquire(&lane.words->posted);
+  Lost lost;
+  for (std::uint64_t at = load_acquire(&lane.credits->taken); at < posted; ++lost.messages) {
+    const std::uint32_t signature = load_relaxed(&lane.words->signatures[at % kMaxSlots]);
+    if (lost.messages == 0) lost.first = signature;
+    at += slices_of(signature, lane.slot_bytes);
+  }
+  return lost;
+}
+
 }  // namespace
+
+// Nobody posts or takes any more, so both ends of a lane come to the same. What one of them counted is kept with the
+// turns: the writer what it sent, the reader what it received.
+Status HostCommunicator::find_lost_messages() {
+  for (const auto& [end, turns] : turns_) {
+    const auto& [spec, sends] = end;
+    const LaneState* lane = links_.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader);
+    if (lane == nullptr) continue;
+    const Lost lost = lost_in(lane->view);
+    if (lost.messages == 0) continue;
+    const std::uint64_t sent = sends ? turns.served : turns.served + lost.messages;
+    const std::string writer = "rank " + std::to_string(spec.writer);
+    const std::string reader = "rank " + std::to_string(spec.reader);
+    return invalid_usage(writer + " sent " + reader + " " + std::to_string(sent) + " messages" + name() +
+                         ", of which " + reader + " received " + std::to_string(sent - lost.messages) +
+                         " before both left: " + described(Kind::send, elements(lost.first), spec.reader) +
+                         " is the first that is lost");
+  }
+  return {};
+}
 
 // The peers see it like any collective; of counts each pair of ranks judges for itself.
 void HostCommunicator::announce_unequal(const Call& call) {

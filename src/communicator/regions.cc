@@ -71,7 +71,9 @@ Result<std::byte*> Regions::allocate(std::size_t bytes) {
 Status Regions::free(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(memory);
-  if (found == regions_.end() || found->second.origin != Origin::allocated) {
+  if (found != regions_.end() && found->second.origin == Origin::enrolled)
+    return invalid_argument("memory " + at(memory) + " is registered, not allocated here: call tutti_mem_deregister");
+  if (found == regions_.end()) {
     return invalid_argument("memory " + at(memory) + " was not made by tutti_mem_alloc, or is freed already");
   }
   regions_.erase(found);
@@ -118,7 +120,9 @@ bool Regions::overlaps(const std::byte* memory, std::size_t bytes) const {
 Status Regions::withdraw(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(memory);
-  if (found == regions_.end() || found->second.origin != Origin::enrolled) {
+  if (found != regions_.end() && found->second.origin == Origin::allocated)
+    return invalid_argument("memory " + at(memory) + " comes from tutti_mem_alloc: call tutti_mem_free");
+  if (found == regions_.end()) {
     return invalid_argument("memory " + at(memory) + " was not registered by tutti_mem_register");
   }
   Segment& shared = found->second.memory;

@@ -29,6 +29,14 @@ std::vector<Rank> members_of(const std::vector<Wish>& wishes, std::int32_t color
   return members;
 }
 
+// A name that was inherited would not tell the parts apart, nor from their parent.
+CommunicatorOptions options_of_part(const CommunicatorOptions& given, const std::string& parent, int color) {
+  CommunicatorOptions options = given;
+  if (given.name != parent) return options;
+  options.name = (parent.empty() ? "a split" : parent) + " (colour " + std::to_string(color) + ")";
+  return options;
+}
+
 }  // namespace
 
 Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key) {
@@ -95,7 +103,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::split(int color, int key
   auto members = caught([&] { return agree_on_members(color, key); });
   if (!members.ok()) return told(std::move(members).status()).during("gathering the colours of a split");
   if (members.value().empty()) return std::unique_ptr<Communicator>();
-  auto part = caught([&] { return make_part(members.value(), options); });
+  auto part = caught([&] { return make_part(members.value(), options_of_part(options, options_.name, color)); });
   if (part.ok()) return part;
   return fail(std::move(part).status());
 }

@@ -46,9 +46,10 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   if (!crowd_known_) find_crowd();
   show_cpu();  // It may have changed while waiting.
   if (!crowded_ && (!crowd_known_ || shares_cpu_with(peer))) ::sched_yield();
+  const bool finalizes = record_ == nullptr && message_ == nullptr;
   if (timeout_ms_ > 0 && (now - patience.began_ns) / 1'000'000 >= timeout_ms_) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
-                              std::to_string(peer) + absent()));
+                              std::to_string(peer) + (finalizes ? not_leaving(peer) : absent())));
   }
   TUTTI_CHECK_OK(compare_calls());
   TUTTI_CHECK_OK(notice_leaving(peer, patience));
@@ -59,8 +60,6 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
 
 // Who waits longest need not wait for the one that is missing.
 std::string HostCommunicator::absent() const {
-  const bool finalizes = record_ == nullptr && message_ == nullptr;
-  if (finalizes && one_process_) return ": a thread that drives several ranks finalizes or destroys them in one group";
   if (record_ == nullptr) return "";
   std::string list;
   Rank count = 0;
@@ -72,6 +71,17 @@ std::string HostCommunicator::absent() const {
   if (count == 1) return "; rank " + list + " has not called it";
   if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
   return "; ranks " + list + " have not called it";
+}
+
+// The peer may be leaving another communicator, in which others wait for us. Messages are not on the board.
+std::string HostCommunicator::not_leaving(Rank peer) const {
+  const std::uint64_t last = board_.last(peer);
+  const auto record = board_.call(peer, last);
+  std::string text = last == 0 ? ", which has made no collective call here"
+                               : ", whose last collective call here was #" + std::to_string(last);
+  if (last != 0 && record) text += ", " + describe(*record);
+  if (one_process_) return text + ": a thread that drives several ranks finalizes or destroys them in one group";
+  return text + ": ranks that share several communicators destroy them in the same order, or in one group";
 }
 
 // A rank that leaves has come to the end of all its calls, while slower ones may still be in the last of them.

@@ -213,12 +213,21 @@ TEST(Streams, OverlapAndKeepOrder) {
   });
 }
 
-// Rank 1 is told at once why rank 0 does not come: it is in a call of rank 0's group.
+// Rank 1 is told at once why rank 0 does not come: it is in a call of rank 0's group. Rank 0 knows that it is itself.
 void expect_called_off(const std::function<void(tutti_comm, float*)>& group, const char* reason) {
   const Ranks ranks(2);
   ranks.run([&](int rank, tutti_comm comm) {
     float value[2] = {};
-    if (rank == 0) return group(comm, value);
+    if (rank == 0) {
+      group(comm, value);
+      tutti_status error = tutti_ok;
+      TUTTI_EXPECT_OK(tutti_comm_async_error(comm, &error));
+      EXPECT_NE(error, tutti_remote_error);
+      const std::string own = tutti_last_error(comm);
+      EXPECT_EQ(own.find("calls off"), std::string::npos) << own;
+      EXPECT_NE(own.find(reason), std::string::npos) << own;
+      return;
+    }
     EXPECT_EQ(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr), tutti_remote_error);
     EXPECT_NE(last_error().find("rank 0 calls off its group"), std::string::npos) << last_error();
     EXPECT_NE(last_error().find(reason), std::string::npos) << last_error();
@@ -261,6 +270,15 @@ TEST(Groups, AreCalledOffBeforeThePeersIfACallCannotBeMade) {
     EXPECT_EQ(tutti_group_end(), tutti_unsupported);
   };
   expect_called_off(impossible, "whose factors of a pre-multiplied sum it does not know");
+}
+
+TEST(Groups, AreCalledOffBeforeThePeersIfAMessageToItselfIsNotReceived) {
+  const auto alone = [](tutti_comm comm, float* value) {
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_send(value, 1, tutti_float32, 0, comm, nullptr));
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  };
+  expect_called_off(alone, "rank 0 sends itself 1 messages and receives 0");
 }
 
 // Rank 1 makes none of its calls before rank 0's group is refused.

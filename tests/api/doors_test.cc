@@ -156,6 +156,38 @@ TEST_F(Doors, PassTheOptionsOfTheHandleThatWasUsed) {
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
 }
 
+TEST_F(Doors, RefuseAnotherNameThanTheCommunicatorHas) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  tutti_comm view = nullptr;
+  options.name = "other";
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  options.name = "";  // The fake's.
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+}
+
+// The fake is rank 1.
+TEST_F(Doors, RefuseMessagesToItselfOutsideOfAGroup) {
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  for (const tutti_stream where : {tutti_stream(nullptr), stream}) {
+    EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 1, comm_, where), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("rank 1 sends to itself"), std::string::npos) << last_error();
+    EXPECT_EQ(tutti_recv(memory_, 1, tutti_float32, 1, comm_, where), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("put the send and the recv in one group"), std::string::npos) << last_error();
+  }
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_TRUE(fake_->calls.empty());
+  EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 2, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_broadcast(memory_, memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok);
+}
+
+TEST_F(Doors, KeepTheWordsOfFunctionsOnTopOfThem) {
+  EXPECT_EQ(tutti_report("wrap", tutti_remote_error, "the other end"), tutti_remote_error);
+  EXPECT_EQ(last_error(), "wrap: the other end");
+  EXPECT_EQ(tutti_report("outer", tutti_timeout, tutti_last_error(nullptr)), tutti_timeout);
+  EXPECT_EQ(last_error(), "outer: wrap: the other end");
+}
+
 TEST_F(Doors, RefuseTimesThatMeanNothing) {
   tutti_comm view = nullptr;
   for (std::int64_t tutti_comm_options::*time :

@@ -83,5 +83,28 @@ TEST(OneThread, EndsRanksOfWhichOneWasAborted) {
   for (const tutti_comm comm : comms) EXPECT_EQ(tutti_comm_destroy(comm), tutti_invalid_argument);
 }
 
+// The end of a communicator is where its ranks can know.
+TEST(Messages, ThatNobodyReceivedAreToldByDestroyAndByFinalize) {
+  for (const bool finalizes : {false, true}) {
+    tutti_comm comms[2];
+    TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms));
+    float values[2] = {};
+    tutti_group_start();
+    TUTTI_EXPECT_OK(tutti_send(&values[0], 1, tutti_float32, 1, comms[0], nullptr));
+    TUTTI_EXPECT_OK(tutti_recv(&values[1], 1, tutti_float32, 0, comms[1], nullptr));
+    TUTTI_EXPECT_OK(tutti_group_end());
+    TUTTI_EXPECT_OK(tutti_send(&values[0], 1, tutti_float32, 1, comms[0], nullptr));
+    std::thread peer([&] {
+      EXPECT_EQ(finalizes ? tutti_comm_finalize(comms[1]) : tutti_comm_destroy(comms[1]), tutti_invalid_usage);
+      EXPECT_NE(last_error().find("rank 0 sent rank 1 2 messages"), std::string::npos) << last_error();
+    });
+    EXPECT_EQ(finalizes ? tutti_comm_finalize(comms[0]) : tutti_comm_destroy(comms[0]), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("of which rank 1 received 1"), std::string::npos) << last_error();
+    peer.join();
+    for (const tutti_comm comm : comms)
+      EXPECT_EQ(tutti_comm_destroy(comm), finalizes ? tutti_ok : tutti_invalid_argument);
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -77,6 +77,32 @@ TEST_F(Groups, CloseDoorsBesideOneThatAnotherThreadHasClosed) {
   EXPECT_EQ(all_reduce(1), tutti_invalid_argument);
 }
 
+// The fake is rank 1.
+TEST_F(Groups, HoldMessagesToItselfThatMeet) {
+  const auto send = [&] { EXPECT_EQ(tutti_send(memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok); };
+  const auto recv = [&] { EXPECT_EQ(tutti_recv(memory_, 1, tutti_float32, 1, comm_, nullptr), tutti_ok); };
+  tutti_group_start();
+  recv();
+  send();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  send();
+  recv();
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 5U);
+
+  tutti_group_start();
+  send();
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  EXPECT_NE(last_error().find("rank 1 sends itself 1 messages and receives 0"), std::string::npos) << last_error();
+  tutti_group_start();
+  send();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  recv();
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage);
+  EXPECT_NE(last_error().find("no collective of the communicator between"), std::string::npos) << last_error();
+  EXPECT_EQ(fake_->calls.size(), 5U);
+}
+
 TEST_F(Groups, RunNothingBesideABadCall) {
   tutti_group_start();
   EXPECT_EQ(all_reduce(1), tutti_ok);

@@ -299,6 +299,7 @@ TEST(Bootstrap, SaysThatAnIdWasUsedBefore) {
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
   const std::string text = join_and_exchange(id, 0, 1);
   EXPECT_NE(text.find("the id was used before"), std::string::npos) << text;
+  EXPECT_EQ(Bootstrap::join(id, 0, 1, within(1000)).status().code(), Code::remote);
 }
 
 TEST(Bootstrap, TellsLateRanksWhyJoiningFailed) {

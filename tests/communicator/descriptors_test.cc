@@ -94,6 +94,18 @@ TEST(Descriptors, ThatACollectiveCannotStartWithoutAreToldToAll) {
   expect_told_of_files(*ranks[0]);
 }
 
+TEST(Descriptors, ThatAreTooFewForTheRanksOfAProcessAreCountedFirst) {
+  if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
+  const NoMoreFiles limited;
+  auto made = Communicator::create_all(16, {});
+  ASSERT_FALSE(made.ok());
+  const Status status = std::move(made).status();
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_EQ(status.message().find("16 ranks in one process take 272 descriptors"), 0U) << status.message();
+  EXPECT_NE(status.message().find("the limit of this process is 0: raise it with ulimit -n"), std::string::npos)
+      << status.message();
+}
+
 TEST(Descriptors, ThatAMessageLacksAreToldToAll) {
   if (kNeedsFiles) GTEST_SKIP() << "the sanitizer opens files itself";
   Communicators ranks = make_ranks(2);

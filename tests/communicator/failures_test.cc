@@ -271,32 +271,6 @@ TEST(Failures, DoNotCountTheTimeInWhichAMessageMoves) {
   }
 }
 
-TEST(Failures, NameTheRankThatDoesNotFinalize) {
-  CommunicatorOptions options;
-  options.timeout_ms = 200;
-  auto made = Communicator::create_all(2, options);
-  ASSERT_TRUE(made.ok());
-  const Status status = made.value()[0]->finalize();
-  EXPECT_EQ(status.code(), Code::timeout);
-  EXPECT_NE(status.message().find("finalize waited 200 ms for rank 1: a thread that drives several ranks finalizes or "
-                                  "destroys them in one group"),
-            std::string::npos)
-      << status.message();
-}
-
-// Calls may come through handles with options of their own.
-TEST(Failures, DoNotFinalizeWithTheTimeoutOfTheLastCall) {
-  CommunicatorOptions options;
-  options.timeout_ms = 200;
-  auto made = Communicator::create_all(2, options);
-  ASSERT_TRUE(made.ok());
-  options.timeout_ms = 100;
-  std::vector<float> nothing;
-  ASSERT_TRUE(made.value()[0]->run(all_reduce(nothing), &options).ok());  // Waits for nobody.
-  const Status status = made.value()[0]->finalize();
-  EXPECT_NE(status.message().find("finalize waited 200 ms for rank 1"), std::string::npos) << status.message();
-}
-
 TEST(Failures, EndWaitsWhenAnyThreadAborts) {
   Communicators ranks = make_ranks(2);
   std::atomic<bool> waiting = false;

@@ -101,6 +101,22 @@ TEST(Regions, RefuseMemoryOfAnotherKind) {
   // The gap is closed again, so that nobody else's memory is there when it is unmapped.
   EXPECT_EQ(::mmap(gap.page(1), kPage, PROT_NONE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), gap.page(1));
   ::close(file);
+  EXPECT_NE(enroll(read_only.page(0), 1).message().find("is 'r--p': only private anonymous memory that may be written"),
+            std::string::npos);
+}
+
+TEST(Regions, SayHowMemoryIsGivenBackThatCameOtherwise) {
+  Regions& regions = Regions::of_process();
+  const Mapped mapped(1, kReadWrite, kPrivate);
+  ASSERT_TRUE(enroll(mapped.page(0), 1).ok());
+  auto allocated = regions.allocate(1);
+  ASSERT_TRUE(allocated.ok());
+  const Status free = regions.free(mapped.page(0));
+  EXPECT_NE(free.message().find("call tutti_mem_deregister"), std::string::npos) << free.message();
+  const Status withdrawn = regions.withdraw(allocated.value());
+  EXPECT_NE(withdrawn.message().find("call tutti_mem_free"), std::string::npos) << withdrawn.message();
+  EXPECT_TRUE(withdraw(mapped.page(0)).ok());
+  EXPECT_TRUE(regions.free(allocated.value()).ok());
 }
 
 TEST(Regions, RefuseMoreThanThereIsAddressSpace) {

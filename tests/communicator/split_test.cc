@@ -23,6 +23,24 @@ TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }
 
+// A timeout says in which one it was.
+TEST(Split, NamesItsPartsByTheirColours) {
+  for (const std::string name : {"", "grid"}) {
+    CommunicatorOptions options;
+    options.name = name;
+    Communicators ranks = make_ranks(2, options);
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+      const auto part = TUTTI_TRY(communicator.split(3, 0, communicator.options()));
+      CommunicatorOptions given = communicator.options();
+      given.name = "rows";
+      const auto named = TUTTI_TRY(communicator.split(3, 0, given));
+      return invalid_usage(part->options().name + ", " + named->options().name);
+    });
+    for (const Status& status : statuses)
+      EXPECT_EQ(status.message(), (name.empty() ? "a split" : name) + " (colour 3), rows");
+  }
+}
+
 // Rank 0's recv has sent the address of its lane, which rank 1 has not looked at when it waits for a socket.
 TEST(Split, TakesInWhatWasSentBeforeIt) {
   Communicators ranks = make_ranks(2);

@@ -137,6 +137,17 @@ TEST(Segment, SaysWhatToDoWhereThereAreNoDescriptorsLeft) {
   }
 }
 
+TEST(Segment, SaysWhatToDoWhereThereIsNoAddressSpaceLeft) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit limited = {std::size_t{1} << 46, before.rlim_max};  // More than any sanitizer takes.
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limited), 0);
+  const Status status = Segment::create("tutti-test", std::size_t{1} << 46).status();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_NE(status.message().find("raise the limit with ulimit -v"), std::string::npos) << status.message();
+}
+
 TEST(Segment, CannotBeShrunkByAPeer) {
   const Segment own = make();
   EXPECT_NE(::ftruncate(own.descriptor(), 0), 0);

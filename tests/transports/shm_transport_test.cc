@@ -64,12 +64,17 @@ TEST(ShmTransport, RefusesSegmentsThatItDoesNotKnowOrKnowsAlready) {
   EXPECT_EQ(again.message(), "rank 1 passed segment 0 twice");
 }
 
+TEST(ShmTransport, TakesLittleAddressSpaceForItsFirstLane) {
+  const LaneAddress address = std::move(ShmTransport(1).create(spec_of(4096, 3))).value();
+  EXPECT_EQ(address.segment_bytes, std::size_t{32} << 20);
+}
+
 TEST(ShmTransport, TakesAnotherSegmentWhenOneIsFull) {
   ShmTransport owner(1);
   std::uint32_t segments = 0;
   for (std::uint16_t channel = 0; channel < 40; ++channel)
     segments = std::move(owner.create(spec_of(4 << 20, 3, channel))).value().segment + 1;
-  EXPECT_EQ(segments, 6U);  // 32 MiB each, and 256 MiB hold 7 beside their counters.
+  EXPECT_EQ(segments, 8U);  // 32 MiB each and counters: 1, 1, 3 in the first segments, then 7 in each.
 }
 
 }  // namespace

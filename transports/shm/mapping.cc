@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -29,11 +31,21 @@ Registry& registry = *new Registry;
                                                         registry.mutex.unlock();
                                                       });
 
+// Says which limit is in the way, if it is one.
+Status no_address_space(std::size_t bytes) {
+  const int error = errno;
+  Status status = system_error("map " + std::to_string(bytes) + " bytes of shared memory");
+  rlimit space = {};
+  if (error != ENOMEM || ::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return status;
+  return {Code::system, status.message() + ": the address space of this process is limited to " +
+                            std::to_string(space.rlim_cur) + " bytes: raise the limit with ulimit -v"};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Mapping>> Mapping::make(int file, std::size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (data == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes of shared memory");
+  if (data == MAP_FAILED) return no_address_space(bytes);
   return std::make_shared<Mapping>(static_cast<std::byte*>(data), bytes);
 }
 

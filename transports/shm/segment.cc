@@ -28,9 +28,10 @@ Status no_descriptor(const std::string& action) {
     return {Code::system, status.message() + ": no process of this host may open more (fs.file-max)"};
   rlimit files = {};
   if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return status;
-  return {Code::system, status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
-                            ", and each piece of shared memory takes a descriptor: ask for fewer and larger ones, or "
-                            "raise the limit with ulimit -n"};
+  return {Code::system,
+          status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
+              ", and each piece of shared memory takes a descriptor, as connections between ranks do: ask for "
+              "fewer and larger ones, or raise the limit with ulimit -n"};
 }
 
 }  // namespace

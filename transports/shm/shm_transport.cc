@@ -7,7 +7,9 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kSegmentBytes = std::size_t{256} << 20;  // Address space, not memory.
+// Address space, not memory: little for few lanes, and few descriptors for many.
+constexpr std::size_t kFirstSegmentBytes = std::size_t{32} << 20;
+constexpr std::size_t kMostDoublings = 3;
 
 constexpr std::uint32_t kMostSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
 static_assert(2U << kMostSlotShift <= kMaxSlots);
@@ -30,7 +32,8 @@ Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
   const std::size_t alignment = slots >= kPage ? kPage : kWordsBytes;
   const std::size_t room = kControlBytes + alignment + round_up(slots, kWordsBytes);
   if (own_.empty() || used_ + room > own_.back().size()) {
-    const std::size_t bytes = std::max(kSegmentBytes, round_up(room, kPage));
+    const std::size_t bytes =
+        std::max(kFirstSegmentBytes << std::min(own_.size(), kMostDoublings), round_up(room, kPage));
     Segment made = TUTTI_TRY(Segment::create("tutti-lanes", bytes));
     own_.push_back(std::move(made));
     used_ = 0;

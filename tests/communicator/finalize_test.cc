@@ -1,0 +1,91 @@
+// What ranks are told at the end of a communicator: of messages that are lost, and of a rank that does not come.
+#include <gtest/gtest.h>
+
+#include "src/communicator/group.h"
+#include "tests/communicator/calls.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+// The second message takes several slots, and is one all the same.
+TEST(Finalize, TellsBothEndsOfMessagesThatNobodyReceived) {
+  const std::string told =
+      "rank 0 sent rank 1 3 messages on lossy, of which rank 1 received 1 before both left: "
+      "send(40000 int32, to rank 1) is the first that is lost";
+  CommunicatorOptions options;
+  options.name = "lossy";
+  Communicators ranks = make_ranks(3, options);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    std::vector<int> small(20), large(40'000);
+    if (communicator.rank() == 1) TUTTI_CHECK_OK(communicator.run(message(Kind::recv, 0, small)));
+    for (std::vector<int>* buffer : {&small, &large, &small}) {
+      if (communicator.rank() == 0) TUTTI_CHECK_OK(communicator.run(message(Kind::send, 1, *buffer)));
+    }
+    return communicator.finalize();
+  });
+  for (const Rank rank : {0, 1}) {
+    EXPECT_EQ(statuses[rank].code(), Code::invalid_usage);
+    EXPECT_EQ(statuses[rank].message(), told);
+  }
+  EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();  // It is no end of that lane.
+  for (const auto& communicator : ranks) EXPECT_TRUE(communicator->failure().ok()) << communicator->failure().message();
+}
+
+TEST(Finalize, TellsOfAMessageToItselfThatTheRankDidNotReceive) {
+  Communicators ranks = make_ranks(1);
+  std::vector<int> sent(20), received(20);
+  const Call send = message(Kind::send, 0, sent);
+  const Call recv = message(Kind::recv, 0, received);
+  ASSERT_TRUE(run_group({{ranks[0].get(), send, {}}, {ranks[0].get(), recv, {}}, {ranks[0].get(), send, {}}}).ok());
+  const Status status = ranks[0]->finalize();
+  EXPECT_EQ(status.code(), Code::invalid_usage);
+  EXPECT_NE(status.message().find("rank 0 sent rank 0 2 messages, of which rank 0 received 1"), std::string::npos)
+      << status.message();
+}
+
+TEST(Finalize, NamesTheRankThatDoesNotCome) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  const Status status = made.value()[0]->finalize();
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_EQ(
+      status.message(),
+      "finalize of an unnamed communicator of 2 ranks waited 200 ms for rank 1, which has made no collective call "
+      "here: a thread that drives several ranks finalizes or destroys them in one group");
+}
+
+TEST(Finalize, SaysWhatTheRankCalledLastThatDoesNotCome) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  options.name = "gradients";
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  on_all(made.value(), [](Communicator& communicator) {
+    std::vector<float> buffer(16);
+    return communicator.run(all_reduce(buffer));
+  });
+  const std::string text = made.value()[0]->finalize().message();
+  EXPECT_EQ(text.find("finalize on gradients waited 200 ms for rank 1, whose last collective call here was #1, "
+                      "all_reduce(16 float32, sum): "),
+            0U)
+      << text;
+}
+
+// Calls may come through handles with options of their own.
+TEST(Finalize, DoesNotTakeTheTimeoutOfTheLastCall) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  options.timeout_ms = 100;
+  std::vector<float> nothing;
+  ASSERT_TRUE(made.value()[0]->run(all_reduce(nothing), &options).ok());  // Waits for nobody.
+  const Status status = made.value()[0]->finalize();
+  EXPECT_NE(status.message().find(" waited 200 ms for rank 1"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace tutti
