@@ -8,6 +8,7 @@
 #include "src/communicator/group.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/message_operation.h"
+#include "src/communicator/planning.h"
 #include "src/communicator/visit.h"
 
 namespace tutti {
@@ -84,9 +85,7 @@ void HostCommunicator::announce(Prepared& prepared, const Call& call) {
 
 void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call) {
   Launch& launch = chosen.launch;
-  // A message left over from another call must not pass for one of this.
-  launch.signature.word =
-      announced.record.signature + static_cast<std::uint32_t>(announced.record.sequence) * 0x9e3779b1U;
+  launch.signature = signature_of(announced.record);
   launch.self = {const_cast<std::byte*>(call.input), call.output};
   if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
@@ -136,14 +135,7 @@ Status HostCommunicator::compare_calls() {
 }
 
 Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
-  const std::string ours = describe(*record_);
-  const char* difference = ours != describe(theirs)
-                               ? ""
-                               : ", with different algorithms or protocols forced (by options, TUTTI_ALGORITHM or "
-                                 "TUTTI_PROTOCOL)";
-  return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
-                            std::to_string(rank_) + " called " + ours + ", rank " + std::to_string(peer) + " called " +
-                            describe(theirs) + difference));
+  return fail(disagreement(rank_, *record_, peer, theirs));
 }
 
 // What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.

@@ -6,9 +6,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kBulkBytes = 128 * 1024;
-constexpr std::uint32_t kLinesBytes = 8 * kLineBytes;
-
 // What a lane frame carries.
 struct LaneOffer {
   LaneSpec spec;
@@ -16,50 +13,7 @@ struct LaneOffer {
 };
 static_assert(sizeof(LaneOffer) == 56);
 
-LaneSpec spec_with_slots(LaneForm form, Protocol protocol) {
-  const bool lines = protocol == Protocol::lines;
-  LaneSpec spec;
-  spec.form = form;
-  spec.protocol = protocol;
-  spec.slot_bytes = lines ? kLinesBytes : kBulkBytes;
-  spec.slot_shift = form == LaneForm::one_way ? 3 : lines && form == LaneForm::swap ? 0 : 2;
-  return spec;
-}
-
 }  // namespace
-
-// A pair of lanes is named by its forward lane: of a round trip the one that is answered, of a swap the lower rank's.
-LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol) {
-  LaneSpec spec = spec_with_slots(use.form, protocol);
-  const bool sends = use.direction == Direction::sends;
-  bool forward = true;
-  if (use.form == LaneForm::round_trip) forward = !use.answers;
-  if (use.form == LaneForm::swap) forward = sends == (self < use.peer);
-  const bool writes_forward = sends == forward;
-  spec.writer = writes_forward ? self : use.peer;
-  spec.reader = writes_forward ? use.peer : self;
-  spec.tag = forward ? use.tag : use.partner_tag;
-  spec.partner_tag = forward ? use.partner_tag : use.tag;
-  if (use.form == LaneForm::one_way) spec.partner_tag = 0;
-  return spec;
-}
-
-LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag) {
-  LaneSpec spec;
-  spec.writer = writer;
-  spec.reader = reader;
-  spec.tag = tag;
-  return spec;
-}
-
-LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag) {
-  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::bulk);
-  spec.writer = writer;
-  spec.reader = reader;
-  spec.tag = tag;
-  spec.channel = 1;  // Apart from the lanes of collectives, which may be in flight beside it.
-  return spec;
-}
 
 // Whose memory it lies in: who reads, so that polling stays local; of a pair of lanes the forward lane's reader.
 Rank Links::owner(const LaneSpec& spec) { return spec.reader; }

@@ -8,18 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "src/communicator/lane_specs.h"
 #include "src/communicator/mesh.h"
 #include "src/communicator/regions.h"
 #include "src/executor/lane_io.h"
-#include "src/plan/lanes.h"
 #include "transports/shm/shm_transport.h"
 
 namespace tutti {
-
-// A lane of a rank's plan, a flag, or the lane of point-to-point messages, as both ends name it.
-LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol);
-LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag);
-LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag);
 
 class Links {
  public:

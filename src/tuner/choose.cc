@@ -64,15 +64,19 @@ std::uint64_t shared_among(Rank ranks, std::uint64_t piece_bytes) {
 
 }  // namespace
 
+Status check_protocol(std::string_view protocol) {
+  if (protocol.empty() || std::find(std::begin(kProtocols), std::end(kProtocols), protocol) != std::end(kProtocols))
+    return {};
+  return invalid_argument("there is no protocol '" + std::string(protocol) + "'; the protocols are lines and bulk");
+}
+
 Result<Choice> choose(const Query& query) {
+  TUTTI_CHECK_OK(check_protocol(query.protocol));
+  if (query.teams > 0) return choose_for_teams(query);
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   const bool small = longest_message(choice.algorithm, query) <= kLinesBytes;
-  if (!query.protocol.empty() && query.protocol != "lines" && query.protocol != "bulk") {
-    return invalid_argument("there is no protocol '" + std::string(query.protocol) +
-                            "'; the protocols are lines and bulk");
-  }
   choice.lines = query.protocol.empty() ? small : query.protocol == "lines";
   const bool one_message = choice.algorithm == "one_shot" && query.block_bytes <= kStreamBytes;
   const Collective collective = query.problem.collective;

@@ -1,5 +1,5 @@
-// Which algorithm, protocol and loop a call gets. For now a table of crossovers measured on host memory; the same
-// answer on every rank, because it sees only what all ranks share.
+// Which algorithm, protocol, loop and channels a call gets. For now tables of crossovers: on host memory they were
+// measured, on devices they are estimates. The same answer on every rank, because it sees only what all ranks share.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Query {
   bool mapped = false;            // Every rank can read and write every rank's buffers.
   std::string_view algorithm;     // Forced, where not empty.
   std::string_view protocol;      // One of kProtocols, likewise.
+  std::uint32_t teams = 0;        // On a device: channels of a rank that can be under way at once. 0: on host memory.
 };
 
 struct Choice {
@@ -26,10 +27,16 @@ struct Choice {
   bool mapped = false;            // Works in the peers' memory.
   bool lines = false;             // The small-message protocol.
   std::uint64_t piece_bytes = 0;  // Longest message.
-  Loop loop;                      // Pieces are filled in when the longest message is known.
+  std::uint32_t channels = 1;
+  Loop loop;  // Pieces are filled in when the longest message is known.
 };
 
 // Fails for a forced protocol that there is not. A forced algorithm is taken as it is.
 Result<Choice> choose(const Query& query);
+
+// Fails unless it is empty or one of kProtocols.
+Status check_protocol(std::string_view protocol);
+// The part of choose() that is for devices.
+Choice choose_for_teams(const Query& query);
 
 }  // namespace tutti

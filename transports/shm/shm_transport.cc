@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "transports/lay_lane.h"
+
 namespace tutti {
 namespace {
 
@@ -13,14 +15,6 @@ constexpr std::size_t kMostDoublings = 3;
 
 constexpr std::uint32_t kMostSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
 static_assert(2U << kMostSlotShift <= kMaxSlots);
-
-// Forward words, partner words or credits.
-constexpr std::size_t kControlBytes = 2 * kWordsBytes;
-
-std::size_t slots_bytes(const LaneSpec& spec) {
-  const std::size_t sets = spec.form == LaneForm::swap ? 2 : 1;
-  return sets * (std::size_t{spec.slot_bytes} << spec.slot_shift);
-}
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -72,23 +66,7 @@ Result<LanePair> ShmTransport::view(const LaneSpec& spec, std::uint32_t owner, c
       address.slots % kWordsBytes != 0 || address.slots > size || size - address.slots < slots) {
     return invalid_usage("rank " + std::to_string(owner) + " sent an address outside of its segment");
   }
-  auto* words = reinterpret_cast<LaneWords*>(memory.data() + address.words);
-  LanePair pair;
-  pair.forward = {.slots = spec.slot_bytes == 0 ? nullptr : memory.data() + address.slots,
-                  .words = words,
-                  .slot_bytes = spec.slot_bytes,
-                  .slot_shift = static_cast<std::uint8_t>(spec.slot_shift),
-                  .form = spec.form,
-                  .protocol = spec.protocol,
-                  .side = 0};
-  if (spec.form == LaneForm::one_way) {
-    pair.forward.credits = reinterpret_cast<LaneCredits*>(words + 1);
-  } else {
-    pair.partner = pair.forward;
-    pair.partner.words = words + 1;
-    pair.partner.side = 1;
-  }
-  return pair;
+  return lay_lane(spec, memory.data() + address.words, memory.data() + address.slots);
 }
 
 }  // namespace tutti

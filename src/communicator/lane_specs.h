@@ -1,0 +1,27 @@
+// Lanes, flags and messages as both of their ends name them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/plan/lanes.h"
+#include "src/plan/plan.h"
+#include "transports/transport.h"
+
+namespace tutti {
+
+// Bytes of a slot, by protocol.
+struct SlotSizes {
+  std::uint32_t bulk = 128 * 1024;
+  std::uint32_t lines = 8 * kLineBytes;
+};
+
+// A lane of a rank's plan, on channel 0.
+LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, const SlotSizes& sizes = {});
+LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag);
+// The lane of point-to-point messages, which may be in flight beside collectives.
+LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSizes& sizes = {});
+// The flags of a plan.
+std::vector<LaneSpec> flags_of(const Plan& plan);
+
+}  // namespace tutti

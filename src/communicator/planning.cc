@@ -1,0 +1,149 @@
+#include "src/communicator/planning.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "src/base/config.h"
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+
+namespace tutti {
+namespace {
+
+constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
+constexpr std::uint64_t kMostPieces = 1U << 30;
+
+std::string names_for(const Problem& problem) {
+  std::string names;
+  for (const Algorithm* algorithm : catalogue(problem.collective)) {
+    if (algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(algorithm->name());
+  }
+  return names;
+}
+
+// Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
+// never do.
+std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
+                         std::uint64_t granule) {
+  const std::uint64_t room = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
+  return std::max<std::uint64_t>((unit_bytes + room - 1) / room, 1);
+}
+
+}  // namespace
+
+std::uint32_t mix(std::uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  value *= 0xc4ceb9fe1a85ec53ULL;
+  return static_cast<std::uint32_t>(value ^ value >> 32);
+}
+
+Problem problem_of(const Call& call, Rank ranks) {
+  Problem problem;
+  problem.collective = call.collective;
+  problem.ranks = ranks;
+  problem.root = has_root(call.collective) ? call.root : 0;
+  return problem;
+}
+
+std::uint64_t shape_of(const Call& call) {
+  return std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
+         std::uint64_t(call.reduction) << 8;
+}
+
+std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+  if (has_root(call.collective) && rank != call.root) return kNever;
+  return -in_place_shift(problem_of(call, ranks), rank) * static_cast<std::int64_t>(call.count * size_of(call.type));
+}
+
+CallRecord record_of(const Call& call, std::uint32_t forced) {
+  CallRecord record;
+  record.count = call.count;
+  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + forced);
+  record.root = has_root(call.collective) ? call.root : 0;
+  record.collective = static_cast<std::uint8_t>(call.collective);
+  record.type = static_cast<std::uint8_t>(call.type);
+  record.reduction = static_cast<std::uint8_t>(call.reduction);
+  return record;
+}
+
+Signature signature_of(const CallRecord& record) {
+  return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
+}
+
+Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallRecord& theirs) {
+  const std::string mine = describe(ours);
+  const char* difference = mine != describe(theirs)
+                               ? ""
+                               : ", with different algorithms or protocols forced (by options, TUTTI_ALGORITHM or "
+                                 "TUTTI_PROTOCOL)";
+  return invalid_usage("ranks disagree on collective " + std::to_string(ours.sequence) + ": rank " +
+                       std::to_string(rank) + " called " + mine + ", rank " + std::to_string(peer) + " called " +
+                       describe(theirs) + difference);
+}
+
+Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem) {
+  const Algorithm* algorithm = find(problem.collective, choice.algorithm);
+  if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
+  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
+                          "; it takes one of " + names_for(problem));
+}
+
+Loop loop_of(bool overlaps, std::uint32_t slots) {
+  return {.pieces = overlaps ? 2 * slots : 1,
+          .skew = overlaps ? 1U : 0U,
+          .order = StageOrder::earliest_first,
+          .slots = slots};
+}
+
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined,
+                                std::uint32_t slots) {
+  ProvedPlans proved;
+  proved.plans = emit_plans(algorithm, problem);
+  for (Plan& plan : proved.plans) fuse(plan);
+  fuse_stages(proved.plans);
+  // Pieces overlap where lanes have the slots for it, and where there is no scratch that they would share.
+  proved.overlaps = pipelined && proved.plans.front().shape.scratch == 0;
+  if (problem.ranks > kAlwaysVerified && !config().verify) return proved;
+  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots));
+  if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
+    proved.overlaps = false;
+    proof = verify(proved.plans, loop_of(false, slots));
+  }
+  if (!proof.ok())
+    return std::move(proof).status().during("proving " + std::string(algorithm.name()) + " for " + describe(problem));
+  proved.balanced = proof.value().balanced;
+  return proved;
+}
+
+Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch) {
+  const std::uint64_t element = size_of(call.type);
+  const std::uint64_t unit_bytes = (call.count + room.units - 1) / room.units * element;
+  const std::uint64_t granule = std::max<std::uint64_t>(room.granule_bytes, element);
+  const std::uint64_t slot = std::min<std::uint64_t>(choice.piece_bytes, room.slot_bytes);
+  const std::uint64_t wanted = slot == 0 ? 1 : pieces_for(unit_bytes, room.longest_units, slot, granule);
+  const std::uint64_t pieces = (wanted + launch.channels - 1) / launch.channels;
+  const std::uint64_t parts = pieces * launch.channels;
+  const std::uint64_t granules = (unit_bytes + granule - 1) / granule;
+  const std::uint64_t part_bytes = (granules + parts - 1) / parts * granule;
+  const bool fits = slot == 0 || room.longest_units * part_bytes <= room.slot_bytes;
+  if (pieces > kMostPieces || (!fits && !room.balanced)) {
+    return unsupported(std::string(room.algorithm) + " sends messages that do not fit the slots of " +
+                       std::to_string(room.slot_bytes) + " bytes: force no protocol, or another algorithm");
+  }
+  launch.element_bytes = static_cast<std::uint32_t>(element);
+  launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
+  launch.loop = choice.loop;
+  launch.loop.pieces = static_cast<std::uint32_t>(pieces);
+  launch.loop.skew = room.overlaps && pieces > 1 ? choice.loop.skew : 0;
+  launch.cut = {.units = room.units,
+                .parts = static_cast<std::uint32_t>(parts),
+                .granule = static_cast<std::uint32_t>(granule / element)};
+  launch.slice_elements = slot == 0 ? call.count * room.units * ranks : room.slot_bytes / element;
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,62 @@
+// From a call to plans that are proved and cut: what communicators do alike, wherever the memory of their ranks lies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/communicator/board.h"
+#include "src/communicator/call.h"
+#include "src/executor/run.h"
+#include "src/plan/plan.h"
+#include "src/tuner/choose.h"
+
+namespace tutti {
+
+std::uint32_t mix(std::uint64_t value);
+
+Problem problem_of(const Call& call, Rank ranks);
+// All that tells shapes of calls apart, but for the count.
+std::uint64_t shape_of(const Call& call);
+// How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
+// one of them passes no such thing: no two addresses are this far apart.
+std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
+// The call as the peers see it, without its number and buffers. `forced`: hash of the options that ranks share.
+CallRecord record_of(const Call& call, std::uint32_t forced);
+
+// What this call's messages carry: one left over from another call must not pass for one of this.
+Signature signature_of(const CallRecord& record);
+// That two ranks made different calls, in the words of the one.
+Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallRecord& theirs);
+
+// Of a choice; fails if there is none of this name that does the problem.
+Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem);
+
+struct ProvedPlans {
+  std::vector<Plan> plans;  // Of all ranks, fused.
+  bool overlaps = false;    // Pieces do overlap.
+  bool balanced = false;    // Proved: a message may take several slots.
+};
+
+// Of plans whose number of pieces is not known yet: enough of them to show what happens with more.
+Loop loop_of(bool overlaps, std::uint32_t slots);
+
+// `pipelined`: pieces may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again.
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined,
+                                std::uint32_t slots);
+
+// What a plan's messages have to fit into.
+struct Room {
+  const char* algorithm = "";       // In messages.
+  std::uint32_t units = 1;          // Per block.
+  std::uint32_t longest_units = 1;  // Of the longest message of any rank.
+  std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
+  std::uint32_t granule_bytes = 1;  // Parts of units begin at multiples of it.
+  bool overlaps = false;
+  bool balanced = false;
+};
+
+// Cuts a call into pieces for launch.channels channels.
+Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch);
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+// The table for devices, whose ranks are teams of many workers. From the sizes that others' measurements suggest (a
+// block of a GPU moves some 10 to 20 GB/s, a meeting of ranks takes a few microseconds); none was measured here yet.
+#include <algorithm>
+#include <bit>
+
+#include "src/tuner/choose.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kOneShotBytes = 256 * kKiB;    // That a rank sends in all.
+constexpr std::uint64_t kLinesBytes = 64 * kKiB;       // Above, half of the bytes being flags costs more than it saves.
+constexpr std::uint64_t kMappedBytes = 64 * kKiB;      // Below, flags in two rounds cost more than a copy.
+constexpr std::uint64_t kLinesPieceBytes = 16 * kKiB;  // What a slot of such lanes holds.
+constexpr std::uint64_t kBulkPieceBytes = 128 * kKiB;
+constexpr std::uint64_t kLinesChannelBytes = 4 * kKiB;  // A word for each worker.
+constexpr std::uint64_t kBulkChannelBytes = 64 * kKiB;
+constexpr std::uint32_t kMostLaneChannels = 8;  // More lanes would take more memory than they are worth.
+constexpr Rank kFewRanks = 8;
+
+std::string_view all_reduce(const Query& query) {
+  const Rank ranks = query.problem.ranks;
+  const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLinesBytes;
+  if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
+  return query.mapped ? "two_shot_mapped" : "two_shot";
+}
+
+std::string_view algorithm_for(const Query& query) {
+  const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
+  const bool few = query.problem.ranks <= kFewRanks;
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return all_reduce(query);
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all: return mapped ? "direct_mapped" : "direct";
+    case Collective::broadcast: return mapped ? "split_mapped" : few ? "direct" : "binary_tree";
+    case Collective::reduce: return few ? "direct" : "binary_tree";
+    case Collective::gather:
+    case Collective::scatter: return "direct";
+  }
+  return "";
+}
+
+}  // namespace
+
+Choice choose_for_teams(const Query& query) {
+  Choice choice;
+  choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
+  choice.mapped = choice.algorithm.ends_with("_mapped");
+  choice.lines = query.protocol.empty() ? query.block_bytes <= kLinesBytes : query.protocol == "lines";
+  choice.piece_bytes = choice.lines ? kLinesPieceBytes : kBulkPieceBytes;
+  const std::uint64_t share = choice.lines && !choice.mapped ? kLinesChannelBytes : kBulkChannelBytes;
+  const std::uint64_t most = choice.mapped ? query.teams : std::min(query.teams, kMostLaneChannels);
+  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
+  choice.loop.skew = 1;
+  choice.loop.order = StageOrder::earliest_first;
+  return choice;
+}
+
+}  // namespace tutti
