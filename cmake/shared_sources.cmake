@@ -1,7 +1,7 @@
 # What host and device compile from one source must keep compiling under nvcc, long before there is a GPU to run it.
 # The test needs the compiler only. The parts that are shared are listed in the file by being used there.
 set(TUTTI_SHARED_SOURCES ${PROJECT_SOURCE_DIR}/tests/cuda/shared_sources.cu
-                         ${PROJECT_SOURCE_DIR}/tests/cuda/device_interpreter.cu)
+)
 set(TUTTI_SHARED_ARCHITECTURES 80 90 100)
 
 if(NOT TUTTI_HAS_CUDA OR TUTTI_SANITIZE)

@@ -44,10 +44,16 @@ TUTTI_HOST_DEVICE inline bool compare_exchange(T* word, T expected, T desired) {
 
 }  // namespace tutti
 
-// store_pair(words, data, flag): both words, the flag not before the data nor before any earlier store. `words` is
-// aligned to 16 bytes.
+// store_pair(words, data, flag): both words, the flag not before the data nor before any earlier store (on a device:
+// not before the data). load_pair(words, data): the flag, and the data that were stored with it. `words` is aligned to
+// 16 bytes.
+#if defined(__CUDA_ARCH__)
+#include "src/base/pair_cuda.h"
+#else
+#include "src/base/load_pair_portable.h"
 #if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__SANITIZE_THREAD__)
 #include "src/base/store_pair_x86.h"
 #else
 #include "src/base/store_pair_portable.h"
+#endif
 #endif

@@ -1,12 +1,19 @@
-// Obeys a program as a resumable state machine: it never waits, so one thread can drive several. Host and device
-// compile this source; the Machine supplies what differs: how many workers fold, and with what instructions.
+// Obeys a program as a resumable state machine. Host and device compile this source, for worker i of n: all workers of
+// a team run it side by side and come to the same decisions. The Machine supplies what differs: how many workers there
+// are, how they fold, and whether they wait. A CPU is worker 0 of 1, and never waits, so one thread can drive several.
 //
 //   Machine::source(index, pointer, operand)        what fold() reads: the index-th data operand
 //   Machine::target(index, pointer, operand)        what it writes
 //   Machine::source(index, pointer), target(...)    the same of a lane; of memory, too, where the machine is plain()
 //   Machine::plain()                                it does not need to know which memory it works on
-//   Machine::fold(sources, targets, count, kind)    so many of each, `count` elements
+//   Machine::fold(sources, targets, count, kind)    so many of each, `count` elements; by all workers
 //   Machine::stage(index)                           memory for a small message, at least a slot long
+//   Machine::receive_small(...), send_small(...)    of the protocol of small messages; by all workers
+//   Machine::serves(lane), takes(index)             whether it is this worker that handles that lane or operand
+//   Machine::await(poll)                            what poll() comes to; a team waits for it
+//   Machine::agree(progress)                        all workers have got here: what they have come to together
+//   Machine::join()                                 all workers have got here
+//   Machine::copied(pointer)                        the only source, which the worker that took it knows
 #pragma once
 
 #include "src/executor/straight_run.h"
@@ -180,35 +187,46 @@ class Interpreter {
   TUTTI_HOST_DEVICE Progress acquire(const Instruction& step, std::uint64_t bytes) {
     const Operand* operands = program_.operands + step.first;
     const std::uint32_t count = std::uint32_t{step.sources} + step.targets;
+    Progress progress = Progress::done;
     for (; cursor_.acquired < count; ++cursor_.acquired) {
       const Operand& operand = operands[cursor_.acquired];
       if (!takes_part(operand)) continue;
       const bool source = cursor_.acquired < step.sources;
-      const Progress progress =
-          source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
+      progress = source ? receive(operand, cursor_.acquired, bytes) : reserve(operand, cursor_.acquired - step.sources);
       if (progress == Progress::done) continue;
       blocked_.operand = &operand;
       blocked_.lane = &lane_of(operand);
       blocked_.sends = !source;
-      return progress;
+      break;
     }
-    return Progress::done;
+    return machine_.agree(progress);
   }
 
   TUTTI_HOST_DEVICE Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
-    if (lane.view.protocol != Protocol::lines || operand.place != Place::lane)
-      return receive_bulk(lane, launch_.signature, sources_[index]);
-    return receive_lines(lane, launch_.signature, bytes, machine_.stage(index), sources_[index], blocked_);
+    std::byte* data = nullptr;
+    if (is_small(operand)) {
+      const Progress progress = machine_.receive_small(lane, launch_.signature, bytes, index, data, blocked_);
+      if (machine_.takes(index)) sources_[index] = data;
+      return progress;
+    }
+    if (!machine_.serves(&lane)) return Progress::done;
+    const Progress progress = machine_.await([&] { return receive_bulk(lane, launch_.signature, data); });
+    sources_[index] = data;
+    return progress;
+  }
+
+  TUTTI_HOST_DEVICE bool is_small(const Operand& operand) const {
+    return operand.place == Place::lane && lane_of(operand).view.protocol == Protocol::lines;
   }
 
   TUTTI_HOST_DEVICE Progress reserve(const Operand& operand, std::uint32_t index) {
     LaneState& lane = lane_of(operand);
-    if (!slot_free(lane)) return Progress::waiting;
-    if (operand.place == Place::flag) return Progress::done;
-    targets_[index] =
-        lane.view.protocol == Protocol::lines ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
-    return Progress::done;
+    if (!machine_.serves(&lane)) return Progress::done;
+    const Progress progress = machine_.await([&] { return room_for_message(lane); });
+    if (operand.place == Place::flag) return progress;
+    targets_[index] = is_small(operand) ? machine_.stage(program_.widest) : slot_of(lane.view, lane.next);
+    return progress;
   }
 
   TUTTI_HOST_DEVICE void fold(const Instruction& step, const Window& slice) {
@@ -245,6 +263,8 @@ class Interpreter {
       const Operand& operand = operands[k];
       if (operand.place == Place::flag) continue;
       const bool source = k < step.sources;
+      const std::uint32_t index = source ? inputs++ : outputs++;
+      if (!machine_.takes(k)) continue;
       std::byte* pointer;
       if (operand.is_memory()) {
         pointer = base(operand) + (extent(operand, i, all).offset + window.offset) * launch_.element_bytes;
@@ -253,31 +273,33 @@ class Interpreter {
       }
       const std::uint64_t offset = operand.is_memory() ? 0 : shift;
       if (source) {
-        machine_.source(inputs++, pointer + offset, operand);
+        machine_.source(index, pointer + offset, operand);
       } else {
-        machine_.target(outputs++, pointer + offset, operand);
+        machine_.target(index, pointer + offset, operand);
       }
     }
+    machine_.join();
     machine_.fold(inputs, outputs, window.count, step.fold);
+    machine_.join();
   }
 
   TUTTI_HOST_DEVICE void release(const Instruction& step, std::uint64_t bytes) {
-    const Operand* operands = program_.operands + step.first;
-    for (std::uint32_t k = step.sources; k < std::uint32_t{step.sources} + step.targets; ++k) {
-      if (takes_part(operands[k])) deliver(operands[k], targets_[k - step.sources], bytes);
+    const Operand* sources = program_.operands + step.first;
+    const Operand* targets = sources + step.sources;
+    for (std::uint32_t k = 0; k < step.targets; ++k) {
+      if (!takes_part(targets[k]) || !is_small(targets[k])) continue;
+      machine_.send_small(lane_of(targets[k]), launch_.signature, machine_.stage(program_.widest), bytes);
+    }
+    machine_.join();
+    for (std::uint32_t k = 0; k < step.targets; ++k) {
+      if (!takes_part(targets[k]) || !machine_.serves(&lane_of(targets[k]))) continue;
+      LaneState& lane = lane_of(targets[k]);
+      is_small(targets[k]) ? count_message(lane) : bulk_post(lane, launch_.signature);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
-      if (takes_part(operands[k])) take(lane_of(operands[k]));
+      if (takes_part(sources[k]) && machine_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));
     }
-  }
-
-  TUTTI_HOST_DEVICE void deliver(const Operand& operand, const std::byte* staged, std::uint64_t bytes) {
-    LaneState& lane = lane_of(operand);
-    if (lane.view.protocol == Protocol::lines && operand.place == Place::lane) {
-      send_lines(lane, launch_.signature, staged, bytes);
-      return;
-    }
-    bulk_post(lane, launch_.signature);
+    machine_.join();
   }
 
   // ---- Straight ----

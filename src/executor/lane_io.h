@@ -43,6 +43,9 @@ TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
   return lane.next - lane.seen < slots;
 }
 
+// A message that tells of itself has been sent.
+TUTTI_HOST_DEVICE inline void count_message(LaneState& lane) { ++lane.next; }
+
 TUTTI_HOST_DEVICE inline void bulk_post(LaneState& lane, Signature signature) {
   store_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots], signature.word);
   store_release(&lane.view.words->posted, ++lane.next);

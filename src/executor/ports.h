@@ -47,10 +47,14 @@ TUTTI_HOST_DEVICE inline Progress receive_bulk(LaneState& lane, Signature signat
   return Progress::done;
 }
 
-TUTTI_HOST_DEVICE inline void send_lines(LaneState& lane, Signature signature, const std::byte* data,
+// To be counted when it is out.
+TUTTI_HOST_DEVICE inline void send_lines(const LaneState& lane, Signature signature, const std::byte* data,
                                          std::uint64_t bytes) {
   lines_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes);
-  ++lane.next;
+}
+
+TUTTI_HOST_DEVICE inline Progress room_for_message(LaneState& lane) {
+  return slot_free(lane) ? Progress::done : Progress::waiting;
 }
 
 }  // namespace tutti

@@ -33,39 +33,66 @@ struct StraightRun {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
     const std::uint32_t lane_count = std::uint32_t{step.receives} + step.sends;
     const std::uint64_t bytes = count * launch.element_bytes;
+    Progress progress = Progress::done;
     std::uint32_t ready = cursor.acquired;
-    for (; ready < step.receives; ++ready) {
-      const Progress progress = receive<kLines>(lanes[ready], bytes);
-      if (progress != Progress::done) return block(step, ready, progress);
-    }
     for (; ready < lane_count; ++ready) {
-      const StraightLane& at = lanes[ready];
-      if (!slot_free(*at.lane)) return block(step, ready, Progress::waiting);
-      if (at.flag || at.copy) continue;
-      machine.target(at.index, kLines ? outgoing : slot_of(at.lane->view, at.lane->next));
+      progress = ready < step.receives ? receive<kLines>(lanes[ready], bytes) : reserve<kLines>(lanes[ready]);
+      if (progress != Progress::done) break;
     }
-    const std::byte* read = find_memory(step);
+    const std::byte* read = nullptr;
+    if (progress == Progress::done) {
+      read = find_memory(step);
+    } else {
+      block(step, ready);
+    }
+    progress = machine.agree(progress);
+    if (progress != Progress::done) return progress;
     if (step.outputs > 0) machine.fold(step.inputs, step.outputs, count, step.fold);
-    for (std::uint32_t k = step.receives; k < lane_count; ++k) {
-      const StraightLane& at = lanes[k];
-      if (kLines && !at.flag) {
-        send_lines(*at.lane, launch.signature, at.copy ? read : outgoing, bytes);
-      } else {
-        bulk_post(*at.lane, launch.signature);
-      }
-    }
-    for (std::uint32_t k = 0; k < step.receives; ++k) take(*lanes[k].lane);
+    machine.join();
+    release<kLines>(step, lanes, machine.copied(read), bytes);
     return Progress::done;
   }
 
   template <bool kLines>
   TUTTI_HOST_DEVICE Progress receive(const StraightLane& at, std::uint64_t bytes) {
     std::byte* data = nullptr;
-    const Progress progress =
-        kLines && !at.flag ? receive_lines(*at.lane, launch.signature, bytes, machine.stage(at.index), data, blocked)
-                           : receive_bulk(*at.lane, launch.signature, data);
+    if (kLines && !at.flag) {
+      const Progress progress = machine.receive_small(*at.lane, launch.signature, bytes, at.index, data, blocked);
+      if (progress == Progress::done && machine.takes(at.index)) machine.source(at.index, data);
+      return progress;
+    }
+    if (!machine.serves(at.lane)) return Progress::done;
+    const Progress progress = machine.await([&] { return receive_bulk(*at.lane, launch.signature, data); });
     if (progress == Progress::done && !at.flag) machine.source(at.index, data);
     return progress;
+  }
+
+  template <bool kLines>
+  TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at) {
+    if (!machine.serves(at.lane)) return Progress::done;
+    const Progress progress = machine.await([&] { return room_for_message(*at.lane); });
+    if (progress != Progress::done || at.flag || at.copy) return progress;
+    machine.target(at.index, kLines ? outgoing : slot_of(at.lane->view, at.lane->next));
+    return progress;
+  }
+
+  template <bool kLines>
+  TUTTI_HOST_DEVICE void release(const StraightStep& step, const StraightLane* lanes, const std::byte* read,
+                                 std::uint64_t bytes) {
+    const StraightLane* sends = lanes + step.receives;
+    for (std::uint32_t k = 0; kLines && k < step.sends; ++k) {
+      if (sends[k].flag) continue;
+      machine.send_small(*sends[k].lane, launch.signature, sends[k].copy ? read : outgoing, bytes);
+    }
+    if (kLines) machine.join();
+    for (std::uint32_t k = 0; k < step.sends; ++k) {
+      if (!machine.serves(sends[k].lane)) continue;
+      kLines && !sends[k].flag ? count_message(*sends[k].lane) : bulk_post(*sends[k].lane, launch.signature);
+    }
+    for (std::uint32_t k = 0; k < step.receives; ++k) {
+      if (machine.serves(lanes[k].lane)) take(*lanes[k].lane);
+    }
+    if (kLines) machine.join();  // All workers read the ends of small messages.
   }
 
   // Tells the machine where the extents of the piece lie; returns the first that is read.
@@ -75,11 +102,14 @@ struct StraightRun {
     const bool plain = machine.plain();
     std::byte* first = nullptr;
     for (std::uint32_t k = 0; k < step.reads; ++k, ++memory) {
+      if (k > 0 && !machine.takes(k)) continue;
       std::byte* at = *memory->base + memory->offset + before;
       if (k == 0) first = at;
+      if (!machine.takes(k)) continue;
       plain ? machine.source(memory->index, at) : machine.source(memory->index, at, *memory->operand);
     }
     for (std::uint32_t k = 0; k < step.writes; ++k, ++memory) {
+      if (!machine.takes(step.reads + k)) continue;
       std::byte* at = *memory->base + memory->offset + before;
       plain ? machine.target(memory->index, at) : machine.target(memory->index, at, *memory->operand);
     }
@@ -90,13 +120,19 @@ struct StraightRun {
   TUTTI_HOST_DEVICE Progress exchange_flags(const StraightStep& step) {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
     std::byte* none = nullptr;
+    Progress progress = Progress::done;
     for (std::uint32_t ready = cursor.acquired; ready < step.receives; ++ready) {
-      if (!lanes[ready].flag) continue;
-      const Progress progress = receive_bulk(*lanes[ready].lane, launch.signature, none);
-      if (progress != Progress::done) return block(step, ready, progress);
+      LaneState& lane = *lanes[ready].lane;
+      if (!lanes[ready].flag || !machine.serves(&lane)) continue;
+      progress = machine.await([&] { return receive_bulk(lane, launch.signature, none); });
+      if (progress == Progress::done) continue;
+      block(step, ready);
+      break;
     }
+    progress = machine.agree(progress);
+    if (progress != Progress::done) return progress;
     for (std::uint32_t k = 0; k < std::uint32_t{step.receives} + step.sends; ++k) {
-      if (!lanes[k].flag) continue;
+      if (!lanes[k].flag || !machine.serves(lanes[k].lane)) continue;
       if (k < step.receives) {
         take(*lanes[k].lane);
       } else {
@@ -107,13 +143,12 @@ struct StraightRun {
   }
 
   // At a lane of the step: those that it receives from come first.
-  TUTTI_HOST_DEVICE Progress block(const StraightStep& step, std::uint32_t ready, Progress progress) {
+  TUTTI_HOST_DEVICE void block(const StraightStep& step, std::uint32_t ready) {
     const StraightLane& at = launch.straight.lanes[step.lanes + ready];
     cursor.acquired = ready;
     blocked.operand = at.operand;
     blocked.lane = at.lane;
     blocked.sends = ready >= step.receives;
-    return progress;
   }
 };
 

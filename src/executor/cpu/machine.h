@@ -62,6 +62,25 @@ class CpuMachine {
     set_plain();
   }
 
+  // ---- Worker 0 of 1 ----
+  static constexpr bool serves(const LaneState*) { return true; }
+  static constexpr bool takes(std::uint32_t) { return true; }
+  template <typename Poll>
+  static Progress await(Poll&& poll) {
+    return poll();
+  }
+  static constexpr Progress agree(Progress progress) { return progress; }
+  static constexpr void join() {}
+  static constexpr const std::byte* copied(const std::byte* source) { return source; }
+
+  Progress receive_small(LaneState& lane, Signature signature, std::uint64_t bytes, std::uint32_t index,
+                         std::byte*& data, Blocked& blocked) {
+    return receive_lines(lane, signature, bytes, stage(index), data, blocked);
+  }
+  static void send_small(const LaneState& lane, Signature signature, const std::byte* data, std::uint64_t bytes) {
+    send_lines(lane, signature, data, bytes);
+  }
+
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
 
   // Neither scales nor streams.

@@ -1,0 +1,50 @@
+// Calls that are launched together, a team for each channel of each call, and what a team tells the host. Fixed-width
+// plain data: it goes to a kernel as its argument.
+#pragma once
+
+#include <cstdint>
+
+#include "src/executor/team/call.h"
+
+namespace tutti {
+
+inline constexpr std::uint32_t kMostCalls = 28;  // Of one launch.
+
+// Why a team gave up, for the host to read. The first of a rank's teams wins.
+struct TeamReport {
+  std::uint32_t claimed = 0;
+  std::uint32_t written = 0;   // 1: the rest is there.
+  std::uint32_t mismatch = 0;  // 1: what arrived belongs to another call; 0: it waited too long, or was told to stop.
+  std::uint32_t channel = 0;
+  std::uint32_t step = 0;
+  std::uint32_t peer = 0;
+  std::uint32_t sends = 0;      // 1: it waited for room.
+  std::uint32_t signature = 0;  // Of the call.
+};
+static_assert(sizeof(TeamReport) == 32);
+
+// What ends a team's waits, and what it tells. Addresses are the device's, in memory of the host that it maps.
+struct TeamWatch {
+  const std::uint32_t* failed = nullptr;  // Not 0: the communicator has failed.
+  std::uint64_t timeout_ns = 0;           // Of each call; 0: none.
+  TeamReport* report = nullptr;
+  std::uint64_t* begun = nullptr;  // Gets `number` when the call begins: those before it in its stream are done.
+  std::uint64_t number = 0;
+};
+static_assert(sizeof(TeamWatch) == 40);
+
+struct BatchCall {
+  TeamCall call;
+  TeamWatch watch;
+  std::uint32_t channels = 1;
+  std::uint32_t workspace_bytes = 0;  // Per channel, where call.workspace is used.
+};
+static_assert(sizeof(BatchCall) == 144);
+
+// 4 KiB of arguments are what all devices take.
+struct TeamBatch {
+  BatchCall calls[kMostCalls];
+};
+static_assert(sizeof(TeamBatch) <= 4096);
+
+}  // namespace tutti

@@ -1,0 +1,202 @@
+// One channel of one call, done by a team of workers: what a block of the kernel does. The image is copied into memory
+// of the team's own, where its addresses are filled in; the ends of lanes are brought there, and back. Host and device
+// compile this source.
+#pragma once
+
+#include "src/executor/team/call.h"
+#include "src/executor/team/image.h"
+#include "src/executor/team/machine.h"
+
+namespace tutti {
+
+// How the team's memory is laid out.
+struct ChannelLayout {
+  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, bytes;
+
+  TUTTI_HOST_DEVICE explicit ChannelLayout(const Image& image) {
+    std::uint32_t at = image.bytes;
+    const auto take = [&](std::uint32_t count, std::uint32_t size) {
+      const std::uint32_t begin = at;
+      at = (at + count * size + 15) / 16 * 16;
+      return begin;
+    };
+    const std::uint32_t widest = image.widest + 1;
+    states = take(image.lane_count, sizeof(LaneState));
+    lanes = take(image.lane_count, sizeof(LaneState*));
+    peers = take(image.meets != 0 ? image.ranks : 0, sizeof(RankBuffers));
+    pointers = take(2 * widest, sizeof(std::byte*));
+    sources = take(widest, sizeof(std::byte*));
+    targets = take(widest, sizeof(std::byte*));
+    stages = take(image.stage_bytes != 0 ? widest + 1 : 0, image.stage_bytes);
+    scaled = take(widest, 1);
+    bytes = at;
+  }
+};
+
+template <typename Team>
+class Channel {
+ public:
+  // `memory`: ChannelLayout(image).bytes of the team's own, aligned to 16.
+  TUTTI_HOST_DEVICE Channel(const TeamCall& call, std::uint32_t channel, Team team, std::byte* memory)
+      : call_(call), channel_(channel), team_(team), memory_(memory) {}
+
+  // `waiting`: stopped before it was done; blocked() of some worker says by what.
+  TUTTI_HOST_DEVICE Progress run() {
+    const auto& original = *reinterpret_cast<const Image*>(call_.image);
+    copy(call_.image, memory_, original.bytes);
+    team_.join();
+    Image& image = *reinterpret_cast<Image*>(memory_);
+    const ChannelLayout layout(image);
+    fill_in(image, layout);
+    const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
+    if (met != Progress::done) return met;
+    team_.join();
+    const Progress progress = obey(image, layout);
+    if (progress == Progress::done) put_back(image, layout);
+    return progress;
+  }
+
+  TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
+  TUTTI_HOST_DEVICE std::uint32_t absent() const { return absent_; }  // The rank that did not come to a meeting.
+  TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
+  // What this worker came to; what run() returned is why the team stopped.
+  TUTTI_HOST_DEVICE Progress own() const { return own_; }
+  static constexpr std::uint32_t kNobody = ~0U;
+
+ private:
+  template <typename T>
+  TUTTI_HOST_DEVICE T* at(std::uint32_t offset) const {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+  template <typename T>
+  TUTTI_HOST_DEVICE static std::uint64_t number(T* pointer) {
+    return reinterpret_cast<std::uint64_t>(pointer);
+  }
+
+  TUTTI_HOST_DEVICE void copy(const std::byte* from, std::byte* to, std::uint32_t bytes) const {
+    for (std::uint32_t i = team_.worker(); i < bytes / sizeof(Pack); i += team_.workers())
+      reinterpret_cast<Pack*>(to)[i] = reinterpret_cast<const Pack*>(from)[i];
+  }
+
+  TUTTI_HOST_DEVICE std::byte* const* base(Image& image, const ChannelLayout& layout, std::uint64_t which) const {
+    if (which == kBaseInput) return &image.launch.self.input;
+    if (which == kBaseOutput) return &image.launch.self.output;
+    if (which == kBaseScratch) return &image.launch.scratch;
+    return at<std::byte*>(layout.peers) + (which - kBasePeers);
+  }
+
+  // Each address by one worker.
+  TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
+    const std::uint32_t first = team_.worker();
+    const std::uint32_t step = team_.workers();
+    auto* operands = at<Operand>(image.operands);
+    auto* states = at<LaneState>(layout.states);
+    for (std::uint32_t i = first; i < image.lane_count; i += step) {
+      states[i] = *call_.ends[std::uint64_t{channel_} * image.lane_count + i];
+      at<LaneState*>(layout.lanes)[i] = states + i;
+    }
+    auto* lanes = at<StraightLane>(image.straight_lanes);
+    for (std::uint32_t i = first; i < image.straight_lane_count; i += step) {
+      lanes[i].lane = states + number(lanes[i].lane);
+      lanes[i].operand = operands + number(lanes[i].operand);
+    }
+    auto* memory = at<StraightMemory>(image.straight_memory);
+    for (std::uint32_t i = first; i < image.straight_memory_count; i += step) {
+      memory[i].base = base(image, layout, number(memory[i].base));
+      memory[i].operand = operands + number(memory[i].operand);
+    }
+    if (first != 0) return;
+    Launch& launch = image.launch;
+    launch.self = call_.self;
+    launch.scratch = call_.scratch;
+    launch.signature = call_.signature;
+    launch.channel = channel_;
+    if (image.meets != 0) launch.peers = at<RankBuffers>(layout.peers);
+    if (image.straight_stage_count == 0) return;
+    launch.straight = {at<std::uint32_t>(image.straight_stages),
+                       at<StraightStep>(image.straight_steps),
+                       lanes,
+                       memory,
+                       image.straight_stage_count,
+                       image.straight_lines != 0};
+  }
+
+  // Says where this rank's buffers are, and learns where the others' are.
+  TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
+    const std::uint64_t meeting = call_.meetings[channel_] + 1;
+    const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
+    if (team_.worker() == 0) {
+      MeetingRecord& own = call_.records[call_.rank][record];
+      own.buffers = call_.self;
+      own.signature = call_.signature.word;
+      store_release(&own.meeting, meeting);
+    }
+    Progress progress = Progress::done;
+    for (std::uint32_t peer = team_.worker(); peer < image.ranks; peer += team_.workers()) {
+      const MeetingRecord& theirs = call_.records[peer][record];
+      progress = await_in(team_, &image.stop, [&] {
+        if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
+        return theirs.signature == call_.signature.word ? Progress::done : Progress::mismatch;
+      });
+      if (progress != Progress::done) {
+        absent_ = peer;
+        break;
+      }
+      at<RankBuffers>(layout.peers)[peer] = theirs.buffers;
+    }
+    own_ = progress;
+    progress = team_.agree(progress);
+    if (progress == Progress::done && team_.worker() == 0) call_.meetings[channel_] = meeting;
+    return progress;
+  }
+
+  TUTTI_HOST_DEVICE Progress obey(Image& image, const ChannelLayout& layout) {
+    const bool straight = image.straight_stage_count > 0;
+    const Program program = {.steps = straight ? nullptr : at<Instruction>(image.steps),
+                             .operands = at<Operand>(image.operands),
+                             .rounds = straight ? nullptr : at<std::uint32_t>(image.rounds),
+                             .stages = straight ? nullptr : at<std::uint32_t>(image.stages),
+                             .lanes = at<LaneState*>(layout.lanes),
+                             .stage_count = image.stage_count,
+                             .units = image.units,
+                             .widest = image.widest};
+    const TeamMemory memory = {.pointers = at<std::byte*>(layout.pointers),
+                               .sources = at<const std::byte*>(layout.sources),
+                               .targets = at<std::byte*>(layout.targets),
+                               .scaled = at<std::uint8_t>(layout.scaled),
+                               .stage = at<std::byte>(layout.stages),
+                               .stage_bytes = image.stage_bytes,
+                               .stop = &image.stop};
+    Interpreter<TeamMachine<Team>> interpreter(program, image.launch, TeamMachine<Team>(team_, memory, call_.task),
+                                               memory.pointers);
+    const Progress progress = interpreter.advance();
+    if (progress != Progress::done) {
+      blocked_ = interpreter.blocked();
+      cursor_ = interpreter.cursor();
+      own_ = interpreter.machine().own();
+    }
+    return progress;
+  }
+
+  // Where the lanes have got to.
+  TUTTI_HOST_DEVICE void put_back(const Image& image, const ChannelLayout& layout) {
+    team_.join();
+    const auto* states = at<LaneState>(layout.states);
+    for (std::uint32_t i = team_.worker(); i < image.lane_count; i += team_.workers()) {
+      LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lane_count + i];
+      end.next = states[i].next;
+      end.seen = states[i].seen;
+    }
+  }
+
+  const TeamCall& call_;
+  const std::uint32_t channel_;
+  Team team_;
+  std::byte* memory_;
+  Blocked blocked_;
+  Cursor cursor_;
+  std::uint32_t absent_ = kNobody;
+  Progress own_ = Progress::done;
+};
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+// A device that runs teams on the plans of ranks: a GPU. All that the communicator asks of one is here, so that tests
+// can put threads of the host in its place.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "src/base/status.h"
+#include "src/executor/team/batch.h"
+
+namespace tutti {
+
+// A queue of a device's work, the caller's own: a cudaStream_t. Null is one too.
+using DeviceStream = void*;
+
+// Which device it is, in all processes of a host: a GPU's UUID.
+using DeviceIdentity = std::array<std::uint8_t, 16>;
+
+// What another process opens a device's memory by.
+using DeviceHandle = std::array<std::byte, 64>;
+
+struct DeviceTraits {
+  std::string name;  // In messages: "NVIDIA H200 (device 0)".
+  DeviceIdentity identity = {};
+  std::uint32_t ordinal = 0;     // As this process counts devices.
+  std::uint32_t teams = 1;       // That can be under way at the same time.
+  std::uint32_t team_bytes = 0;  // Most memory of its own that a team gets.
+};
+
+// Host memory that the device maps.
+struct HostMemory {
+  std::byte* host = nullptr;
+  std::byte* device = nullptr;  // The same, as the device's teams see it.
+};
+
+// A mark in a stream. A thread at a time.
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+  // Moves the mark to where the stream is now.
+  virtual Status record(DeviceStream stream) = 0;
+  // What is put in the stream from now on waits for the mark.
+  virtual Status hold(DeviceStream stream) = 0;
+  // Whether what was before the mark is done; so is one never recorded.
+  virtual Result<bool> reached() = 0;
+};
+
+// Any thread. Nothing waits for the caller's streams, unless it says so, and all may be called while one of them is
+// being captured into a graph. The thread's current device stays what it was.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceTraits& traits() const = 0;
+
+  // Zeroed memory, aligned to 256 bytes.
+  virtual Result<std::byte*> allocate(std::size_t bytes) = 0;
+  // May wait for all work of the device: only for when no team waits for a peer any more.
+  virtual void free(std::byte* memory) = 0;
+  // Done when it returns.
+  virtual Status upload(std::byte* to, std::span<const std::byte> from) = 0;
+
+  // Zeroed memory of the host that teams reach, and the same for memory that is there already: whole pages. What is
+  // mapped several times is unmapped as often.
+  virtual Result<HostMemory> allocate_host(std::size_t bytes) = 0;
+  virtual void free_host(const HostMemory& memory) = 0;
+  virtual Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) = 0;
+  virtual void unmap_host(const HostMemory& memory) = 0;
+
+  // From now on teams of this device reach what the other's allocate() gives, and what programs usually allocate there.
+  virtual Status reach(const Device& peer) = 0;
+
+  // For other processes: of all of an allocate(), which stays until they have closed it.
+  virtual Result<DeviceHandle> handle_of(std::byte* memory) = 0;
+  // Where this device's teams see the memory of another process, and the end of that. What is opened several times is
+  // closed as often.
+  virtual Result<std::byte*> open(const DeviceHandle& handle) = 0;
+  virtual void close(std::byte* memory) = 0;
+
+  virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;
+  // Names the capture that the stream is part of; 0: none, its work runs.
+  virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
+
+  // The calls batch.calls[0..count) side by side, each with `team_bytes` of memory for each of its teams. Either all
+  // teams are under way at the same time at some point, or it fails.
+  virtual Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) = 0;
+  virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
+};
+
+inline constexpr int kCurrentDevice = -1;
+
+// The device with this number, or the one that is current in the calling thread. Fails where there is none, or where
+// the library was built without.
+Result<std::shared_ptr<Device>> find_device(int ordinal = kCurrentDevice);
+
+}  // namespace tutti

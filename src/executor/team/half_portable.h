@@ -1,0 +1,11 @@
+// 16-bit floats where nothing is known of the processor.
+#pragma once
+
+#include "src/executor/numeric_reduce.h"
+
+namespace tutti {
+
+TUTTI_NUMERIC float half_widened(std::uint16_t bits) { return Scalar::widened<Float16>(bits); }
+TUTTI_NUMERIC std::uint16_t half_narrowed(float value) { return Scalar::narrowed<Float16>(value); }
+
+}  // namespace tutti

@@ -1,0 +1,108 @@
+// The interpreter's Machine for worker i of a team: the threads of a block on a GPU, or threads of the host that play
+// one in tests. Lanes and operands are shared out among the workers; a fold is done by all of them.
+//
+//   Team::worker(), workers()   who this is, of how many
+//   Team::slice(number)         which worker something falls to: number modulo workers
+//   Team::join()                all workers have got here, and see what was written before
+//   Team::agree(progress)       the same, and what they have come to: done if all are
+//   Team::stopped()             whether waiting has no sense any more
+#pragma once
+
+#include "src/executor/interpreter.h"
+#include "src/executor/team/fold.h"
+#include "src/executor/team/words.h"
+
+namespace tutti {
+
+// What the workers of a team share; sized for the program.
+struct TeamMemory {
+  std::byte** pointers = nullptr;  // The interpreter's: 2 * widest.
+  const std::byte** sources = nullptr;
+  std::byte** targets = nullptr;
+  std::uint8_t* scaled = nullptr;  // By source.
+  std::byte* stage = nullptr;      // widest + 1 messages.
+  std::uint64_t stage_bytes = 0;   // Of each.
+  std::uint32_t* stop = nullptr;
+};
+
+// Polls until it comes to something, or until waiting has no sense any more. Who finds that messages belong to another
+// call stops the team: what the others wait for may never come. `stop`: shared by the team.
+template <typename Team, typename Poll>
+TUTTI_HOST_DEVICE Progress await_in(Team& team, std::uint32_t* stop, Poll&& poll) {
+  for (;;) {
+    const Progress progress = poll();
+    if (progress == Progress::mismatch) store_relaxed(stop, 1U);
+    if (progress != Progress::waiting || load_relaxed(stop) != 0 || team.stopped()) return progress;
+  }
+}
+
+template <typename Team>
+class TeamMachine {
+ public:
+  TUTTI_HOST_DEVICE TeamMachine(Team team, const TeamMemory& memory, const FoldTask& task)
+      : team_(team), memory_(memory), task_(task) {}
+
+  TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return memory_.stage + operand * memory_.stage_bytes; }
+  TUTTI_HOST_DEVICE bool plain() const { return task_.reduction != Reduction::pre_mul_sum; }
+
+  TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const {
+    const auto number = reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState);
+    return team_.slice(static_cast<std::uint32_t>(number)) == team_.worker();
+  }
+  TUTTI_HOST_DEVICE bool takes(std::uint32_t operand) const { return team_.slice(operand) == team_.worker(); }
+  template <typename Poll>
+  TUTTI_HOST_DEVICE Progress await(Poll&& poll) {
+    return await_in(team_, memory_.stop, poll);
+  }
+  TUTTI_HOST_DEVICE Progress agree(Progress progress) {
+    own_ = progress;
+    return team_.agree(progress);
+  }
+  TUTTI_HOST_DEVICE Progress own() const { return own_; }  // What this worker came to when they last agreed.
+  TUTTI_HOST_DEVICE void join() { team_.join(); }
+  TUTTI_HOST_DEVICE const std::byte* copied(const std::byte*) const { return memory_.sources[0]; }
+
+  TUTTI_HOST_DEVICE Progress receive_small(const LaneState& lane, Signature signature, std::uint64_t bytes,
+                                           std::uint32_t index, std::byte*& data, Blocked& blocked) {
+    data = stage(index);
+    blocked.flag = line_flag(lane, signature);
+    Progress progress = Progress::done;
+    blocked.line = words_receive(slot_of(lane.view, lane.next), blocked.flag, data, bytes, team_.worker(),
+                                 team_.workers(), [&](auto&& poll) { return progress = await(poll); });
+    return progress;
+  }
+  TUTTI_HOST_DEVICE void send_small(const LaneState& lane, Signature signature, const std::byte* data,
+                                    std::uint64_t bytes) {
+    words_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes, team_.worker(), team_.workers());
+  }
+
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
+    memory_.sources[index] = pointer;
+    memory_.scaled[index] = 0;
+  }
+  TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
+    memory_.sources[index] = pointer;
+    memory_.scaled[index] = operand.place == Place::input;
+  }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { memory_.targets[index] = pointer; }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
+
+  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+    const FoldOperands operands = {.sources = memory_.sources,
+                                   .scaled = memory_.scaled,
+                                   .targets = memory_.targets,
+                                   .source_count = sources,
+                                   .target_count = targets,
+                                   .count = count,
+                                   .complete = kind == Fold::complete};
+    team_fold(task_, operands, {team_.worker(), team_.workers()});
+  }
+
+ private:
+  Team team_;
+  const TeamMemory& memory_;
+  const FoldTask& task_;
+  Progress own_ = Progress::done;
+};
+
+}  // namespace tutti

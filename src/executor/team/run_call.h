@@ -1,0 +1,39 @@
+// What a team of a launch does: its channel of its call, and a report to the host if that does not end well. Host and
+// device compile this source.
+#pragma once
+
+#include "src/executor/team/batch.h"
+#include "src/executor/team/channel.h"
+
+namespace tutti {
+
+template <typename Team>
+TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel<Team>& channel, std::uint32_t number,
+                                    Progress progress) {
+  if (channel.own() != progress) return;  // Another worker knows.
+  const Blocked& blocked = channel.blocked();
+  const bool absent = channel.absent() != Channel<Team>::kNobody;
+  TeamReport& report = *entry.watch.report;
+  if (!compare_exchange(&report.claimed, 0U, 1U)) return;
+  report.mismatch = progress == Progress::mismatch;
+  report.channel = number;
+  report.step = channel.cursor().step;
+  report.peer = absent ? channel.absent() : blocked.operand->peer;
+  report.sends = !absent && blocked.sends;
+  report.signature = entry.call.signature.word;
+  store_release(&report.written, 1U);
+}
+
+// All workers of the team call it. `memory`: the team's own, as much as the call's channels take (see ChannelLayout),
+// unless the call has a workspace.
+template <typename Team>
+TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, Team team, std::byte* memory) {
+  if (channel >= entry.channels) return;
+  if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
+  if (channel == 0 && team.worker() == 0) store_release(entry.watch.begun, entry.watch.number);
+  Channel<Team> run(entry.call, channel, team, memory);
+  const Progress progress = run.run();
+  if (progress != Progress::done) write_report(entry, run, channel, progress);
+}
+
+}  // namespace tutti

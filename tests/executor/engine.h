@@ -1,0 +1,22 @@
+// What runs the teams of ranks: threads of the host, or a GPU.
+#pragma once
+
+#include <memory_resource>
+#include <string>
+#include <vector>
+
+#include "src/executor/team/channel.h"
+
+namespace tutti {
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  // What its teams can reach: all that a TeamCall points to.
+  virtual std::pmr::memory_resource* memory() = 0;
+  // Runs all calls[rank][operation]: the operations of a rank one after the other, the ranks beside each other. Empty
+  // if all were done, else what went wrong.
+  virtual std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) = 0;
+};
+
+}  // namespace tutti
