@@ -50,7 +50,7 @@ endif()
 
 find_program(TUTTI_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 set(nvcc_found OFF)
-if(TUTTI_NVCC)
+if(TUTTI_NVCC AND NOT TUTTI_SANITIZE)  # They see nothing of a device.
   set(nvcc_found ON)
 endif()
 # These are opened when the library runs: to build against them, their headers are enough.
@@ -73,7 +73,7 @@ if(TUTTI_NCCL_INCLUDE_DIR AND EXISTS ${TUTTI_NCCL_INCLUDE_DIR}/cuda_runtime.h)
 endif()
 
 tutti_dependency(CUDA FOUND ${nvcc_found} FOR "compiler for NVIDIA GPUs"
-                 WANTS "no nvcc in PATH, CUDA_HOME or /usr/local/cuda")
+                 WANTS "no nvcc in PATH, CUDA_HOME or /usr/local/cuda, or a build with sanitizers")
 tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/ucp.h (libucx-dev)")
 tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
 tutti_dependency(HWLOC FOUND ${hwloc_found} FOR "headers of hwloc" WANTS "no hwloc.h (libhwloc-dev)")

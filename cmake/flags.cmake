@@ -4,7 +4,16 @@ option(TUTTI_HARDEN "Stack protection, control-flow protection and checked libc 
 set(TUTTI_SANITIZE "" CACHE STRING "Sanitizers to build everything with: address,undefined or thread")
 
 add_library(tutti_flags INTERFACE)
-target_compile_options(tutti_flags INTERFACE -Wall -Wextra -Wshadow $<$<BOOL:${TUTTI_WERROR}>:-Werror>)
+# For the compiler of the host: nvcc knows none of these.
+function(tutti_host_flags)
+  target_compile_options(tutti_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${ARGN}>")
+endfunction()
+tutti_host_flags(-Wall -Wextra -Wshadow)
+target_compile_options(tutti_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+if(TUTTI_WERROR)
+  tutti_host_flags(-Werror)
+  target_compile_options(tutti_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # gcc 12 takes "text" + std::string for an overlapping copy (GCC bug 105651).
@@ -18,8 +27,8 @@ if(TUTTI_SANITIZE)
   # Instrumented code hides from gcc what is initialised; and the one fence in libstdc++'s headers is not on our paths.
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized;-Wno-tsan>")
 elseif(TUTTI_HARDEN)
-  target_compile_options(tutti_flags INTERFACE -fstack-protector-strong -fcf-protection
-                         $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+  tutti_host_flags(-fstack-protector-strong -fcf-protection
+                   $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
   add_link_options(-Wl,-z,relro,-z,now)
 endif()
 

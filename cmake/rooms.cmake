@@ -27,7 +27,7 @@ endfunction()
 
 # Tests of these folders start ranks that want the cores for themselves, so ctest runs them one at a time. They are also
 # where threads meet, so ThreadSanitizer sees these only.
-set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator api nccl)
+set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
 
 # One test program per file tests/<room>/<name>_test.cc (or .c), run by ctest as <room>.<name>.
 #   LINKS targets   LABELS labels: `slow` keeps a test out of sanitizer builds, `threads` brings it into tsan's.

@@ -1,0 +1,23 @@
+# The CUDA language, where there is a compiler for it: one build runs on all of these GPUs, and the driver translates it
+# for those that come later. Whoever builds for one machine says -DCMAKE_CUDA_ARCHITECTURES=native.
+if(NOT TUTTI_HAS_CUDA)
+  return()
+endif()
+set(CMAKE_CUDA_COMPILER ${TUTTI_NVCC})
+set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual CACHE STRING "GPUs to build for")
+if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER)
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc has learned it.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+  # Preprocessed text is that of one pass out of many: what another pass reads would not be missed. Dependencies are of all.
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+find_package(CUDAToolkit REQUIRED)

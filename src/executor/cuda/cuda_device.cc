@@ -1,0 +1,227 @@
+#include "src/executor/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/executor/cuda/calls.h"
+#include "src/executor/cuda/cuda_event.h"
+#include "src/executor/cuda/kernel.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kSpareBytes = 1024;  // Of a block's shared memory, for the driver.
+
+cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
+  const OnDevice here(ordinal);
+  std::shared_ptr<CudaDevice> device(new CudaDevice(ordinal));
+  TUTTI_CHECK_OK(device->find_traits());
+  TUTTI_CHECK_OK(device->prepare_kernel());
+  TUTTI_CHECK_OK(device->make_stream());
+  return std::shared_ptr<Device>(std::move(device));
+}
+
+// Streams of the same priority may share a queue of the hardware: there, uploads would wait for teams that wait for
+// them.
+Status CudaDevice::make_stream() {
+  int least = 0, most = 0;
+  TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange"));
+  return check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, most), "cudaStreamCreateWithPriority");
+}
+
+Status CudaDevice::find_traits() {
+  traits_.ordinal = static_cast<std::uint32_t>(ordinal_);
+  traits_.name = "device " + std::to_string(ordinal_);
+  cudaDeviceProp properties;
+  TUTTI_CHECK_OK(check(cudaGetDeviceProperties(&properties, ordinal_), "cudaGetDeviceProperties"));
+  traits_.name = std::string(properties.name) + " (device " + std::to_string(ordinal_) + ")";
+  static_assert(sizeof properties.uuid == sizeof traits_.identity);
+  std::memcpy(traits_.identity.data(), &properties.uuid, sizeof properties.uuid);
+  int cooperative = 0;
+  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, ordinal_),
+                       "cudaDeviceGetAttribute(CooperativeLaunch)"));
+  if (cooperative == 0)
+    return unsupported(traits_.name + " has no cooperative launches, which ranks that share it need");
+  return {};
+}
+
+// As much shared memory as there is, and how many teams that leaves.
+Status CudaDevice::prepare_kernel() {
+  cudaFuncAttributes kernel;
+  const cudaError_t error = cudaFuncGetAttributes(&kernel, team_kernel());
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();
+    return unsupported("this library has no code for " + traits_.name +
+                       ": build it with CMAKE_CUDA_ARCHITECTURES=native on this machine");
+  }
+  TUTTI_CHECK_OK(check(error, "cudaFuncGetAttributes"));
+  int most = 0, processors = 0, teams = 0;
+  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
+                       "cudaDeviceGetAttribute(MaxSharedMemoryPerBlockOptin)"));
+  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal_),
+                       "cudaDeviceGetAttribute(MultiProcessorCount)"));
+  const auto taken = static_cast<std::uint32_t>(kernel.sharedSizeBytes) + kSpareBytes;
+  traits_.team_bytes = (static_cast<std::uint32_t>(most) - taken) / 16 * 16;
+  const int bytes = static_cast<int>(traits_.team_bytes);
+  TUTTI_CHECK_OK(check(cudaFuncSetAttribute(team_kernel(), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                       "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)"));
+  TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&teams, team_kernel(), kThreads, bytes),
+                       "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
+  traits_.teams = static_cast<std::uint32_t>(teams * processors);
+  return {};
+}
+
+Status CudaDevice::zero(std::byte* memory, std::size_t bytes) {
+  TUTTI_CHECK_OK(check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync"));
+  return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+Result<std::byte*> CudaDevice::allocate(std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  void* memory = nullptr;
+  const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
+  TUTTI_CHECK_OK(check(cudaMalloc(&memory, bytes), call.c_str()));
+  Status zeroed = zero(static_cast<std::byte*>(memory), bytes);
+  if (zeroed.ok()) return static_cast<std::byte*>(memory);
+  free(static_cast<std::byte*>(memory));
+  return zeroed;
+}
+
+void CudaDevice::free(std::byte* memory) {
+  const OnDevice here(ordinal_);
+  if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
+}
+
+Status CudaDevice::upload(std::byte* to, std::span<const std::byte> from) {
+  const OnDevice here(ordinal_);
+  TUTTI_CHECK_OK(
+      check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync"));
+  return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+Result<HostMemory> CudaDevice::allocate_host(std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  void* memory = nullptr;
+  void* seen = nullptr;
+  const std::string call = "cudaHostAlloc of " + std::to_string(bytes) + " bytes";
+  TUTTI_CHECK_OK(check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped), call.c_str()));
+  std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
+  Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
+  const HostMemory made = {static_cast<std::byte*>(memory), static_cast<std::byte*>(seen)};
+  if (status.ok()) return made;
+  free_host(made);
+  return status;
+}
+
+void CudaDevice::free_host(const HostMemory& memory) {
+  const OnDevice here(ordinal_);
+  if (cudaFreeHost(memory.host) != cudaSuccess) cudaGetLastError();
+}
+
+Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  const std::string call = "cudaHostRegister of " + std::to_string(bytes) + " bytes";
+  TUTTI_CHECK_OK(check(HostPages::of_process().show(memory, bytes), call.c_str()));
+  void* seen = nullptr;
+  Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
+  const HostMemory mapped = {memory, static_cast<std::byte*>(seen)};
+  if (status.ok()) return mapped;
+  unmap_host(mapped);
+  return status;
+}
+
+void CudaDevice::unmap_host(const HostMemory& memory) {
+  const OnDevice here(ordinal_);
+  HostPages::of_process().hide(memory.host);
+}
+
+Status CudaDevice::reach(const Device& peer) {
+  const int other = static_cast<int>(peer.traits().ordinal);
+  if (other == ordinal_) return {};
+  const OnDevice here(ordinal_);
+  int can = 0;
+  TUTTI_CHECK_OK(check(cudaDeviceCanAccessPeer(&can, ordinal_, other), "cudaDeviceCanAccessPeer"));
+  if (can == 0) {
+    return unsupported(traits_.name + " cannot reach the memory of " + peer.traits().name +
+                       ": they have neither NVLink nor a PCI path that allows it (nvidia-smi topo -p2p r)");
+  }
+  const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
+  if (error != cudaErrorPeerAccessAlreadyEnabled) return check(error, "cudaDeviceEnablePeerAccess");
+  cudaGetLastError();
+  return {};
+}
+
+Result<DeviceHandle> CudaDevice::handle_of(std::byte* memory) {
+  const OnDevice here(ordinal_);
+  cudaIpcMemHandle_t named;
+  TUTTI_CHECK_OK(check(cudaIpcGetMemHandle(&named, memory), "cudaIpcGetMemHandle"));
+  DeviceHandle handle;
+  static_assert(sizeof named == sizeof handle);
+  std::memcpy(handle.data(), &named, sizeof named);
+  return handle;
+}
+
+Result<std::byte*> CudaDevice::open(const DeviceHandle& handle) {
+  const OnDevice here(ordinal_);
+  std::byte* memory = nullptr;
+  TUTTI_CHECK_OK(check(foreign_.open(handle, memory), "cudaIpcOpenMemHandle"));
+  return memory;
+}
+
+void CudaDevice::close(std::byte* memory) {
+  const OnDevice here(ordinal_);
+  foreign_.close(memory);
+}
+
+Result<std::unique_ptr<DeviceEvent>> CudaDevice::make_event() {
+  const OnDevice here(ordinal_);
+  cudaEvent_t event = nullptr;
+  TUTTI_CHECK_OK(check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"));
+  return std::unique_ptr<DeviceEvent>(new CudaEvent(event, traits_));
+}
+
+Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
+  const OnDevice here(ordinal_);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  // With three arguments CUDA 12 and 13 agree: what follows in either has defaults.
+  TUTTI_CHECK_OK(check(cudaStreamGetCaptureInfo(as_stream(stream), &capture, &id), "cudaStreamGetCaptureInfo"));
+  if (capture == cudaStreamCaptureStatusInvalidated) {
+    return invalid_usage("the stream's capture into a graph has failed before this call: end it, and capture again");
+  }
+  return capture == cudaStreamCaptureStatusActive ? std::uint64_t{id} : 0;
+}
+
+Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) {
+  std::uint32_t channels = 0;
+  for (std::uint32_t i = 0; i < count; ++i) channels = std::max(channels, batch.calls[i].channels);
+  if (channels * count > traits_.teams || team_bytes > traits_.team_bytes) {
+    return internal_error("a launch of " + std::to_string(count) + " calls with " + std::to_string(channels) +
+                          " channels of " + std::to_string(team_bytes) + " bytes on " + traits_.name + ", which has " +
+                          std::to_string(traits_.teams) + " teams of " + std::to_string(traits_.team_bytes));
+  }
+  const OnDevice here(ordinal_);
+  cudaLaunchAttribute cooperative = {};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(channels, count);
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = team_bytes;
+  config.stream = as_stream(stream);
+  config.attrs = &cooperative;
+  config.numAttrs = count > 1 ? 1 : 0;
+  void* arguments[] = {const_cast<TeamBatch*>(&batch)};
+  return check(cudaLaunchKernelExC(&config, team_kernel(), arguments), "cudaLaunchKernelExC");
+}
+
+Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
+  const OnDevice here(ordinal_);
+  return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)), "cudaMemcpyAsync");
+}
+
+}  // namespace tutti

@@ -1,0 +1,55 @@
+// A GPU as a Device, by the CUDA runtime. Memory, events and launches; the kernel is in kernel.cu.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "src/executor/cuda/foreign_memory.h"
+#include "src/executor/cuda/host_pages.h"
+#include "src/executor/team/device.h"
+
+namespace tutti {
+
+class CudaDevice final : public Device {
+ public:
+  // Fails if the device cannot run our kernel.
+  static Result<std::shared_ptr<Device>> make(int ordinal);
+
+  const DeviceTraits& traits() const override { return traits_; }
+
+  Result<std::byte*> allocate(std::size_t bytes) override;
+  void free(std::byte* memory) override;
+  Status upload(std::byte* to, std::span<const std::byte> from) override;
+
+  Result<HostMemory> allocate_host(std::size_t bytes) override;
+  void free_host(const HostMemory& memory) override;
+  Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) override;
+  void unmap_host(const HostMemory& memory) override;
+
+  Status reach(const Device& peer) override;
+
+  Result<DeviceHandle> handle_of(std::byte* memory) override;
+  Result<std::byte*> open(const DeviceHandle& handle) override;
+  void close(std::byte* memory) override;
+
+  Result<std::unique_ptr<DeviceEvent>> make_event() override;
+  Result<std::uint64_t> capture_of(DeviceStream stream) override;
+
+  Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
+  Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
+
+ private:
+  explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
+
+  Status make_stream();
+  Status find_traits();
+  Status prepare_kernel();
+  Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }
+  Status zero(std::byte* memory, std::size_t bytes);
+
+  const int ordinal_;
+  DeviceTraits traits_;
+  ForeignMemory foreign_;
+  cudaStream_t stream_ = nullptr;  // For zeroes and uploads; waits for no other, and none for it.
+};
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+// The devices of this process, each made when it is first asked for, and never destroyed: the driver may be gone before
+// the process's last thread is.
+#include <map>
+#include <mutex>
+
+#include "src/executor/cuda/calls.h"
+#include "src/executor/cuda/cuda_device.h"
+
+namespace tutti {
+namespace {
+
+struct Devices {
+  std::mutex mutex;
+  std::map<int, std::shared_ptr<Device>> by_ordinal;
+};
+
+std::string version_of(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
+
+// Why CUDA cannot be used at all.
+Status no_cuda(cudaError_t error) {
+  cudaGetLastError();
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  cudaGetLastError();
+  if (driver == 0) {
+    return unsupported("there is no NVIDIA driver on this machine (libcuda.so.1): install one, or use host memory");
+  }
+  if (error == cudaErrorInsufficientDriver) {
+    return unsupported("the NVIDIA driver is for CUDA " + version_of(driver) + ", and this library needs " +
+                       version_of(CUDART_VERSION) + ": install a newer driver");
+  }
+  if (error == cudaErrorNoDevice) {
+    return unsupported("there is no GPU that this process may use: see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+  }
+  return cuda_status(error, "cudaGetDeviceCount", "this machine");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> find_device(int ordinal) {
+  static auto& devices = *new Devices;
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return no_cuda(error);
+  if (ordinal == kCurrentDevice) TUTTI_CHECK_OK(cuda_status(cudaGetDevice(&ordinal), "cudaGetDevice", "this machine"));
+  if (ordinal < 0 || ordinal >= count) {
+    return invalid_argument("there is no CUDA device " + std::to_string(ordinal) + ": this process sees " +
+                            std::to_string(count) + ", from 0");
+  }
+  const std::lock_guard lock(devices.mutex);
+  std::shared_ptr<Device>& device = devices.by_ordinal[ordinal];
+  if (device == nullptr) device = TUTTI_TRY(CudaDevice::make(ordinal));
+  return device;
+}
+
+}  // namespace tutti

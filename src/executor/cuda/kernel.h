@@ -1,0 +1,14 @@
+// The kernel that obeys plans: a block for each channel of each call of a TeamBatch, which is its only argument.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti {
+
+inline constexpr std::uint32_t kThreads = 512;  // Of a block.
+
+// The symbol to launch, with a grid of (channels, calls) blocks of kThreads threads, and as much dynamic shared memory
+// as the widest call's channel takes (0 for those with a workspace).
+const void* team_kernel();
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+// A block of a GPU as a Team: its threads are the workers of a channel.
+#pragma once
+
+#include "src/executor/team/batch.h"
+#include "src/executor/team/channel.h"
+
+namespace tutti {
+
+__device__ inline std::uint64_t device_ns() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+// Blocks have a power of two of threads.
+class CudaTeam {
+ public:
+  __device__ explicit CudaTeam(const TeamWatch& watch) : watch_(watch), began_ns_(device_ns()) {}
+
+  __device__ std::uint32_t worker() const { return threadIdx.x; }
+  __device__ std::uint32_t workers() const { return blockDim.x; }
+  __device__ std::uint32_t slice(std::uint32_t number) const { return number & (blockDim.x - 1); }
+  __device__ void join() { __syncthreads(); }
+
+  __device__ Progress agree(Progress progress) {
+    if (!__syncthreads_or(progress != Progress::done)) return Progress::done;
+    return __syncthreads_or(progress == Progress::mismatch) ? Progress::mismatch : Progress::waiting;
+  }
+
+  // The host's memory is far away: asked once in a while.
+  __device__ bool stopped() {
+    if (++polls_ % kPollsPerLook != 0) return false;
+    if (load_acquire(watch_.failed) != 0) return true;
+    return watch_.timeout_ns != 0 && device_ns() - began_ns_ > watch_.timeout_ns;
+  }
+
+ private:
+  static constexpr std::uint32_t kPollsPerLook = 512;
+
+  const TeamWatch& watch_;
+  std::uint64_t began_ns_;
+  std::uint32_t polls_ = 0;
+};
+
+}  // namespace tutti

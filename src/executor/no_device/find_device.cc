@@ -1,0 +1,12 @@
+// The device of a library that was built without any.
+#include "src/executor/team/device.h"
+
+namespace tutti {
+
+Result<std::shared_ptr<Device>> find_device(int) {
+  return unsupported(
+      "this library was built without CUDA: build it where nvcc is, and see that the configuration says 'CUDA on', or "
+      "use host memory");
+}
+
+}  // namespace tutti

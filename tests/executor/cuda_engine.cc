@@ -1,0 +1,115 @@
+#include "tests/executor/cuda_engine.h"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Nothing has come: it is a deadlock.
+
+// What a rank's teams and the host tell each other.
+struct Shown {
+  std::uint32_t failed = 0;
+  std::uint64_t begun = 0;
+  TeamReport report;
+};
+
+void must(Status status) {
+  if (!status.ok()) throw std::runtime_error(status.message());
+}
+void must(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
+}
+
+}  // namespace
+
+void* ManagedMemory::do_allocate(std::size_t bytes, std::size_t) {
+  void* memory = nullptr;
+  if (cudaMallocManaged(&memory, bytes) != cudaSuccess) throw std::bad_alloc();
+  return memory;
+}
+
+void ManagedMemory::do_deallocate(void* memory, std::size_t, std::size_t) { cudaFree(memory); }
+
+CudaEngine::CudaEngine(Launches launches, Room room)
+    : launches_(launches), room_(room), device_(find_device().value()) {
+  shown_ = device_->allocate_host(kMostCalls * sizeof(Shown)).value();
+  streams_.resize(launches == Launches::together ? 1 : kMostCalls);
+  for (cudaStream_t& stream : streams_) must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+CudaEngine::~CudaEngine() {
+  for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+  device_->free_host(shown_);
+}
+
+std::string CudaEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
+  workspaces_.clear();
+  team_bytes_ = 0;
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) reinterpret_cast<Shown*>(shown_.host)[rank] = {};
+  std::vector<std::vector<BatchCall>> operations(calls.front().size());
+  for (std::uint32_t rank = 0; rank < calls.size(); ++rank) {
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      operations[i].push_back(prepared(calls[rank][i], channels, rank));
+      operations[i].back().watch.number = i + 1;
+    }
+  }
+  for (const std::vector<BatchCall>& operation : operations) launch(operation);
+  for (cudaStream_t stream : streams_) must(cudaStreamSynchronize(stream));
+  std::string complaint = complaints(calls.size());
+  for (std::size_t rank = 0; rank < calls.size() && complaint.empty(); ++rank) {
+    if (reinterpret_cast<const Shown*>(shown_.host)[rank].begun != operations.size())
+      complaint = "rank " + std::to_string(rank) + " has not said that its last call began";
+  }
+  return complaint;
+}
+
+BatchCall CudaEngine::prepared(const TeamCall& call, std::uint32_t channels, std::uint32_t rank) {
+  const ChannelLayout layout(*reinterpret_cast<const Image*>(call.image));
+  auto* shown = reinterpret_cast<Shown*>(shown_.device) + rank;
+  BatchCall entry;
+  entry.call = call;
+  entry.channels = channels;
+  entry.watch.failed = &shown->failed;
+  entry.watch.timeout_ns = kTimeoutNs;
+  entry.watch.report = &shown->report;
+  entry.watch.begun = &shown->begun;
+  if (room_ == Room::shared_memory) {
+    team_bytes_ = std::max(team_bytes_, layout.bytes);
+    return entry;
+  }
+  workspaces_.emplace_back(layout.bytes / sizeof(Pack) * channels, &pool_);
+  entry.call.workspace = reinterpret_cast<std::byte*>(workspaces_.back().data());
+  entry.workspace_bytes = layout.bytes;
+  return entry;
+}
+
+void CudaEngine::launch(const std::vector<BatchCall>& operation) {
+  TeamBatch batch;
+  if (launches_ == Launches::together) {
+    std::copy(operation.begin(), operation.end(), batch.calls);
+    must(device_->launch(batch, static_cast<std::uint32_t>(operation.size()), team_bytes_, streams_[0]));
+    return;
+  }
+  for (std::size_t rank = 0; rank < operation.size(); ++rank) {
+    batch.calls[0] = operation[rank];
+    must(device_->launch(batch, 1, team_bytes_, streams_[rank]));
+  }
+}
+
+std::string CudaEngine::complaints(std::size_t ranks) const {
+  std::string text;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const TeamReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].report;
+    if (report.written == 0) continue;
+    text += "rank " + std::to_string(rank) + ", channel " + std::to_string(report.channel) + ", step " +
+            std::to_string(report.step) + ", signature " + std::to_string(report.signature) +
+            (report.mismatch != 0 ? ": a message of another call from " : ": waits without end for ") +
+            std::to_string(report.peer) + (report.sends != 0 ? " to make room; " : "; ");
+  }
+  return text;
+}
+
+}  // namespace tutti

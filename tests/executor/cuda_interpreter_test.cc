@@ -1,0 +1,39 @@
+// Every algorithm of the catalogue through the kernel, on a GPU that all ranks share.
+#include "tests/executor/catalogue_voyages.h"
+#include "tests/executor/cuda_engine.h"
+
+namespace tutti {
+namespace {
+
+class Kernels : public CatalogueVoyages {
+ protected:
+  void sail_all(Rank ranks, CudaEngine& engine) {
+    const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
+    if (!emit(ranks, root)) return;
+    voyage_.engine = &engine;
+    for (const Protocol protocol : {Protocol::bulk, Protocol::lines}) {
+      voyage_.protocol = protocol;
+      for (const VoyageShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(sail(shape));
+    }
+  }
+};
+
+TEST_P(Kernels, OfOneLaunchEndWithExactlyTheRightNumbers) {
+  CudaEngine engine(Launches::together, Room::shared_memory);
+  for (Rank ranks = 2; ranks <= 8; ++ranks) ASSERT_NO_FATAL_FAILURE(sail_all(ranks, engine));
+}
+
+TEST_P(Kernels, InStreamsOfTheirOwnEndWithExactlyTheRightNumbers) {
+  CudaEngine engine(Launches::apart, Room::shared_memory);
+  for (const Rank ranks : {2U, 5U, 8U}) ASSERT_NO_FATAL_FAILURE(sail_all(ranks, engine));
+}
+
+TEST_P(Kernels, WithProgramsInGlobalMemoryEndWithExactlyTheRightNumbers) {
+  CudaEngine engine(Launches::together, Room::workspace);
+  ASSERT_NO_FATAL_FAILURE(sail_all(3, engine));
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Kernels, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+
+}  // namespace
+}  // namespace tutti

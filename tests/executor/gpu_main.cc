@@ -1,0 +1,21 @@
+// main() of tests that need a GPU: without one they are skipped, and say why.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "src/executor/team/device.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  // Kernels that wait for each other in streams of their own need as many queues; CUDA reads this when it starts.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  auto device = tutti::find_device();
+  if (!device.ok()) {
+    std::printf("skipped: %s\n", std::move(device).status().message().c_str());
+    return 77;
+  }
+  const tutti::DeviceTraits& traits = device.value()->traits();
+  std::printf("on %s: %u teams of %u bytes\n", traits.name.c_str(), traits.teams, traits.team_bytes);
+  return RUN_ALL_TESTS();
+}
