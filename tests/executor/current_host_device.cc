@@ -1,0 +1,16 @@
+#include "tests/executor/current_host_device.h"
+
+namespace tutti {
+
+// Never destroyed, as a GPU is not.
+HostDevice& current_host_device() {
+  static HostDevice& device = *new HostDevice({.teams = 64});
+  return device;
+}
+
+Result<std::shared_ptr<Device>> find_device(int ordinal) {
+  if (ordinal > 0) return invalid_argument("there is no device " + std::to_string(ordinal));
+  return std::shared_ptr<Device>(&current_host_device(), [](Device*) {});
+}
+
+}  // namespace tutti

@@ -1,0 +1,10 @@
+// The twin as the calling thread's current device, for programs that link it in the place of CUDA's.
+#pragma once
+
+#include "tests/executor/host_device.h"
+
+namespace tutti {
+
+HostDevice& current_host_device();
+
+}  // namespace tutti

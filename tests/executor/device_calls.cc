@@ -1,0 +1,110 @@
+#include "tests/executor/device_calls.h"
+
+#include <algorithm>
+#include <span>
+
+#include "algorithms/catalogue.h"
+#include "src/plan/fuse.h"
+
+namespace tutti {
+namespace {
+
+const Image& image_of(const TeamCall& call) { return *reinterpret_cast<const Image*>(call.image); }
+
+}  // namespace
+
+std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm) {
+  std::vector<Plan> plans = emit_plans(*find(problem.collective, algorithm), problem);
+  for (Plan& plan : plans) fuse(plan);
+  fuse_stages(plans);
+  return plans;
+}
+
+void* DeviceReach::do_allocate(std::size_t bytes, std::size_t) {
+  const HostMemory memory = device_.allocate_host(bytes).value();
+  TUTTI_ASSERT(memory.device == memory.host);
+  return memory.host;
+}
+
+void DeviceReach::do_deallocate(void* memory, std::size_t, std::size_t) {
+  auto* at = static_cast<std::byte*>(memory);
+  device_.free_host({at, at});
+}
+
+std::string DeviceEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
+  std::pmr::vector<TeamWords> words(1, &reach_);
+  std::vector<DeviceStream> streams(streams_ == Streams::one ? 1 : calls.size());
+  for (DeviceStream& stream : streams) stream = rig_.make_stream();
+  Status status;
+  for (std::size_t operation = 0; operation < calls[0].size(); ++operation) {
+    std::vector<TeamBatch> batches(streams.size());
+    std::vector<std::uint32_t> counts(streams.size(), 0);
+    std::uint32_t team_bytes = 0;
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+      const TeamCall& call = calls[rank][operation];
+      const std::size_t at = rank % streams.size();
+      batches[at].calls[counts[at]++] = {.call = call, .watch = words[0].watch(operation + 1), .channels = channels};
+      team_bytes = std::max(team_bytes, ChannelLayout(image_of(call)).bytes);
+    }
+    for (std::size_t i = 0; i < streams.size() && status.ok(); ++i)
+      status = rig_.device().launch(batches[i], counts[i], team_bytes, streams[i]);
+  }
+  if (!status.ok()) store_release(&words[0].failed, 1U);
+  for (DeviceStream stream : streams) {
+    Status ended = rig_.synchronize(stream);
+    if (status.ok()) status = std::move(ended);
+    rig_.destroy_stream(stream);
+  }
+  if (!status.ok()) return status.message();
+  return words[0].report.written != 0 ? "a team has given up" : "";
+}
+
+DeviceCalls::~DeviceCalls() {
+  for (std::byte* memory : memory_) rig_.device().free(memory);
+}
+
+void DeviceCalls::prepare(const Problem& problem, std::string_view algorithm, const Voyage& voyage) {
+  voyage_ = voyage;
+  voyage_.engine = &engine_;
+  voyage_.plans[0] = plans_of(problem, algorithm);
+  words_.assign(problem.ranks, {});
+  convoy_ = std::make_unique<Convoy>(voyage_, transport_, std::vector<bool>(problem.ranks, false));
+  calls_ = convoy_->calls();
+}
+
+std::byte* DeviceCalls::take(std::size_t bytes) {
+  memory_.push_back(rig_.device().allocate(bytes).value());
+  return memory_.back();
+}
+
+BatchCall DeviceCalls::call(Rank rank, std::uint32_t operation) {
+  BatchCall entry;
+  entry.call = calls_[rank][operation];
+  std::byte* image = take(image_of(entry.call).bytes);
+  const Status uploaded = rig_.device().upload(image, {entry.call.image, image_of(entry.call).bytes});
+  TUTTI_ASSERT(uploaded.ok());
+  entry.call.image = image;
+  entry.watch = words_[rank].watch(operation + 1);
+  entry.watch.failed = &words_[0].failed;
+  entry.channels = voyage_.channels;
+  return entry;
+}
+
+BatchCall DeviceCalls::in_workspace(BatchCall call) {
+  call.workspace_bytes = ChannelLayout(image_of(calls_[call.call.rank][0])).bytes;
+  call.call.workspace = take(std::size_t{call.workspace_bytes} * call.channels);
+  return call;
+}
+
+Status DeviceCalls::launch(const std::vector<BatchCall>& calls, DeviceStream stream) {
+  TeamBatch batch;
+  std::uint32_t team_bytes = 0;
+  for (const BatchCall& call : calls) {
+    if (call.call.workspace != nullptr) continue;
+    team_bytes = std::max(team_bytes, ChannelLayout(image_of(calls_[call.call.rank][0])).bytes);
+  }
+  std::copy(calls.begin(), calls.end(), batch.calls);
+  return rig_.device().launch(batch, static_cast<std::uint32_t>(calls.size()), team_bytes, stream);
+}
+
+}  // namespace tutti

@@ -1,0 +1,91 @@
+// Calls of ranks that a test launches on a device one by one, and what the teams tell of them.
+#pragma once
+
+#include <memory_resource>
+#include <string_view>
+
+#include "tests/executor/device_rig.h"
+#include "tests/executor/sailor.h"
+
+namespace tutti {
+
+// Memory of the host that a device's teams reach, at the same addresses.
+class DeviceReach final : public std::pmr::memory_resource {
+ public:
+  explicit DeviceReach(Device& device) : device_(device) {}
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  Device& device_;
+};
+
+// The plans of an algorithm as ranks run them.
+std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
+
+// What teams tell, and what tells them to stop.
+struct TeamWords {
+  std::uint64_t begun = 0;
+  std::uint32_t failed = 0;
+  TeamReport report;
+
+  TeamWatch watch(std::uint64_t number) {
+    return {.failed = &failed, .timeout_ns = 0, .report = &report, .begun = &begun, .number = number};
+  }
+};
+
+// Runs whole voyages: all ranks' calls of an operation in one launch, or a stream for each rank.
+class DeviceEngine final : public Engine {
+ public:
+  enum class Streams { one, one_per_rank };
+
+  DeviceEngine(DeviceRig& rig, Streams streams) : rig_(rig), reach_(rig.device()), streams_(streams) {}
+  std::pmr::memory_resource* memory() override { return &reach_; }
+  std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
+
+ private:
+  DeviceRig& rig_;
+  DeviceReach reach_;
+  Streams streams_;
+};
+
+// The calls of all ranks of a voyage, each of which writes a report and a number of its own.
+class DeviceCalls {
+ public:
+  explicit DeviceCalls(DeviceRig& rig) : rig_(rig), engine_(rig, DeviceEngine::Streams::one), words_(1, &reach()) {}
+  ~DeviceCalls();  // Nothing may be under way.
+  DeviceCalls(const DeviceCalls&) = delete;
+  DeviceCalls& operator=(const DeviceCalls&) = delete;
+
+  // A collective by an algorithm; `voyage` has the rest.
+  void prepare(const Problem& problem, std::string_view algorithm, const Voyage& voyage);
+
+  // The call of a rank, with an image in memory of the device. Its number is that of the operation, counted from 1.
+  BatchCall call(Rank rank, std::uint32_t operation = 0);
+  // The same in memory of the device instead of the teams'.
+  BatchCall in_workspace(BatchCall call);
+  Status launch(const std::vector<BatchCall>& calls, DeviceStream stream);
+
+  Convoy& convoy() { return *convoy_; }
+  // Written by teams: may be looked at while they run.
+  TeamReport& report(Rank rank) { return words_[rank].report; }
+  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].begun); }
+  void fail() { store_release(&words_[0].failed, 1U); }  // Tells all teams to stop.
+
+ private:
+  std::pmr::memory_resource& reach() { return *engine_.memory(); }
+  std::byte* take(std::size_t bytes);
+
+  DeviceRig& rig_;
+  DeviceEngine engine_;
+  Voyage voyage_;
+  ShmTransport transport_{0};
+  std::unique_ptr<Convoy> convoy_;
+  std::vector<std::vector<TeamCall>> calls_;
+  std::pmr::vector<TeamWords> words_;  // By rank; all watch the first one's `failed`.
+  std::vector<std::byte*> memory_;     // Of the device.
+};
+
+}  // namespace tutti

@@ -1,0 +1,91 @@
+// What the tests of devices have in common.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/executor/device_calls.h"
+
+namespace tutti {
+
+inline constexpr std::uint64_t kCount = 24;               // Fits a slot of every protocol.
+inline constexpr std::uint64_t kSoon = 1'000'000;         // A timeout that is meant to pass.
+inline constexpr int kLooks = 200;                        // At what must not happen.
+inline constexpr auto kNever = std::chrono::seconds(60);  // By then it would have happened.
+
+inline Problem of_ranks(Rank ranks, Collective collective = Collective::all_reduce) {
+  return {.collective = collective, .ranks = ranks, .groups = {}};
+}
+
+inline Voyage voyage_of(std::uint32_t channels) {
+  Voyage voyage;
+  voyage.loop.slots = 4;
+  voyage.count = kCount;
+  voyage.granule = 4;
+  voyage.channels = channels;
+  return voyage;
+}
+
+template <typename Claim>
+bool comes_true(Claim&& claim) {
+  const auto end = std::chrono::steady_clock::now() + kNever;
+  while (!claim()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Looks for a while, so that what is wrong has time to show.
+template <typename Claim>
+bool stays_false(Claim&& claim) {
+  for (int i = 0; i < kLooks; ++i) {
+    if (claim()) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class Devices : public testing::TestWithParam<DeviceKind> {
+ protected:
+  void SetUp() override {
+    rig_ = GetParam().make();
+    if (rig_ == nullptr) GTEST_SKIP() << "there is no such device here";
+    for (DeviceStream* stream : {&a_, &b_, &c_}) *stream = rig_->make_stream();
+    calls_ = std::make_unique<DeviceCalls>(*rig_);
+  }
+  void TearDown() override {
+    if (rig_ == nullptr) return;
+    calls_->fail();  // Where a test has failed, teams may wait.
+    for (DeviceStream stream : {a_, b_, c_}) rig_->destroy_stream(stream);
+    calls_.reset();
+  }
+
+  Device& device() { return rig_->device(); }
+  std::unique_ptr<DeviceEvent> event() { return device().make_event().value(); }
+  void expect_done(DeviceStream stream) {
+    const Status status = rig_->synchronize(stream);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  void prepare(const char* algorithm, Rank ranks = 2, std::uint32_t operations = 1) {
+    Voyage voyage = voyage_of(2);
+    voyage.operations = operations;
+    calls_->prepare(of_ranks(ranks), algorithm, voyage);
+  }
+  // The call sends what it can, and gives up.
+  void give_up(BatchCall call) {
+    call.watch.timeout_ns = kSoon;
+    ASSERT_TRUE(calls_->launch({call}, b_).ok());
+    expect_done(b_);
+  }
+  std::unique_ptr<DeviceRig> rig_;
+  DeviceStream a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  std::unique_ptr<DeviceCalls> calls_;
+};
+
+inline std::string kind_of(const testing::TestParamInfo<DeviceKind>& parameter) { return parameter.param.name; }
+
+}  // namespace tutti

@@ -1,0 +1,105 @@
+// What graphs of a device's work do, and what a capture refuses.
+#include "tests/executor/device_fixture.h"
+
+namespace tutti {
+namespace {
+
+class DeviceGraphs : public Devices {
+ protected:
+  std::uint64_t capture_of(DeviceStream stream) { return device().capture_of(stream).value(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceGraphs, testing::ValuesIn(device_kinds()), kind_of);
+
+// The ranks are in two streams, which events join: their calls wait for each other.
+TEST_P(DeviceGraphs, GiveTheRightNumbersEveryTime) {
+  prepare("two_shot");
+  DeviceReach reach(device());
+  std::pmr::vector<Number> copied(kCount, 0, &reach);
+  auto* to = reinterpret_cast<std::byte*>(copied.data());
+  const BatchCall zero = calls_->call(0);
+  const auto fork = event();
+  const auto join = event();
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  ASSERT_TRUE(fork->record(a_).ok());
+  ASSERT_TRUE(fork->hold(b_).ok());
+  EXPECT_NE(capture_of(a_), 0U);
+  EXPECT_EQ(capture_of(b_), capture_of(a_));
+  EXPECT_EQ(capture_of(c_), 0U);
+  ASSERT_TRUE(calls_->launch({zero}, a_).ok());
+  ASSERT_TRUE(calls_->launch({calls_->call(1)}, b_).ok());
+  ASSERT_TRUE(join->record(b_).ok());
+  ASSERT_TRUE(join->hold(a_).ok());
+  ASSERT_TRUE(device().copy(to, zero.call.self.output, kCount * sizeof(Number), a_).ok());
+  const auto graph = rig_->end_capture(a_).value();
+  EXPECT_EQ(capture_of(b_), 0U);
+  expect_done(a_);
+  expect_done(b_);
+  EXPECT_EQ(calls_->begun(0), 0U);  // Nothing has run.
+  for (std::uint32_t replay = 0; replay < 3; ++replay) {
+    calls_->convoy().load(0, 10 + replay);
+    ASSERT_TRUE(graph->replay(c_).ok());
+    expect_done(c_);
+    EXPECT_EQ(calls_->convoy().complaint(), "");
+    EXPECT_TRUE(std::equal(copied.begin(), copied.end(), reinterpret_cast<Number*>(zero.call.self.output)));
+  }
+}
+
+TEST_P(DeviceGraphs, NumberTheirCaptures) {
+  std::uint64_t last = 0;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(rig_->begin_capture(a_).ok());
+    EXPECT_NE(capture_of(a_), last);
+    last = capture_of(a_);
+    EXPECT_TRUE(rig_->end_capture(a_).ok());
+  }
+}
+
+// While a stream is being captured, all else is as ever.
+TEST_P(DeviceGraphs, LeaveTheRestOfTheDeviceAlone) {
+  const auto outside = event();
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  std::byte* memory = device().allocate(1000).value();
+  const HostMemory host = device().allocate_host(1000).value();
+  EXPECT_TRUE(device().upload(memory, std::vector<std::byte>(1000, std::byte{5})).ok());
+  EXPECT_TRUE(device().copy(host.device, memory, 1000, b_).ok());
+  EXPECT_TRUE(outside->record(b_).ok());
+  EXPECT_TRUE(comes_true([&] { return outside->reached().value(); }));
+  EXPECT_EQ(host.host[999], std::byte{5});
+  device().free_host(host);
+  device().free(memory);
+  EXPECT_TRUE(rig_->end_capture(a_).ok());
+}
+
+TEST_P(DeviceGraphs, RefuseToWaitForWhatIsNotInThem) {
+  const auto outside = event();
+  ASSERT_TRUE(outside->record(b_).ok());
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  EXPECT_FALSE(outside->hold(a_).ok());
+  EXPECT_FALSE(rig_->end_capture(a_).ok());
+  EXPECT_EQ(capture_of(a_), 0U);
+}
+
+TEST_P(DeviceGraphs, RefuseToEndBeforeAllIsJoined) {
+  prepare("two_shot");
+  const auto fork = event();
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  ASSERT_TRUE(fork->record(a_).ok());
+  ASSERT_TRUE(fork->hold(b_).ok());
+  ASSERT_TRUE(calls_->launch({calls_->call(0)}, b_).ok());
+  EXPECT_FALSE(rig_->end_capture(a_).ok());
+  EXPECT_EQ(capture_of(b_), 0U);
+  expect_done(b_);
+  EXPECT_EQ(calls_->begun(0), 0U);
+}
+
+TEST_P(DeviceGraphs, CannotSayWhetherTheirEventsAreReached) {
+  const auto inside = event();
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  ASSERT_TRUE(inside->record(a_).ok());
+  ASSERT_TRUE(rig_->end_capture(a_).ok());
+  EXPECT_FALSE(inside->reached().ok());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,88 @@
+// Calls on a device that do not end well, and what their teams tell.
+#include "tests/executor/device_fixture.h"
+
+namespace tutti {
+namespace {
+
+class DeviceReports : public Devices {
+ protected:
+  void expect_timeout(Rank peer, const TeamReport& report) {
+    EXPECT_EQ(report.written, 1U);
+    EXPECT_EQ(report.mismatch, 0U);
+    EXPECT_EQ(report.peer, peer);
+    EXPECT_EQ(report.signature, 1U);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceReports, testing::ValuesIn(device_kinds()), kind_of);
+
+TEST_P(DeviceReports, NameWhoDidNotSend) {
+  prepare("one_shot", 3);
+  give_up(calls_->call(1));
+  give_up(calls_->call(0));
+  expect_timeout(2, calls_->report(0));
+  EXPECT_EQ(calls_->report(0).sends, 0U);
+  EXPECT_EQ(calls_->report(2).written, 0U);
+}
+
+TEST_P(DeviceReports, NameWhoDidNotCome) {
+  prepare("two_shot_mapped", 3);
+  give_up(calls_->call(1));
+  give_up(calls_->call(0));
+  expect_timeout(2, calls_->report(0));
+}
+
+TEST_P(DeviceReports, NameWhoDidNotMakeRoom) {
+  Voyage voyage = voyage_of(2);
+  voyage.operations = 1;
+  voyage.loop.pieces = 8;  // Twice as many as there are slots.
+  voyage.granule = 1;
+  calls_->prepare(of_ranks(2, Collective::broadcast), "chain", voyage);
+  give_up(calls_->call(0));
+  expect_timeout(1, calls_->report(0));
+  EXPECT_EQ(calls_->report(0).sends, 1U);
+}
+
+// The peer has done the first channel's part.
+TEST_P(DeviceReports, NameTheChannelThatWaits) {
+  prepare("one_shot");
+  BatchCall first = calls_->call(1);
+  first.channels = 1;
+  give_up(first);
+  give_up(calls_->call(0));
+  expect_timeout(1, calls_->report(0));
+  EXPECT_EQ(calls_->report(0).channel, 1U);
+}
+
+// Another worker of the team waits for a rank that is not there.
+TEST_P(DeviceReports, NameWhoMadeAnotherCall) {
+  for (const char* algorithm : {"one_shot", "two_shot_mapped"}) {
+    for (int i = 0; i < 20; ++i) {
+      prepare(algorithm, 3);
+      BatchCall other = calls_->call(1);
+      other.call.signature = {77};
+      give_up(other);
+      give_up(calls_->call(0));
+      EXPECT_EQ(calls_->report(0).written, 1U);
+      EXPECT_EQ(calls_->report(0).mismatch, 1U) << algorithm;
+      EXPECT_EQ(calls_->report(0).peer, 1U) << algorithm;
+      EXPECT_EQ(calls_->report(0).signature, 1U);
+    }
+  }
+}
+
+TEST_P(DeviceReports, ComeFromAllThatAreToldToStop) {
+  prepare("two_shot", 2, 2);
+  for (const std::uint32_t operation : {0U, 1U}) {
+    ASSERT_TRUE(calls_->launch({calls_->call(0, operation)}, a_).ok());
+  }
+  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
+  EXPECT_TRUE(stays_false([&] { return calls_->report(0).written != 0; }));
+  calls_->fail();
+  expect_done(a_);  // Both calls have ended, without a timeout.
+  expect_timeout(1, calls_->report(0));
+  EXPECT_EQ(calls_->begun(0), 2U);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,175 @@
+// What the communicator relies on, of every device.
+#include <cstdlib>
+#include <cstring>
+
+#include "algorithms/catalogue.h"
+#include "tests/executor/device_fixture.h"
+#include "tests/executor/fleet.h"
+
+namespace tutti {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Devices, testing::ValuesIn(device_kinds()), kind_of);
+
+// ---- Memory ----
+
+TEST_P(Devices, GiveMemoryThatIsZeroedAndAligned) {
+  const std::vector<std::byte> zeroes(70'000), ones(70'000, std::byte{1});
+  for (int i = 0; i < 3; ++i) {  // The second time it may be what was given back.
+    std::byte* memory = device().allocate(zeroes.size()).value();
+    const HostMemory host = device().allocate_host(zeroes.size()).value();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 256, 0U);
+    EXPECT_EQ(std::memcmp(host.host, zeroes.data(), zeroes.size()), 0);
+    std::memset(host.host, 1, ones.size());
+    EXPECT_TRUE(device().copy(host.device, memory, zeroes.size(), a_).ok());
+    expect_done(a_);
+    EXPECT_EQ(std::memcmp(host.host, zeroes.data(), zeroes.size()), 0);
+    EXPECT_TRUE(device().upload(memory, ones).ok());
+    EXPECT_TRUE(device().copy(host.device, memory, ones.size(), a_).ok());
+    expect_done(a_);
+    EXPECT_EQ(std::memcmp(host.host, ones.data(), ones.size()), 0);
+    device().free_host(host);
+    device().free(memory);
+  }
+}
+
+TEST_P(Devices, ReachMemoryThatIsMapped) {
+  constexpr std::size_t kBytes = 8192;
+  auto* pages = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));
+  std::memset(pages, 3, kBytes);
+  const HostMemory mapped = device().map_host(pages, kBytes).value();
+  EXPECT_EQ(mapped.host, pages);
+  ASSERT_TRUE(device().copy(mapped.device, mapped.device + kBytes - 9, 9, nullptr).ok());
+  ASSERT_TRUE(device().copy(mapped.device + kBytes / 2, mapped.device, kBytes / 4, nullptr).ok());
+  expect_done(nullptr);
+  EXPECT_EQ(pages[kBytes / 2], std::byte{3});
+  device().unmap_host(mapped);
+  std::free(pages);
+}
+
+// ---- Streams and events. What they wait for is a rank that has not been launched. ----
+
+class Copied {
+ public:
+  explicit Copied(Device& device) : device_(device), reach_(device), numbers_(kCount, 0, &reach_) {}
+  // Of a call's output, as it is when the stream gets there.
+  void put(const BatchCall& call, DeviceStream stream) {
+    ASSERT_TRUE(device_.copy(bytes(), call.call.self.output, kCount * sizeof(Number), stream).ok());
+  }
+  bool equals(const BatchCall& call) {
+    return std::memcmp(bytes(), call.call.self.output, kCount * sizeof(Number)) == 0;
+  }
+
+ private:
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(numbers_.data()); }
+
+  Device& device_;
+  DeviceReach reach_;
+  std::pmr::vector<Number> numbers_;
+};
+
+TEST_P(Devices, DoTheWorkOfAStreamInOrder) {
+  prepare("two_shot");
+  Copied copied(device());
+  const BatchCall zero = calls_->call(0);
+  const auto end = event();
+  ASSERT_TRUE(calls_->launch({zero}, a_).ok());
+  copied.put(zero, a_);
+  ASSERT_TRUE(end->record(a_).ok());
+  EXPECT_TRUE(stays_false([&] { return end->reached().value(); }));
+  ASSERT_TRUE(calls_->launch({calls_->call(1)}, b_).ok());
+  expect_done(a_);
+  expect_done(b_);
+  EXPECT_TRUE(end->reached().value());
+  EXPECT_EQ(calls_->convoy().complaint(), "");
+  EXPECT_TRUE(copied.equals(zero));
+}
+
+TEST_P(Devices, HoldAStreamUntilAnEvent) {
+  prepare("two_shot");
+  Copied copied(device());
+  const BatchCall zero = calls_->call(0);
+  const auto called = event();
+  const auto end = event();
+  ASSERT_TRUE(calls_->launch({zero}, a_).ok());
+  ASSERT_TRUE(called->record(a_).ok());
+  ASSERT_TRUE(called->hold(c_).ok());
+  ASSERT_TRUE(called->record(b_).ok());  // Later, of which what is held knows nothing.
+  copied.put(zero, c_);
+  ASSERT_TRUE(end->record(c_).ok());
+  EXPECT_TRUE(stays_false([&] { return end->reached().value(); }));
+  EXPECT_TRUE(comes_true([&] { return called->reached().value(); }));
+  ASSERT_TRUE(calls_->launch({calls_->call(1)}, b_).ok());
+  expect_done(c_);
+  EXPECT_TRUE(copied.equals(zero));
+  expect_done(a_);
+  expect_done(b_);
+  EXPECT_EQ(calls_->convoy().complaint(), "");
+}
+
+TEST_P(Devices, HoldNothingUntilAnEventIsRecorded) {
+  const auto never = event();
+  EXPECT_TRUE(never->reached().value());
+  EXPECT_TRUE(never->hold(a_).ok());
+  expect_done(a_);
+}
+
+// ---- Calls ----
+
+TEST_P(Devices, RunCallsOfOneLaunchAndOfSeveralStreams) {
+  Fleet fleet(1);
+  for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
+    if (!algorithm->supports(of_ranks(2))) continue;
+    for (const Protocol protocol : {Protocol::bulk, Protocol::lines}) {
+      for (const auto streams : {DeviceEngine::Streams::one, DeviceEngine::Streams::one_per_rank}) {
+        DeviceEngine engine(*rig_, streams);
+        Voyage voyage = voyage_of(2);
+        voyage.plans[0] = plans_of(of_ranks(2), algorithm->name());
+        voyage.protocol = protocol;
+        voyage.straight = streams == DeviceEngine::Streams::one;
+        voyage.engine = &engine;
+        EXPECT_EQ(fleet.run(voyage), "") << algorithm->name() << ", protocol " << int(protocol);
+      }
+    }
+  }
+}
+
+TEST_P(Devices, TellWhenACallBegins) {
+  prepare("two_shot", 2, 2);
+  ASSERT_TRUE(calls_->launch({calls_->call(0, 0)}, a_).ok());
+  ASSERT_TRUE(calls_->launch({calls_->call(0, 1)}, a_).ok());
+  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
+  EXPECT_TRUE(stays_false([&] { return calls_->begun(0) == 2; }));
+  ASSERT_TRUE(calls_->launch({calls_->call(1, 0)}, b_).ok());
+  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 2; }));
+  ASSERT_TRUE(calls_->launch({calls_->call(1, 1)}, b_).ok());
+  expect_done(a_);
+  expect_done(b_);
+  EXPECT_EQ(calls_->convoy().complaint(), "");
+}
+
+TEST_P(Devices, RunCallsInAWorkspace) {
+  prepare("two_shot");
+  std::vector<BatchCall> calls;
+  for (const Rank rank : {0U, 1U}) calls.push_back(calls_->in_workspace(calls_->call(rank)));
+  ASSERT_TRUE(calls_->launch(calls, a_).ok());
+  expect_done(a_);
+  EXPECT_EQ(calls_->convoy().complaint(), "");
+}
+
+TEST_P(Devices, RefuseWhatDoesNotFit) {
+  prepare("two_shot");
+  std::vector<BatchCall> calls(2, calls_->call(0));
+  calls[0].channels = device().traits().teams / 2;
+  calls[1].channels = device().traits().teams / 2 + 1;
+  EXPECT_FALSE(calls_->launch(calls, a_).ok());
+  TeamBatch batch;
+  batch.calls[0] = calls_->call(0);
+  EXPECT_FALSE(device().launch(batch, 1, device().traits().team_bytes + 1, a_).ok());
+  EXPECT_FALSE(device().launch(batch, 0, 0, a_).ok());
+  expect_done(a_);
+  EXPECT_EQ(calls_->begun(0), 0U);
+}
+
+}  // namespace
+}  // namespace tutti

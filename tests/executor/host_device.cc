@@ -1,0 +1,269 @@
+#include "tests/executor/host_device.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <numeric>
+#include <thread>
+
+#include "tests/executor/host_team.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kLeftovers = 0xA5;  // What others have left in a team's memory.
+
+std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+std::byte* take(std::size_t bytes, std::size_t alignment) {
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
+  TUTTI_ASSERT(memory != nullptr);
+  std::memset(memory, 0, rounded);
+  return memory;
+}
+
+std::size_t sum_of(const std::map<std::byte*, std::size_t>& memory) {
+  return std::accumulate(memory.begin(), memory.end(), std::size_t{0},
+                         [](std::size_t sum, const auto& each) { return sum + each.second; });
+}
+
+// What a GPU would answer with an illegal access.
+Status check_memory(const BatchCall& entry, std::uint32_t team_bytes) {
+  const std::uint32_t needed = ChannelLayout(*reinterpret_cast<const Image*>(entry.call.image)).bytes;
+  const bool own = entry.call.workspace == nullptr;
+  const std::uint32_t given = own ? team_bytes : entry.workspace_bytes;
+  if (needed <= given) return {};
+  return internal_error("a team works in " + std::to_string(needed) + " bytes, but its " +
+                        (own ? "memory" : "workspace") + " has " + std::to_string(given));
+}
+
+}  // namespace
+
+HostDevice::HostDevice(const HostDeviceOptions& options)
+    : options_(options),
+      traits_{.name = "threads of the host (device " + std::to_string(options.ordinal) + ")",
+              .identity = {0x77, static_cast<std::uint8_t>(options.ordinal)},
+              .ordinal = options.ordinal,
+              .teams = options.teams,
+              .team_bytes = options.team_bytes},
+      events_(std::make_shared<std::atomic<std::uint64_t>>(0)),
+      null_(HostStream::Kind::null) {}
+
+HostDevice::~HostDevice() {
+  TUTTI_ASSERT(streams_.empty() && *events_ == 0);
+  wait_for_all();
+  for (const auto& [begin, bytes] : host_allocated_) std::free(begin);
+}
+
+DeviceStream HostDevice::make_stream() {
+  auto* stream = new HostStream(HostStream::Kind::made);
+  const std::lock_guard lock(mutex_);
+  streams_.insert(stream);
+  return stream;
+}
+
+void HostDevice::destroy_stream(DeviceStream stream) {
+  auto* made = static_cast<HostStream*>(stream);
+  {
+    const std::lock_guard lock(mutex_);
+    TUTTI_ASSERT(streams_.erase(made) == 1);
+  }
+  delete made;
+}
+
+HostStream& HostDevice::stream_of(DeviceStream stream) {
+  return stream == nullptr ? null_ : *static_cast<HostStream*>(stream);
+}
+
+HostDeviceUsage HostDevice::usage() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t mapped_bytes = 0;
+  for (const auto& [memory, mapped] : mapped_) mapped_bytes += mapped.bytes;
+  return {.allocations = allocated_.size(),
+          .allocated_bytes = allocated_bytes_,
+          .host_allocations = host_allocated_.size(),
+          .host_allocated_bytes = sum_of(host_allocated_),
+          .mappings = mapped_.size(),
+          .mapped_bytes = mapped_bytes,
+          .opened = opened_.size(),
+          .events = *events_,
+          .streams = streams_.size()};
+}
+
+Result<std::byte*> HostDevice::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > options_.memory_bytes - allocated_bytes_) {
+    return system_error("allocate " + std::to_string(bytes) + " bytes on " + traits_.name + ", which has " +
+                        std::to_string(options_.memory_bytes - allocated_bytes_) + " left");
+  }
+  Segment made = TUTTI_TRY(Segment::create("tutti-device", std::max<std::size_t>(bytes, 1)));
+  std::byte* memory = made.data();
+  allocated_.emplace(memory, std::move(made));
+  allocated_bytes_ += bytes;
+  return memory;
+}
+
+void HostDevice::wait_for_all() {
+  std::list<Event> ends;
+  {
+    const std::lock_guard lock(mutex_);
+    null_.mark(ends.emplace_back());
+    for (HostStream* stream : streams_) stream->mark(ends.emplace_back());
+  }
+  for (const Event& end : ends) end.synchronize();
+}
+
+void HostDevice::free(std::byte* memory) {
+  wait_for_all();
+  const std::lock_guard lock(mutex_);
+  const auto found = allocated_.find(memory);
+  TUTTI_ASSERT(found != allocated_.end());
+  allocated_bytes_ -= found->second.size();
+  allocated_.erase(found);
+}
+
+Status HostDevice::upload(std::byte* to, std::span<const std::byte> from) {
+  if (!from.empty()) std::memcpy(to, from.data(), from.size());
+  return {};
+}
+
+Result<HostMemory> HostDevice::allocate_host(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  std::byte* memory = take(std::max<std::size_t>(bytes, 1), page_bytes());
+  host_allocated_.emplace(memory, bytes);
+  return HostMemory{memory, memory};
+}
+
+void HostDevice::free_host(const HostMemory& memory) {
+  {
+    const std::lock_guard lock(mutex_);
+    TUTTI_ASSERT(memory.device == memory.host && host_allocated_.erase(memory.host) == 1);
+  }
+  std::free(memory.host);
+}
+
+Result<HostMemory> HostDevice::map_host(std::byte* memory, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(memory) % page_bytes() != 0 || bytes % page_bytes() != 0 || bytes == 0)
+    return invalid_argument("what is mapped must be whole pages of " + std::to_string(page_bytes()) + " bytes");
+  const std::lock_guard lock(mutex_);
+  Mapped& mapped = mapped_[memory];
+  mapped.bytes = bytes;
+  ++mapped.times;
+  return HostMemory{memory, memory};
+}
+
+void HostDevice::unmap_host(const HostMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(memory.host);
+  TUTTI_ASSERT(memory.device == memory.host && found != mapped_.end());
+  if (--found->second.times == 0) mapped_.erase(found);
+}
+
+Status HostDevice::reach(const Device& peer) {
+  if (dynamic_cast<const HostDevice*>(&peer) != nullptr) return {};
+  return unsupported(traits_.name + " does not reach " + peer.traits().name);
+}
+
+// Whose descriptor of what memory it is.
+struct HostHandle {
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t bytes = 0;
+};
+
+Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocated_.find(memory);
+  if (found == allocated_.end()) return invalid_argument("no memory of this device begins there");
+  const HostHandle named = {::getpid(), found->second.descriptor(), found->second.size()};
+  DeviceHandle handle = {};
+  std::memcpy(handle.data(), &named, sizeof named);
+  return handle;
+}
+
+Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {
+  HostHandle named;
+  std::memcpy(&named, handle.data(), sizeof named);
+  const std::string path = "/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.descriptor);
+  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return system_error("open " + path);
+  Segment opened = TUTTI_TRY(Segment::adopt(std::move(file), named.bytes));
+  const std::lock_guard lock(mutex_);
+  std::byte* memory = opened.data();
+  opened_.emplace(memory, std::move(opened));
+  return memory;
+}
+
+void HostDevice::close(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = opened_.find(memory);
+  TUTTI_ASSERT(found != opened_.end());
+  opened_.erase(found);
+}
+
+Result<std::unique_ptr<DeviceEvent>> HostDevice::make_event() {
+  return std::unique_ptr<DeviceEvent>(std::make_unique<HostEvent>(null_, events_));
+}
+
+// As a kernel's grid, all calls are as wide as the widest.
+Status HostDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) {
+  if (count == 0 || count > kMostCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
+  std::uint32_t widest = 0;
+  for (std::uint32_t i = 0; i < count; ++i) widest = std::max(widest, batch.calls[i].channels);
+  if (widest * count > traits_.teams) {
+    return unsupported("a launch of " + std::to_string(widest * count) + " teams on " + traits_.name + ", which runs " +
+                       std::to_string(traits_.teams) + " at the same time");
+  }
+  if (team_bytes > traits_.team_bytes) {
+    return unsupported("a team with " + std::to_string(team_bytes) + " bytes of memory on " + traits_.name +
+                       ", which gives " + std::to_string(traits_.team_bytes));
+  }
+  const Batch work{batch, count, widest * count, team_bytes};
+  return stream_of(stream).put([this, work] { return run(work); });
+}
+
+// All its teams begin together, once there is room for them beside those of other streams.
+Status HostDevice::run(const Batch& batch) {
+  for (std::uint32_t i = 0; i < batch.count; ++i) TUTTI_CHECK_OK(check_memory(batch.calls.calls[i], batch.team_bytes));
+  std::unique_lock lock(mutex_);
+  teams_freed_.wait(lock, [&] { return options_.teams - teams_busy_ >= batch.teams; });
+  teams_busy_ += batch.teams;
+  lock.unlock();
+  run_teams(batch);
+  lock.lock();
+  teams_busy_ -= batch.teams;
+  teams_freed_.notify_all();
+  return {};
+}
+
+void HostDevice::run_teams(const Batch& batch) const {
+  std::list<HostWorker::Shared> teams;
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < batch.count; ++i) {
+    const BatchCall& entry = batch.calls.calls[i];
+    for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
+      HostWorker::Shared& team = teams.emplace_back(options_.workers, batch.team_bytes);
+      std::memset(team.memory().data(), kLeftovers, team.memory().size());
+      for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
+        threads.emplace_back([&entry, &team, channel, worker] {
+          run_call(entry, channel, WatchedHostTeam(team, worker, entry.watch), team.memory().data());
+        });
+      }
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+Status HostDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
+  return stream_of(stream).put([to, from, bytes] {
+    std::memmove(to, from, bytes);
+    return Status();
+  });
+}
+
+}  // namespace tutti

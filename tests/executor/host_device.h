@@ -1,0 +1,96 @@
+// The twin of a GPU for tests: streams are queues, teams are threads of the host, and memory is the host's. It fails
+// where a GPU would, and as late: what goes wrong in a stream is said when the stream is synchronised.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "src/executor/team/run_call.h"
+#include "tests/executor/host_stream.h"
+#include "transports/shm/segment.h"
+
+namespace tutti {
+
+struct HostDeviceOptions {
+  std::uint32_t workers = 2;  // Of each team.
+  std::uint32_t teams = 16;   // Under way at the same time, whatever streams they are in.
+  std::uint32_t team_bytes = 64 << 10;
+  std::uint32_t ordinal = 0;
+  std::size_t memory_bytes = std::size_t{1} << 30;  // That allocate() has to give.
+};
+
+// What has been taken and not given back.
+struct HostDeviceUsage {
+  std::uint64_t allocations = 0, allocated_bytes = 0;            // allocate()
+  std::uint64_t host_allocations = 0, host_allocated_bytes = 0;  // allocate_host()
+  std::uint64_t mappings = 0, mapped_bytes = 0;                  // map_host()
+  std::uint64_t opened = 0;                                      // open()
+  std::uint64_t events = 0;
+  std::uint64_t streams = 0;  // Without the null stream.
+  bool operator==(const HostDeviceUsage&) const = default;
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(const HostDeviceOptions& options = {});
+  ~HostDevice() override;  // Streams and events must be gone; what is in the null stream is done first.
+  HostDevice(const HostDevice&) = delete;
+  HostDevice& operator=(const HostDevice&) = delete;
+
+  DeviceStream make_stream();
+  void destroy_stream(DeviceStream stream);  // Does what is in it first.
+  HostStream& stream_of(DeviceStream stream);
+  HostDeviceUsage usage() const;
+
+  const DeviceTraits& traits() const override { return traits_; }
+  Result<std::byte*> allocate(std::size_t bytes) override;
+  // Waits for all work of the device, since a GPU may.
+  void free(std::byte* memory) override;
+  Status upload(std::byte* to, std::span<const std::byte> from) override;
+  Result<HostMemory> allocate_host(std::size_t bytes) override;
+  void free_host(const HostMemory& memory) override;
+  Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) override;
+  void unmap_host(const HostMemory& memory) override;
+  Status reach(const Device& peer) override;
+  Result<DeviceHandle> handle_of(std::byte* memory) override;
+  Result<std::byte*> open(const DeviceHandle& handle) override;
+  void close(std::byte* memory) override;
+  Result<std::unique_ptr<DeviceEvent>> make_event() override;
+  Result<std::uint64_t> capture_of(DeviceStream stream) override { return stream_of(stream).capture(); }
+  Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
+  Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
+
+ private:
+  // A launch in its turn.
+  struct Batch {
+    TeamBatch calls;
+    std::uint32_t count = 0, teams = 0, team_bytes = 0;
+  };
+
+  struct Mapped {
+    std::size_t bytes = 0;
+    std::uint32_t times = 0;
+  };
+
+  Status run(const Batch& batch);
+  void run_teams(const Batch& batch) const;
+  void wait_for_all();
+
+  const HostDeviceOptions options_;
+  const DeviceTraits traits_;
+  mutable std::mutex mutex_;
+  std::condition_variable teams_freed_;
+  std::uint32_t teams_busy_ = 0;
+  std::map<std::byte*, Segment> allocated_;    // Other processes can open it,
+  std::multimap<std::byte*, Segment> opened_;  // and this one theirs, as often as it likes.
+  std::map<std::byte*, std::size_t> host_allocated_;
+  std::map<std::byte*, Mapped> mapped_;
+  std::size_t allocated_bytes_ = 0;
+  std::set<HostStream*> streams_;
+  std::shared_ptr<std::atomic<std::uint64_t>> events_;  // Shared with the events.
+  HostStream null_;                                     // Last: its work uses the members above.
+};
+
+}  // namespace tutti
