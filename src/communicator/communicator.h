@@ -13,10 +13,18 @@
 
 namespace tutti {
 
+class Board;
+class DeviceCommunicator;
+struct CallRecord;
 struct UniqueId;
 
+// Where the buffers of a communicator's calls lie.
+enum class Memory : std::uint8_t { host, cuda };
+
 struct CommunicatorOptions {
-  std::string name;                   // In messages.
+  std::string name;  // In messages.
+  Memory memory = Memory::host;
+  int device = -1;                    // Of cuda; -1: the one that is current in the calling thread.
   std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
   std::string algorithm, protocol;       // Forced where not empty.
@@ -40,6 +48,12 @@ class Communicator {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual const CommunicatorOptions& options() const = 0;
+  virtual const Board& board() const = 0;
+  // Numbers a collective that this rank makes, and shows it to the others.
+  virtual void announce(CallRecord& record) = 0;
+  // The communicator itself if its buffers lie on a device: its calls are enqueued, see device/enqueue.h, and those of
+  // the next two functions fail. Null: they lie in host memory.
+  virtual DeviceCommunicator* on_device() { return nullptr; }
 
   // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.
   virtual Status run(const Call& call, const CommunicatorOptions* options = nullptr) = 0;

@@ -36,6 +36,11 @@ class HostCommunicator final : public Communicator {
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
   const CommunicatorOptions& options() const override { return options_; }
+  const Board& board() const override { return board_; }
+  void announce(CallRecord& record) override {
+    record.sequence = ++sequence_;
+    board_.announce(rank_, record);
+  }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/api/door.h"
+#include "src/communicator/board.h"
 
 namespace tutti {
 
@@ -17,6 +18,8 @@ class FakeCommunicator final : public Communicator {
   Rank rank() const override { return 1; }
   Rank ranks() const override { return 4; }
   const CommunicatorOptions& options() const override { return options_; }
+  const Board& board() const override { return board_; }
+  void announce(CallRecord&) override {}
 
   Status run(const Call& call, const CommunicatorOptions* options) override {
     held.wait(true);
@@ -71,6 +74,7 @@ class FakeCommunicator final : public Communicator {
     Status wait() override { return {}; }
   };
   CommunicatorOptions options_;
+  Board board_;
   std::atomic<std::uint64_t> tickets_ = 0, served_ = 0;
 };
 

@@ -1,0 +1,61 @@
+// How a communicator moves onto devices, and lets go of them.
+#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/leavings.h"
+
+namespace tutti {
+
+Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
+    std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
+  sweep_leavings();
+  std::vector<Neighbours> neighbours = TUTTI_TRY(Neighbours::meet(members, device));
+  std::vector<std::unique_ptr<Communicator>> made;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(neighbours[i])));
+    // Now, and not at the first call, where peers' teams may be waiting: to take memory may wait for the device.
+    Status settled = each->ranks() > 1 ? each->settle() : Status();
+    if (!settled.ok()) return each->fail(std::move(settled));
+    made.push_back(std::move(each));
+  }
+  return made;
+}
+
+DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours)
+    : control_(std::move(control)),
+      rank_(control_->rank()),
+      ranks_(control_->ranks()),
+      neighbours_(std::move(neighbours)),
+      links_(rank_, neighbours_) {}
+
+// Teams look at the host's memory until they have ended, which is soon after a failure.
+DeviceCommunicator::~DeviceCommunicator() {
+  if (!neighbours_.all_in_process()) keep_until_all_have_left(neighbours_.shared_home(), board());
+  if (!settled_) return;
+  outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  const Result<bool> done = idle();
+  if (!done.ok() || !done.value()) {
+    // Better lost than taken from a device that may still use them.
+    new Neighbours(std::move(neighbours_));
+    return;
+  }
+  device().unmap_host(board_memory_);
+  device().free_host(told_);
+}
+
+Result<std::unique_ptr<Communicator>> DeviceCommunicator::split(int color, int key,
+                                                                const CommunicatorOptions& options) {
+  std::vector<std::unique_ptr<Communicator>> parts(1);
+  parts[0] = TUTTI_TRY(control_->split(color, key, options));
+  if (parts[0] == nullptr) return std::unique_ptr<Communicator>();
+  auto made = TUTTI_TRY(make(std::move(parts), home().shared_device()));
+  return std::move(made[0]);
+}
+
+Status DeviceCommunicator::run(const Call&, const CommunicatorOptions*) {
+  return internal_error("a call on a device was not enqueued");
+}
+
+Result<std::unique_ptr<Operation>> DeviceCommunicator::start(const Call&, const CommunicatorOptions*) {
+  return internal_error("a call on a device was not enqueued");
+}
+
+}  // namespace tutti

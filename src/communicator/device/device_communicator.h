@@ -1,0 +1,157 @@
+// A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
+// device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
+// Its functions lie in create.cc, prepare.cc, messages.cc, streams.cc and failing.cc; enqueue.cc puts their jobs into
+// streams.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/communicator/communicator.h"
+#include "src/communicator/device/links.h"
+#include "src/communicator/planning.h"
+#include "src/executor/compiled_plan.h"
+#include "src/executor/team/batch.h"
+
+namespace tutti {
+
+// What one call comes to: a copy, then a launch, or only one of them, or nothing.
+struct DeviceJob {
+  std::byte* copy_to = nullptr;  // Null: no copy.
+  const std::byte* copy_from = nullptr;
+  std::size_t copy_bytes = 0;
+  bool launches = false;
+  BatchCall entry;
+  std::uint32_t team_bytes = 0;
+};
+
+// Devices read and write whole elements.
+Status check_alignment(const Call& call);
+
+class DeviceCommunicator final : public Communicator {
+ public:
+  // Moves members of host memory onto a device; all ranks do, and block until they have. Several: all are this
+  // process's, driven by this thread.
+  static Result<std::vector<std::unique_ptr<Communicator>>> make(std::vector<std::unique_ptr<Communicator>> members,
+                                                                 const std::shared_ptr<Device>& device);
+  ~DeviceCommunicator() override;
+
+  Rank rank() const override { return rank_; }
+  Rank ranks() const override { return ranks_; }
+  const CommunicatorOptions& options() const override { return control_->options(); }
+  const Board& board() const override { return control_->board(); }
+  void announce(CallRecord& record) override { control_->announce(record); }
+  DeviceCommunicator* on_device() override { return this; }
+
+  Status run(const Call& call, const CommunicatorOptions* options) override;
+  Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
+  std::uint64_t take_ticket() override { return control_->take_ticket(); }
+  Status await_ticket(std::uint64_t ticket) override { return control_->await_ticket(ticket); }
+  void finish_ticket() override { control_->finish_ticket(); }
+  Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
+  Status finalize() override;
+  Status leave() override;
+  void abort() override { control_->abort(); }
+  Status fail(Status status) override { return control_->fail(std::move(status)); }
+  Status call_off(const Status& reason) override { return control_->call_off(reason); }
+  void outwait_visitors(const Deadline& deadline) override;
+  Status failure() override;
+
+  Device& device() const { return home().device(); }
+  const Neighbours& neighbours() const { return neighbours_; }
+  std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.
+
+  // ---- For enqueue.cc, which calls them in the order of the calls. ----
+  bool has_failed() const;  // As far as is known at once; failure() knows why.
+  Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
+  Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
+  std::uint32_t message_channels(const Call& call) const;
+  // The calls from now on go to `stream`, after the communicator's calls so far, which may have gone to another one,
+  // and after what is in `callers`.
+  Status begin(DeviceStream callers, DeviceStream stream);
+  // They end there; what follows in `callers` comes after them.
+  Status end(DeviceStream callers, DeviceStream stream);
+
+ private:
+  DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours);
+  DeviceHome& home() const { return neighbours_.home(); }
+
+  // ---- prepare.cc ----
+  struct PlanKey {
+    Problem problem;
+    const Algorithm* algorithm;
+    bool lines;
+    bool pipelined;
+    bool operator==(const PlanKey&) const = default;
+  };
+  struct WiredPlan {
+    PlanKey key;
+    std::vector<LaneSpec> specs;  // Of its lanes and flags.
+    std::unique_ptr<CompiledPlan> compiled;
+    Room room;
+  };
+  // All that a call of this shape needs but its buffers.
+  struct Prepared {
+    std::uint64_t count = 0, shape = 0;
+    std::uint32_t forced = 0;
+    bool in_place = false;
+    CallRecord record;
+    BatchCall entry;
+    std::uint32_t team_bytes = 0;
+    std::byte* memory = nullptr;  // On the device: the image, then the ends of lanes.
+    std::size_t memory_bytes = 0;
+    std::byte* workspace = nullptr;
+    std::size_t workspace_bytes = 0;
+    std::size_t scratch_bytes = 0;
+    std::size_t copied_bytes = 0;  // The algorithm does not work in place: it reads a copy of so much.
+    std::uint64_t latest = 0;      // Number of the last call that used it.
+    bool replayed = false;         // By a graph.
+  };
+  Status settle();
+  Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
+  Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
+  Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
+  // The image of a program as launched, on the device with the ends of its lanes.
+  Status put_on_device(const Program& program, const Launch& launch, bool meets, bool copies, Prepared& prepared);
+  void retire(Prepared& prepared);
+  Result<std::byte*> scratch(std::size_t bytes);
+  Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
+                           Signature signature);
+
+  // ---- messages.cc ----
+  Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
+
+  // ---- failing.cc ----
+  Result<bool> idle();
+  Status await_own_calls();
+  const TeamReport& report() const { return *reinterpret_cast<const TeamReport*>(told_.host); }
+  Status explain(const TeamReport& report);
+
+  std::unique_ptr<Communicator> control_;
+  Rank rank_, ranks_;
+  Neighbours neighbours_;
+  DeviceLinks links_;
+  bool settled_ = false;
+  HostMemory board_memory_, told_;         // The board, and a TeamReport with the word of `begun` behind it.
+  MeetingRecord** records_ = nullptr;      // On the device, of each rank.
+  std::uint64_t* meetings_ = nullptr;      // On the device, by channel.
+  std::unique_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
+  std::unique_ptr<DeviceEvent> captured_;  // after the last that was,
+  std::unique_ptr<DeviceEvent> joins_;     // and in the caller's stream.
+  std::uint64_t capture_ = 0;              // Of the calls from the last begin() on; 0: they are not captured.
+  std::uint64_t captured_in_ = 0;          // Where captured_ lies.
+  std::uint64_t sequence_ = 0;             // Collectives so far,
+  std::uint64_t number_ = 0;               // and all calls.
+  std::byte* scratch_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
+  std::vector<std::unique_ptr<WiredPlan>> plans_;
+  std::array<std::unique_ptr<Prepared>, 256> calls_;
+  std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.
+};
+
+}  // namespace tutti

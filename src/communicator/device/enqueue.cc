@@ -1,0 +1,234 @@
+#include "src/communicator/device/enqueue.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "src/base/caught.h"
+
+namespace tutti {
+namespace {
+
+bool is_message(const Call& call) { return call.kind == Kind::send || call.kind == Kind::recv; }
+
+// When a call runs. Calls of one wave run side by side, and ranks that talk to each other are in the same: collectives
+// by their position; then messages by which it is between its two ranks, and by how far ahead its receiver is.
+using Wave = std::tuple<bool, std::uint32_t, Rank>;
+
+class Waves {
+ public:
+  explicit Waves(std::span<const DeviceCall> calls) {
+    for (const DeviceCall& call : calls) waves_[wave_of(call)].push_back(&call);
+  }
+  const std::map<Wave, std::vector<const DeviceCall*>>& all() const { return waves_; }
+
+ private:
+  Wave wave_of(const DeviceCall& entry) {
+    const DeviceCommunicator& communicator = *entry.communicator;
+    if (!is_message(entry.call)) return {false, collectives_[&communicator]++, 0};
+    const Rank self = communicator.rank();
+    const bool sends = entry.call.kind == Kind::send;
+    const Rank ahead =
+        sends ? entry.call.root + communicator.ranks() - self : self + communicator.ranks() - entry.call.root;
+    return {true, messages_[{&communicator, entry.call.root, sends}]++, ahead % communicator.ranks()};
+  }
+
+  std::map<const DeviceCommunicator*, std::uint32_t> collectives_;
+  std::map<std::tuple<const DeviceCommunicator*, Rank, bool>, std::uint32_t> messages_;
+  std::map<Wave, std::vector<const DeviceCall*>> waves_;
+};
+
+// Calls of one device that run side by side, at most kMostCalls.
+class Departure {
+ public:
+  explicit Departure(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
+
+  Status go() {
+    TUTTI_CHECK_OK(begin());
+    for (const DeviceCall* call : calls_) {
+      DeviceCommunicator& communicator = *call->communicator;
+      const DeviceJob job = TUTTI_TRY(is_message(call->call) ? communicator.message(call->call, call->options)
+                                                             : communicator.collective(call->call, call->options));
+      if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
+      if (job.launches) jobs_[communicator.neighbours().family()].push_back(job);
+    }
+    TUTTI_CHECK_OK(launch());
+    return end();
+  }
+
+ private:
+  Device& device() const { return calls_.front()->communicator->device(); }
+  DeviceStream stream() const { return calls_.front()->stream; }
+
+  // Each communicator with each of the streams that its calls came in.
+  std::set<std::pair<DeviceCommunicator*, DeviceStream>> callers() const {
+    std::set<std::pair<DeviceCommunicator*, DeviceStream>> all;
+    for (const DeviceCall* call : calls_) all.emplace(call->communicator, call->stream);
+    return all;
+  }
+
+  Status begin() {
+    const std::uint64_t capture = TUTTI_TRY(device().capture_of(stream()));
+    for (const auto& [communicator, caller] : callers()) {
+      const std::uint64_t other = TUTTI_TRY(device().capture_of(caller));
+      if (other != capture)
+        return invalid_usage("the streams of a group are captured into different graphs, or not all of them are");
+      TUTTI_CHECK_OK(communicator->begin(caller, stream()));
+    }
+    return {};
+  }
+
+  // All at once; or, if the device has not so many teams, each communicator by itself, in an order that other threads
+  // share: the ranks of one always have room.
+  Status launch() {
+    std::vector<DeviceJob> all;
+    std::uint32_t widest = 0;
+    for (const auto& [family, jobs] : jobs_) {
+      all.insert(all.end(), jobs.begin(), jobs.end());
+      for (const DeviceJob& job : jobs) widest = std::max(widest, job.entry.channels);
+    }
+    if (all.size() * widest <= device().traits().teams) return launch(all);
+    for (const auto& [family, jobs] : jobs_) TUTTI_CHECK_OK(launch(jobs));
+    return {};
+  }
+
+  Status launch(const std::vector<DeviceJob>& jobs) const {
+    if (jobs.empty()) return {};
+    TeamBatch batch;
+    std::uint32_t team_bytes = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      batch.calls[i] = jobs[i].entry;
+      team_bytes = std::max(team_bytes, jobs[i].team_bytes);
+    }
+    return device().launch(batch, static_cast<std::uint32_t>(jobs.size()), team_bytes, stream());
+  }
+
+  Status end() {
+    for (const auto& [communicator, caller] : callers()) TUTTI_CHECK_OK(communicator->end(caller, stream()));
+    return {};
+  }
+
+  std::vector<const DeviceCall*> calls_;
+  std::map<std::uint64_t, std::vector<DeviceJob>> jobs_;  // By family.
+};
+
+// Those of a wave, or of several waves of messages, that fit one launch; by device.
+class Schedule {
+ public:
+  explicit Schedule(const Waves& waves) {
+    for (const auto& [wave, calls] : waves.all()) {
+      std::map<Device*, std::vector<const DeviceCall*>> by_device;
+      for (const DeviceCall* call : calls) by_device[&call->communicator->device()].push_back(call);
+      for (auto& [device, own] : by_device) add({device, std::get<0>(wave), std::get<1>(wave), std::move(own)});
+    }
+  }
+
+  // Those of a wave wait for each other: in one launch, or they would have to be in several streams.
+  Status check() const {
+    for (const Group& group : groups_) {
+      if (group.calls.size() <= kMostCalls) continue;
+      return unsupported("one thread has " + std::to_string(group.calls.size()) +
+                         " calls that must run side by side on one device, more than " + std::to_string(kMostCalls) +
+                         ": drive fewer ranks by a thread");
+    }
+    return {};
+  }
+
+  struct Group {
+    Device* device;
+    bool messages;
+    std::uint32_t nth;  // Of its communicator's collectives, or of the messages between its two ranks.
+    std::vector<const DeviceCall*> calls;
+  };
+  const std::vector<Group>& groups() const { return groups_; }
+
+ private:
+  // Messages of several waves may go together while their communicators' shares of the device suffice.
+  static bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
+    std::map<const DeviceCommunicator*, std::uint32_t> shares;
+    std::uint32_t widest = 0;
+    for (const auto* calls : {&some, &more}) {
+      for (const DeviceCall* call : *calls) {
+        shares[call->communicator] = call->communicator->neighbours().teams();
+        widest = std::max(widest, call->communicator->message_channels(call->call));
+      }
+    }
+    std::uint32_t room = 0;
+    for (const auto& [communicator, share] : shares) room += share;
+    const std::size_t count = some.size() + more.size();
+    return count <= kMostCalls && count * widest <= room;
+  }
+
+  // Messages between the same two ranks share a lane, and go one after the other.
+  void add(Group group) {
+    std::size_t& latest = latest_[group.device];
+    Group* last = latest == 0 ? nullptr : &groups_[latest - 1];
+    const bool joins = last != nullptr && group.messages && last->messages && last->nth == group.nth;
+    if (joins && fit_one_launch(last->calls, group.calls)) {
+      last->calls.insert(last->calls.end(), group.calls.begin(), group.calls.end());
+      return;
+    }
+    groups_.push_back(std::move(group));
+    latest = groups_.size();
+  }
+
+  std::map<Device*, std::size_t> latest_;  // Number of its last group.
+  std::vector<Group> groups_;
+};
+
+// What failed stops all of its communicators, whose peers would wait for them; a question about a call that is all
+// that its communicator has here does not.
+void give_up(std::span<const DeviceCall> calls, const std::set<DeviceCommunicator*>& failed, const Status& reason) {
+  for (DeviceCommunicator* communicator : failed) {
+    const auto own = std::count_if(calls.begin(), calls.end(),
+                                   [&](const DeviceCall& call) { return call.communicator == communicator; });
+    if (own > 1 || !is_question(reason)) (void)communicator->fail(Status(reason.code(), reason.message()));
+  }
+}
+
+}  // namespace
+
+Status enqueue(std::span<const DeviceCall> calls) {
+  Status first;
+  std::set<DeviceCommunicator*> failed;
+  const Status thrown = caught([&]() -> Status {
+    for (const DeviceCall& call : calls) {
+      if (!call.communicator->has_failed()) continue;
+      Status status = call.communicator->failure();
+      if (!status.ok()) failed.insert(call.communicator);
+      if (first.ok()) first = std::move(status);
+    }
+    const Waves waves(calls);
+    const Schedule schedule(waves);
+    Status possible = schedule.check();
+    if (!possible.ok()) {
+      for (const DeviceCall& call : calls) failed.insert(call.communicator);
+      give_up(calls, failed, possible);
+      return possible;
+    }
+    for (const Schedule::Group& group : schedule.groups()) {
+      std::vector<const DeviceCall*> going;
+      for (const DeviceCall* call : group.calls) {
+        if (!failed.contains(call->communicator)) going.push_back(call);
+      }
+      if (going.empty()) continue;
+      Status status = Departure(going).go();
+      if (status.ok()) continue;
+      std::set<DeviceCommunicator*> fallen;
+      for (const DeviceCall* call : going) fallen.insert(call->communicator);
+      give_up(calls, fallen, status);
+      failed.merge(fallen);
+      if (first.ok()) first = std::move(status);
+    }
+    return {};
+  });
+  if (!thrown.ok()) {
+    for (const DeviceCall& call : calls) (void)call.communicator->fail(Status(thrown.code(), thrown.message()));
+    return Status(thrown.code(), thrown.message());
+  }
+  return first;
+}
+
+}  // namespace tutti

@@ -1,0 +1,84 @@
+// How a communicator on a device hears of failures, and how it ends.
+#include <chrono>
+#include <thread>
+
+#include "src/base/atomic.h"
+#include "src/communicator/device/device_communicator.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kAskUs = 50;  // Between two questions to a device.
+
+}  // namespace
+
+Result<bool> DeviceCommunicator::idle() {
+  if (latest_ == nullptr) return true;
+  return latest_->reached();
+}
+
+// Teams end by themselves: done, told to stop, or at their deadline.
+Status DeviceCommunicator::await_own_calls() {
+  for (;;) {
+    const bool done = TUTTI_TRY(idle());
+    if (done) break;
+    std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
+  }
+  return failure();
+}
+
+// Who has said that it leaves has nothing of the others' any more.
+Status DeviceCommunicator::finalize() {
+  TUTTI_CHECK_OK(await_own_calls());
+  neighbours_.let_go();
+  return control_->finalize();
+}
+
+Status DeviceCommunicator::leave() {
+  TUTTI_CHECK_OK(await_own_calls());
+  neighbours_.let_go();
+  return control_->leave();
+}
+
+void DeviceCommunicator::outwait_visitors(const Deadline& deadline) {
+  while (!deadline.passed()) {
+    const Result<bool> done = idle();
+    if (!done.ok() || done.value()) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
+  }
+}
+
+bool DeviceCommunicator::has_failed() const {
+  return board().failed() || (settled_ && load_acquire(&report().written) != 0);
+}
+
+Status DeviceCommunicator::failure() {
+  if (!board().failed() && has_failed()) return control_->fail(explain(report()));
+  return control_->failure();
+}
+
+// In whose words it was: the calls that this rank has announced last are still on the board.
+Status DeviceCommunicator::explain(const TeamReport& report) {
+  const std::uint64_t last = board().last(rank_);
+  std::string call = "a message or an earlier call";
+  for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
+    const auto ours = board().call(rank_, sequence);
+    if (!ours || signature_of(*ours).word != report.signature) continue;
+    call = describe(*ours) + " #" + std::to_string(sequence);
+    const auto theirs = board().call(report.peer, sequence);
+    if (theirs && theirs->signature != ours->signature) return disagreement(rank_, *ours, report.peer, *theirs);
+    if (board().last(report.peer) < sequence) call += "; rank " + std::to_string(report.peer) + " has not called it";
+    break;
+  }
+  if (!options().name.empty()) call += " on " + options().name;
+  const std::string where =
+      " (channel " + std::to_string(report.channel) + ", step " + std::to_string(report.step) + ")";
+  if (report.mismatch != 0) {
+    return invalid_usage("rank " + std::to_string(rank_) + " is in " + call + where + ", and what rank " +
+                         std::to_string(report.peer) + " sent belongs to another call");
+  }
+  return timeout_error("rank " + std::to_string(rank_) + " waited too long for rank " + std::to_string(report.peer) +
+                       (report.sends != 0 ? " to make room" : "") + " in " + call + where);
+}
+
+}  // namespace tutti

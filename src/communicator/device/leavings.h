@@ -1,0 +1,18 @@
+// Memory for lanes that a rank leaves behind while others, of other processes, still have it open: to free it under
+// them is undefined.
+#pragma once
+
+#include <memory>
+
+#include "src/communicator/board.h"
+#include "src/communicator/device/home.h"
+
+namespace tutti {
+
+// Keeps the home until all ranks on the board have left, or the communicator has failed. Any thread.
+void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board);
+
+// Lets go of what nobody has open any more. Whoever takes memory of a device calls it first.
+void sweep_leavings();
+
+}  // namespace tutti

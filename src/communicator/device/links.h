@@ -1,0 +1,56 @@
+// This rank's ends of lanes in the memory of devices, for as long as the communicator lives. No end waits for the
+// other: whoever is first makes the lane.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "src/communicator/device/neighbours.h"
+#include "src/communicator/lane_specs.h"
+#include "src/executor/lane_io.h"
+
+namespace tutti {
+
+// What slots hold here: words with their flags take twice their data.
+inline constexpr SlotSizes kDeviceSlots = {.bulk = 64 * 1024, .lines = 8 * 1024};
+
+// A lane of a rank's plan on devices, on channel 0. All are one-way: what other forms save are transfers between the
+// caches of CPUs.
+LaneSpec device_spec_of(const LaneUse& use, Rank self, Protocol protocol);
+
+class DeviceLinks {
+ public:
+  // Outlived by the neighbours.
+  DeviceLinks(Rank self, Neighbours& neighbours) : self_(self), neighbours_(neighbours) {}
+
+  // Makes the lanes of a plan, on so many channels: in an order that their other ends share, so that both find the same
+  // places for them.
+  Status lay(std::vector<LaneSpec> specs, std::uint32_t channels);
+
+  // This rank's end on channel 0, with a view that the host may read but not follow: what plans are compiled with. Of
+  // the forward lane if `writer` and `tag` are the spec's own, else of its partner.
+  Result<LaneState*> end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
+
+  // The same ends on each channel, as teams take them: [channel * ends + end].
+  Result<std::vector<LaneState*>> on_device(std::span<LaneState* const> ends, std::uint32_t channels);
+
+ private:
+  struct End {
+    LaneState state;  // First: an end is known by its address.
+    LaneSpec spec;
+    bool forward = true;
+    std::vector<LaneState*> by_channel;  // On the device.
+  };
+  using Key = std::tuple<LaneSpec, bool, LaneEnd>;
+  static LaneView view_of(const LanePair& pair, bool forward) { return forward ? pair.forward : pair.partner; }
+
+  Rank self_;
+  Neighbours& neighbours_;
+  std::map<Key, std::unique_ptr<End>> ends_;
+  std::map<const LaneState*, End*> by_state_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// Memory of devices that this process's programs have asked for.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "src/executor/team/device.h"
+
+namespace tutti {
+
+// Any thread.
+class DeviceMemory {
+ public:
+  static DeviceMemory& of_process();
+
+  // Of the calling thread's current device.
+  Result<std::byte*> allocate(std::size_t bytes);
+  // False if no memory of a device begins there. May wait for the device.
+  bool free(std::byte* memory);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::byte*, std::shared_ptr<Device>> owners_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+// Point-to-point messages between ranks on devices: a plan of one step each.
+#include <algorithm>
+
+#include "src/communicator/device/device_communicator.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint16_t kFirstChannel =
+    0x4000;  // Apart from the lanes of collectives, which may be in flight beside it.
+constexpr std::uint64_t kChannelBytes = 256 * 1024;
+
+}  // namespace
+
+// The same at both ends.
+std::uint32_t DeviceCommunicator::message_channels(const Call& call) const {
+  const std::uint64_t most =
+      std::clamp(neighbours_.teams() / 4, 1U,
+                 std::min(kMostMessageChannels, neighbours_.lane_channels()));  // Several peers at a time.
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(call.count * size_of(call.type) / kChannelBytes, 1, most));
+}
+
+Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_alignment(call));
+  TUTTI_CHECK_OK(settle());
+  CommunicatorOptions plain;
+  plain.timeout_ms = options.timeout_ms;
+  Prepared* prepared = TUTTI_TRY(prepared_for(call, plain));
+  // Which message of its lane it is, the lane knows.
+  const Signature signature = {mix(call.count * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type))};
+  return job_of(*prepared, call, options, signature);
+}
+
+Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_message(const Call& call) {
+  const bool sends = call.kind == Kind::send;
+  const Rank peer = call.root;
+  const LaneSpec base = message_spec(sends ? rank_ : peer, sends ? peer : rank_, 0, kDeviceSlots);
+  LaneSpec spec = base;
+  spec.channel = kMessageChannel;
+  LaneState* end = TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader));
+
+  Plan plan;
+  plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
+  plan.steps = Steps(rank_);
+  if (sends) {
+    plan.steps.send(input(0), peer);
+  } else {
+    plan.steps.recv(peer, output(0));
+  }
+  plan.rounds = {0, 1};
+  const CompiledPlan compiled(plan, [&](const Operand&, bool) { return end; });
+
+  auto prepared = std::make_unique<Prepared>();
+  Launch launch;
+  launch.channels = message_channels(call);
+  launch.even_if_empty = true;
+  const Choice choice = {.algorithm = "message", .piece_bytes = kDeviceSlots.bulk, .loop = {}};
+  const Room room = {.algorithm = "message", .slot_bytes = kDeviceSlots.bulk, .granule_bytes = 128, .balanced = true};
+  TUTTI_CHECK_OK(cut_call(call, choice, room, 1, launch));
+  prepared->entry.call.task.type = call.type;
+  TUTTI_CHECK_OK(put_on_device(compiled.program(), launch, false, false, *prepared));
+  return prepared;
+}
+
+}  // namespace tutti

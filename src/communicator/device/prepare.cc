@@ -1,0 +1,288 @@
+// From a call to a launch: choice, plan, proof, lanes, image. Done once per shape of call; waits for nobody.
+#include <algorithm>
+
+#include "src/base/atomic.h"
+#include "src/communicator/device/device_communicator.h"
+#include "src/executor/straighten.h"
+#include "src/executor/team/image.h"
+#include "src/executor/team/run_call.h"
+#include "src/executor/team/words.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::uint32_t kSlots = 4;          // How far loops may run ahead, whatever the lane's form.
+constexpr std::uint32_t kPackGranule = 128;  // Of parts of units: a line of a device's caches.
+constexpr std::uint32_t kWordGranule = kWordData;
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+// What a communicator needs whose ranks meet.
+Status DeviceCommunicator::settle() {
+  if (settled_) return {};
+  Device& device = this->device();
+  std::vector<MeetingRecord*> records;
+  for (Rank rank = 0; rank < ranks_ && neighbours_.all_in_process(); ++rank)
+    records.push_back(TUTTI_TRY(neighbours_.home(rank).records()));
+  const std::size_t table_bytes = round_up(records.size() * sizeof(MeetingRecord*), 16);
+  std::byte* memory = TUTTI_TRY(home().take(table_bytes + kMostChannels * sizeof(std::uint64_t)));
+  TUTTI_CHECK_OK(device.upload(memory, std::as_bytes(std::span(records))));
+  records_ = reinterpret_cast<MeetingRecord**>(memory);
+  meetings_ = reinterpret_cast<std::uint64_t*>(memory + table_bytes);
+  latest_ = TUTTI_TRY(device.make_event());
+  captured_ = TUTTI_TRY(device.make_event());
+  joins_ = TUTTI_TRY(device.make_event());
+  const Segment& segment = board().segment();
+  const HostMemory board_memory = TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), kPageBytes)));
+  auto told = device.allocate_host(sizeof(TeamReport) + sizeof(std::uint64_t));
+  if (!told.ok()) {
+    device.unmap_host(board_memory);
+    return std::move(told).status();
+  }
+  board_memory_ = board_memory;
+  told_ = told.value();
+  settled_ = true;
+  return {};
+}
+
+Status check_alignment(const Call& call) {
+  const std::size_t element = size_of(call.type);
+  const auto input = reinterpret_cast<std::uintptr_t>(call.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(call.output);
+  if (input % element == 0 && output % element == 0) return {};
+  return invalid_argument(std::string(input % element != 0 ? "send" : "recv") + " is not aligned to the " +
+                          std::to_string(element) + " bytes of an element, as a GPU needs it");
+}
+
+Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_alignment(call));
+  CallRecord alone = record_of(call, options.forced);
+  DeviceJob job;
+  Prepared* prepared = nullptr;
+  if (call.count > 0 && ranks_ == 1 && call.reduction != Reduction::pre_mul_sum) {
+    job.copy_to = call.input == call.output ? nullptr : call.output;
+    job.copy_from = call.input;
+    job.copy_bytes = call.count * size_of(call.type);
+  } else if (call.count > 0) {
+    TUTTI_CHECK_OK(settle());
+    prepared = TUTTI_TRY(prepared_for(call, options));
+  }
+  CallRecord& record = prepared == nullptr ? alone : prepared->record;
+  announce(record);
+  return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
+}
+
+Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Call& call,
+                                                                       const CommunicatorOptions& options) {
+  home().done_before(load_acquire(reinterpret_cast<const std::uint64_t*>(told_.host + sizeof(TeamReport))));
+  const std::uint64_t shape = shape_of(call) + static_cast<std::uint64_t>(call.kind);
+  const bool in_place =
+      call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
+  auto& slot = calls_[mix(call.count * 31 + shape * 7 + (in_place ? 1 : 0) + options.forced) % calls_.size()];
+  const bool known = slot != nullptr && slot->count == call.count && slot->shape == shape &&
+                     slot->in_place == in_place && slot->forced == options.forced;
+  if (known) return slot.get();
+  auto fresh = TUTTI_TRY(call.kind == Kind::collective ? prepare(call, options) : prepare_message(call));
+  if (slot != nullptr) retire(*slot);
+  slot = std::move(fresh);
+  slot->count = call.count;
+  slot->shape = shape;
+  slot->in_place = in_place;
+  slot->forced = options.forced;
+  return slot.get();
+}
+
+// A graph keeps what it replays for as long as the communicator lives.
+void DeviceCommunicator::retire(Prepared& prepared) {
+  if (prepared.replayed) {
+    kept_.push_back(std::make_unique<Prepared>(prepared));
+    return;
+  }
+  home().retire(prepared.memory, prepared.memory_bytes, prepared.latest);
+  home().retire(prepared.workspace, prepared.workspace_bytes, prepared.latest);
+}
+
+Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
+                                                                                  const CommunicatorOptions& options) {
+  auto prepared = std::make_unique<Prepared>();
+  prepared->record = record_of(call, options.forced);
+  Problem problem = problem_of(call, ranks_);
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const bool forced = find(call.collective, options.algorithm) != nullptr;
+  // Peers' factors are not known here.
+  const bool mapped = neighbours_.all_in_process() && call.reduction != Reduction::pre_mul_sum;
+  const Query query = {.problem = problem,
+                       .block_bytes = block_bytes,
+                       .mapped = mapped,
+                       .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
+                       .protocol = options.protocol,
+                       .teams = neighbours_.teams()};
+  Choice choice = TUTTI_TRY(choose(query));
+  if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
+  if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lane_channels());
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
+  if (choice.mapped && !mapped) {
+    return unsupported("algorithm '" + std::string(choice.algorithm) +
+                       (neighbours_.all_in_process()
+                            ? "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not know"
+                            : "' works in the peers' buffers, and not all of them are in this process") +
+                       ": take an algorithm that is not mapped, or leave the choice open");
+  }
+  problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
+  if (problem.in_place && !algorithm->supports(problem)) {
+    problem.in_place = false;
+    prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
+  }
+  WiredPlan* plan = TUTTI_TRY(wired_plan({problem, algorithm, choice.lines, block_bytes > choice.piece_bytes}, choice));
+  TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
+  const Program& program = plan->compiled->program();
+  Launch launch;
+  launch.channels = choice.channels;
+  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch));
+  const std::uint32_t scratch_units = plan->compiled->scratch_units();
+  prepared->scratch_bytes =
+      scratch_units == 0 ? 0 : round_up((scratch_units / program.units + 1) * block_bytes, kPackGranule);
+  FoldTask& task = prepared->entry.call.task;
+  task.type = call.type;
+  task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
+  task.ranks = ranks_;
+  const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
+  TUTTI_CHECK_OK(put_on_device(program, launch, choice.mapped, copies, *prepared));
+  return prepared;
+}
+
+Status DeviceCommunicator::put_on_device(const Program& program, const Launch& given, bool meets, bool copies,
+                                         Prepared& prepared) {
+  Launch launch = given;
+  std::vector<RankBuffers> peers(ranks_);  // Told apart by their places only.
+  launch.peers = peers.data();
+  const StraightProgram straight = straighten(program, launch, copies);
+  launch.straight = straight.view();
+  // Only what fits a slot is received in words.
+  const std::size_t stage_bytes = meets ? 0 : words_capacity(kDeviceSlots.lines);
+  std::vector<std::byte> bytes = make_image(program, launch, straight, ranks_, meets, stage_bytes);
+  const Image image = *reinterpret_cast<const Image*>(bytes.data());
+  const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device({program.lanes, image.lane_count}, launch.channels));
+  const auto* table = reinterpret_cast<const std::byte*>(ends.data());
+  bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
+  prepared.memory_bytes = bytes.size();
+  prepared.memory = TUTTI_TRY(home().take_any(bytes.size()));
+  TUTTI_CHECK_OK(device().upload(prepared.memory, bytes));
+  BatchCall& entry = prepared.entry;
+  entry.channels = launch.channels;
+  entry.call.image = prepared.memory;
+  entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + image.bytes);
+  entry.call.records = records_;
+  entry.call.meetings = meetings_;
+  entry.call.rank = rank_;
+  prepared.team_bytes = ChannelLayout(image).bytes;
+  if (prepared.team_bytes <= device().traits().team_bytes) return {};
+  prepared.workspace_bytes = std::size_t{launch.channels} * prepared.team_bytes;
+  prepared.workspace = TUTTI_TRY(home().take_any(prepared.workspace_bytes));
+  entry.call.workspace = prepared.workspace;
+  entry.workspace_bytes = std::exchange(prepared.team_bytes, 0);
+  return {};
+}
+
+Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const PlanKey& key, const Choice& choice) {
+  for (const auto& known : plans_) {
+    if (known->key == key) return known.get();
+  }
+  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots));
+  const bool mapped = choice.mapped;
+  const bool lines = key.lines && !mapped;
+  Loop loop = loop_of(proved.overlaps, kSlots);
+  if (lines) loop.slots = 1;
+  const Protocol protocol = lines ? Protocol::lines : Protocol::bulk;
+  const std::vector<LaneUse> uses = lanes_of(proved.plans, rank_, loop);
+  const std::uint64_t lines_bytes = words_capacity(kDeviceSlots.lines);
+  auto wired = std::make_unique<WiredPlan>();
+  wired->key = key;
+  wired->room = {.algorithm = key.algorithm->name(),
+                 .units = proved.plans[rank_].shape.units,
+                 .longest_units = std::max(longest_message(proved.plans), 1U),
+                 .slot_bytes = mapped  ? 0
+                               : lines ? static_cast<std::uint32_t>(lines_bytes)
+                                       : kDeviceSlots.bulk,
+                 .granule_bytes = lines ? kWordGranule : kPackGranule,
+                 .overlaps = proved.overlaps,
+                 .balanced = proved.balanced};
+  const Plan& mine = proved.plans[rank_];
+  wired->specs = flags_of(mine);
+  for (const LaneUse& use : uses) wired->specs.push_back(device_spec_of(use, rank_, protocol));
+  TUTTI_CHECK_OK(links_.lay(wired->specs, choice.channels));
+  TUTTI_CHECK_OK(wire(mine, uses, protocol, *wired));
+  plans_.push_back(std::move(wired));
+  return plans_.back().get();
+}
+
+Status DeviceCommunicator::wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
+                                WiredPlan& wired) {
+  std::map<std::tuple<Place, Rank, std::uint16_t, bool>, LaneState*> ends;
+  for (const LaneSpec& spec : flags_of(plan)) {
+    const bool sends = spec.writer == rank_;
+    if (sends) {
+      ends[{Place::flag, spec.reader, spec.tag, true}] =
+          TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, LaneEnd::writer));
+    }
+    if (spec.reader != rank_) continue;
+    ends[{Place::flag, spec.writer, spec.tag, false}] =
+        TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, LaneEnd::reader));
+  }
+  for (const LaneUse& use : uses) {
+    const bool sends = use.direction == Direction::sends;
+    const LaneSpec spec = device_spec_of(use, rank_, protocol);
+    ends[{Place::lane, use.peer, use.tag, sends}] =
+        TUTTI_TRY(links_.end(spec, sends ? rank_ : use.peer, use.tag, sends ? LaneEnd::writer : LaneEnd::reader));
+  }
+  wired.compiled = std::make_unique<CompiledPlan>(plan, [&](const Operand& operand, bool sends) -> LaneState* {
+    const auto found = ends.find({operand.place, operand.peer, operand.tag, sends});
+    return found == ends.end() ? nullptr : found->second;
+  });
+  return {};
+}
+
+// Old scratch memory stays, for calls under way and graphs: with each growth at least twice as much.
+Result<std::byte*> DeviceCommunicator::scratch(std::size_t bytes) {
+  if (scratch_bytes_ < bytes) {
+    const std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
+    scratch_ = TUTTI_TRY(home().take(wanted));
+    scratch_bytes_ = wanted;
+  }
+  return scratch_;
+}
+
+Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
+                                             Signature signature) {
+  DeviceJob job;
+  job.launches = true;
+  job.entry = prepared.entry;
+  job.team_bytes = prepared.team_bytes;
+  TeamCall& entry = job.entry.call;
+  entry.self = {const_cast<std::byte*>(call.input), call.output};
+  entry.signature = signature;
+  entry.task.scale = call.scalar;
+  entry.task.integer_scale = call.integer_scalar;
+  const std::size_t room = prepared.scratch_bytes + prepared.copied_bytes;
+  if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
+  if (prepared.copied_bytes > 0) {
+    job.copy_to = entry.self.input = entry.scratch + prepared.scratch_bytes;
+    job.copy_from = call.input;
+    job.copy_bytes = prepared.copied_bytes;
+  }
+  prepared.latest = ++number_;
+  prepared.replayed = prepared.replayed || capture_ != 0;
+  const auto* failed = reinterpret_cast<const std::byte*>(board().failed_word());
+  TeamWatch& watch = job.entry.watch;
+  watch.failed = reinterpret_cast<const std::uint32_t*>(board_memory_.device + (failed - board_memory_.host));
+  watch.timeout_ns = options.timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(options.timeout_ms) * 1'000'000;
+  watch.report = reinterpret_cast<TeamReport*>(told_.device);
+  watch.begun = reinterpret_cast<std::uint64_t*>(told_.device + sizeof(TeamReport));
+  watch.number = number_;
+  return job;
+}
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+// The order of a communicator's calls, which may come in several streams.
+#include "src/communicator/device/device_communicator.h"
+
+namespace tutti {
+
+// A capture sees nothing of what runs outside of it: there, the program keeps replays and calls apart.
+Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
+  capture_ = TUTTI_TRY(device().capture_of(callers));
+  if (!settled_) return {};  // One rank, which copies.
+  if (callers != stream) {
+    TUTTI_CHECK_OK(joins_->record(callers));
+    TUTTI_CHECK_OK(joins_->hold(stream));
+  }
+  if (capture_ != 0) return capture_ == captured_in_ ? captured_->hold(stream) : Status();
+  return latest_->hold(stream);
+}
+
+Status DeviceCommunicator::end(DeviceStream callers, DeviceStream stream) {
+  if (!settled_) return {};
+  DeviceEvent& event = capture_ == 0 ? *latest_ : *captured_;
+  if (capture_ != 0) captured_in_ = capture_;
+  TUTTI_CHECK_OK(event.record(stream));
+  return callers == stream ? Status() : event.hold(callers);
+}
+
+}  // namespace tutti

@@ -1,0 +1,98 @@
+// Ranks on one device, each with a stream of its own, and memory that both they and the host reach.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "src/communicator/device/enqueue.h"
+#include "tests/executor/device_rig.h"
+
+namespace tutti {
+
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+class DeviceRanks {
+ public:
+  // All in this process, driven by this thread.
+  DeviceRanks(DeviceRig& rig, Rank ranks, const CommunicatorOptions& options = {})
+      : DeviceRanks(rig, all_here(ranks, options)) {}
+  // Some of a communicator, by their index here.
+  DeviceRanks(DeviceRig& rig, Communicators members) : rig_(rig) {
+    // Not owned: the rig outlives the ranks.
+    const std::shared_ptr<Device> device(&rig.device(), [](Device*) {});
+    auto made = DeviceCommunicator::make(std::move(members), device);
+    EXPECT_TRUE(made.ok()) << (made.ok() ? "" : std::move(made).status().message());
+    communicators_ = std::move(made).value();
+    for (std::size_t i = 0; i < communicators_.size(); ++i) streams_.push_back(rig.make_stream());
+  }
+  ~DeviceRanks() {
+    for (DeviceStream stream : streams_) (void)rig_.synchronize(stream);
+    communicators_.clear();
+    for (const HostMemory& memory : memory_) rig_.device().free_host(memory);
+    for (DeviceStream stream : streams_) rig_.destroy_stream(stream);
+  }
+  DeviceRanks(const DeviceRanks&) = delete;
+  DeviceRanks& operator=(const DeviceRanks&) = delete;
+
+  Rank size() const { return static_cast<Rank>(communicators_.size()); }
+  DeviceCommunicator& operator[](Rank rank) { return *communicators_[rank]->on_device(); }
+  DeviceStream stream(Rank rank) const { return streams_[rank]; }
+
+  template <typename T>
+  T* take(std::size_t count, T value = {}) {
+    memory_.push_back(rig_.device().allocate_host((count + 1) * sizeof(T)).value());
+    T* items = reinterpret_cast<T*>(memory_.back().host);
+    std::fill_n(items, count, value);
+    return items;
+  }
+
+  DeviceCall call(Rank rank, const Call& call) {
+    return {.communicator = &(*this)[rank], .call = call, .options = (*this)[rank].options(), .stream = stream(rank)};
+  }
+
+  // Waits for all streams.
+  void synchronize() {
+    for (DeviceStream stream : streams_) {
+      const Status status = rig_.synchronize(stream);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+  }
+
+ private:
+  static Communicators all_here(Rank ranks, CommunicatorOptions options) {
+    options.force();
+    auto members = Communicator::create_all(ranks, options);
+    EXPECT_TRUE(members.ok());
+    return std::move(members).value();
+  }
+
+  DeviceRig& rig_;
+  Communicators communicators_;
+  std::vector<DeviceStream> streams_;
+  std::vector<HostMemory> memory_;
+};
+
+inline Call call_of(Collective collective, DataType type, std::uint64_t count, const void* input, void* output) {
+  Call call;
+  call.collective = collective;
+  call.type = type;
+  call.count = count;
+  call.input = static_cast<const std::byte*>(input);
+  call.output = static_cast<std::byte*>(output);
+  return call;
+}
+
+inline std::string kind_of(const testing::TestParamInfo<DeviceKind>& parameter) { return parameter.param.name; }
+
+class OnDevices : public testing::TestWithParam<DeviceKind> {
+ protected:
+  void SetUp() override {
+    rig_ = GetParam().make();
+    if (rig_ == nullptr) GTEST_SKIP() << "there is no such device here";
+  }
+  std::unique_ptr<DeviceRig> rig_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,97 @@
+// What becomes of calls on a device that cannot come to their end.
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kCount = 5000;
+
+class DeviceFailures : public OnDevices {
+ protected:
+  Status all_reduce(DeviceRanks& ranks, Rank rank, std::uint64_t count, std::int64_t timeout_ms = 60'000) {
+    auto* buffer = ranks.take<float>(kCount, 1);
+    DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, count, buffer, buffer));
+    call.options.timeout_ms = timeout_ms;
+    return enqueue({&call, 1});
+  }
+  static void expect(const Status& status, Code code, std::initializer_list<const char*> words) {
+    EXPECT_EQ(status.code(), code) << status.message();
+    for (const char* word : words) EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+  }
+};
+
+TEST_P(DeviceFailures, OfARankThatDoesNotComeNameIt) {
+  DeviceRanks ranks(*rig_, 3);
+  ASSERT_TRUE(all_reduce(ranks, 0, kCount, 20).ok());
+  ASSERT_TRUE(all_reduce(ranks, 2, kCount, 20).ok());
+  ranks.synchronize();
+  const Status status = ranks[0].failure();
+  expect(status, Code::timeout,
+         {"waited too long for rank 1", "all_reduce(5000 float32, sum) #2", "rank 1 has not called it"});
+  // The one that comes late hears of it at once, and does nothing.
+  expect(all_reduce(ranks, 1, kCount), Code::timeout, {"rank 1 has not called it"});
+}
+
+TEST_P(DeviceFailures, OfDifferentCallsShowBoth) {
+  for (const std::uint64_t count : {std::uint64_t{7}, kCount - 1}) {
+    DeviceRanks ranks(*rig_, 2);
+    ASSERT_TRUE(all_reduce(ranks, 0, kCount, 0).ok());  // Without a deadline.
+    ASSERT_TRUE(all_reduce(ranks, 1, count, 0).ok());
+    while (ranks[0].failure().ok() && ranks[1].failure().ok()) {
+    }
+    ranks.synchronize();
+    const std::string other = "all_reduce(" + std::to_string(count) + " float32, sum)";
+    for (Rank rank = 0; rank < 2; ++rank)
+      expect(ranks[rank].failure(), Code::invalid_usage, {"disagree", "all_reduce(5000 float32, sum)", other.c_str()});
+  }
+}
+
+TEST_P(DeviceFailures, ByAbortEndAllWaits) {
+  DeviceRanks ranks(*rig_, 2);
+  ASSERT_TRUE(all_reduce(ranks, 0, kCount, 0).ok());  // Without a deadline.
+  ranks[1].abort();
+  ranks.synchronize();
+  expect(ranks[0].failure(), Code::aborted, {"rank 1 aborted"});
+  expect(ranks[0].finalize(), Code::aborted, {"rank 1 aborted"});
+}
+
+// Only that call: the communicator is well.
+TEST_P(DeviceFailures, OfACallThatCannotBeMadeAreNoFailures) {
+  DeviceRanks ranks(*rig_, 2);
+  auto* buffer = ranks.take<float>(kCount, 1);
+  DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
+  call.options.protocol = "smoke";
+  call.options.force();
+  EXPECT_EQ(enqueue({&call, 1}).code(), Code::invalid_argument);
+  ASSERT_TRUE(all_reduce(ranks, 0, kCount).ok());
+  ASSERT_TRUE(all_reduce(ranks, 1, kCount).ok());
+  ranks.synchronize();
+  EXPECT_TRUE(ranks[0].failure().ok());
+}
+
+TEST_P(DeviceFailures, OfBuffersBetweenElementsAreRefused) {
+  DeviceRanks ranks(*rig_, 2);
+  auto* buffer = ranks.take<float>(kCount, 1);
+  const DeviceCall call = ranks.call(
+      0, call_of(Collective::all_reduce, DataType::float32, 8, buffer, reinterpret_cast<std::byte*>(buffer) + 2));
+  expect(enqueue({&call, 1}), Code::invalid_argument, {"recv is not aligned to the 4 bytes"});
+  EXPECT_TRUE(ranks[0].failure().ok());
+}
+
+TEST_P(DeviceFailures, LeaveNothingBehind) {
+  {
+    DeviceRanks ranks(*rig_, 2);
+    ASSERT_TRUE(all_reduce(ranks, 0, kCount, 1).ok());
+    ranks.synchronize();
+  }
+  DeviceRanks again(*rig_, 2);
+  ASSERT_TRUE(all_reduce(again, 0, kCount).ok());
+  ASSERT_TRUE(all_reduce(again, 1, kCount).ok());
+  again.synchronize();
+  EXPECT_TRUE(again[1].failure().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceFailures, testing::ValuesIn(device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti

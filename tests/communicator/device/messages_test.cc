@@ -1,0 +1,121 @@
+// Sends and receives between ranks on a device.
+#include <random>
+#include <thread>
+
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261121;
+
+std::int32_t item(Rank from, Rank to, std::uint32_t nth, std::uint64_t i) {
+  return static_cast<std::int32_t>(from * 1000003 + to * 10007 + nth * 101 + i);
+}
+
+struct Letter {
+  Rank from, to;
+  std::uint32_t nth;
+  std::uint64_t count;
+  std::int32_t* sent;
+  std::int32_t* received;
+};
+
+class DeviceMessages : public OnDevices {
+ protected:
+  Letter write(DeviceRanks& ranks, Rank from, Rank to, std::uint32_t nth, std::uint64_t count) {
+    Letter letter{from, to, nth, count, ranks.take<std::int32_t>(count), ranks.take<std::int32_t>(count, -1)};
+    for (std::uint64_t i = 0; i < count; ++i) letter.sent[i] = item(from, to, nth, i);
+    return letter;
+  }
+  static DeviceCall half(DeviceRanks& ranks, const Letter& letter, Kind kind) {
+    Call call = call_of(Collective::all_reduce, DataType::int32, letter.count, letter.sent, letter.received);
+    call.kind = kind;
+    call.root = kind == Kind::send ? letter.to : letter.from;
+    return ranks.call(kind == Kind::send ? letter.from : letter.to, call);
+  }
+  static void expect_arrived(const std::vector<Letter>& letters) {
+    for (const Letter& letter : letters) {
+      for (std::uint64_t i = 0; i < letter.count; ++i)
+        ASSERT_EQ(letter.received[i], item(letter.from, letter.to, letter.nth, i))
+            << letter.from << " to " << letter.to << ", number " << letter.nth << ", element " << i << " of "
+            << letter.count << ", seed " << kSeed;
+    }
+  }
+  std::mt19937_64 random_{kSeed};
+};
+
+// Everybody to everybody, oneself included, several each, of all lengths and in any order: one thread drives them.
+TEST_P(DeviceMessages, OfAGroupArriveWhole) {
+  for (const Rank n : {1U, 2U, 4U}) {
+    DeviceRanks ranks(*rig_, n);
+    std::vector<Letter> letters;
+    for (std::uint32_t nth = 0; nth < 3; ++nth) {
+      for (Rank from = 0; from < n; ++from) {
+        for (Rank to = 0; to < n; ++to) {
+          const std::uint64_t lengths[] = {0, 1, 1 + random_() % 1000, 100000 + random_() % 200000};
+          letters.push_back(write(ranks, from, to, nth, lengths[random_() % 4]));
+        }
+      }
+    }
+    std::vector<std::vector<DeviceCall>> own(n);
+    for (const Letter& letter : letters) {
+      own[letter.from].push_back(half(ranks, letter, Kind::send));
+      own[letter.to].push_back(half(ranks, letter, Kind::recv));
+    }
+    std::vector<DeviceCall> calls;
+    for (auto& each : own) calls.insert(calls.end(), each.begin(), each.end());
+    const Status status = enqueue(calls);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ranks.synchronize();
+    ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
+  }
+}
+
+// A ring of ranks that are threads, each sending to the next and receiving from the one before in one group; some of
+// them by single calls, since messages of two ranks need no group where they do not cross.
+TEST_P(DeviceMessages, OfThreadsArriveWhole) {
+  constexpr Rank kRanks = 3;
+  DeviceRanks ranks(*rig_, kRanks);
+  std::vector<Letter> letters;
+  for (std::uint32_t nth = 0; nth < 20; ++nth) {
+    for (Rank from = 0; from < kRanks; ++from)
+      letters.push_back(write(ranks, from, (from + 1) % kRanks, nth, random_() % 40000));
+  }
+  std::vector<std::thread> threads;
+  std::vector<Status> statuses(kRanks);
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      for (std::size_t i = 0; i < letters.size(); i += kRanks) {
+        std::vector<DeviceCall> calls;
+        for (std::size_t k = i; k < i + kRanks; ++k) {
+          if (letters[k].from == rank) calls.push_back(half(ranks, letters[k], Kind::send));
+          if (letters[k].to == rank) calls.push_back(half(ranks, letters[k], Kind::recv));
+        }
+        if (statuses[rank].ok()) statuses[rank] = enqueue(calls);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
+  ranks.synchronize();
+  ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
+}
+
+TEST_P(DeviceMessages, OfAnotherLengthAreRefusedByName) {
+  DeviceRanks ranks(*rig_, 2);
+  Letter letter = write(ranks, 0, 1, 0, 100);
+  const DeviceCall send = half(ranks, letter, Kind::send);
+  letter.count = 50;
+  const DeviceCall calls[] = {send, half(ranks, letter, Kind::recv)};
+  ASSERT_TRUE(enqueue(calls).ok());
+  ranks.synchronize();
+  const Status status = ranks[1].failure();
+  EXPECT_EQ(status.code(), Code::invalid_usage);
+  EXPECT_NE(status.message().find("rank 0 sent belongs to another call"), std::string::npos) << status.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceMessages, testing::ValuesIn(device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,134 @@
+// Ranks on a device in processes of their own.
+#include <random>
+
+#include "src/bootstrap/bootstrap.h"
+#include "tests/bootstrap/processes.h"
+#include "tests/communicator/device/part.h"
+
+namespace tutti {
+namespace {
+
+class DeviceProcesses : public testing::TestWithParam<DeviceKind> {
+ protected:
+  // In a process of its own, too: a process that has used CUDA cannot fork.
+  void SetUp() override {
+    Processes probe;
+    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
+    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
+  }
+  // In a process of its own: `work` with the ranks [first, first + count) of `ranks`.
+  void start(Rank first, Rank count, Rank ranks, const std::function<std::string(DeviceRanks&, Rank first)>& work) {
+    if (count > 0) id_ = id_ ? id_ : std::optional(make_unique_id({}).value());
+    processes_.start([=, this]() -> std::string {
+      const auto rig = GetParam().make();
+      Communicators members(count);
+      std::vector<std::thread> threads;
+      for (Rank i = 0; i < count; ++i) {
+        threads.emplace_back(
+            [&, i] { members[i] = std::move(Communicator::create(*id_, first + i, ranks, {})).value(); });
+      }
+      for (std::thread& thread : threads) thread.join();
+      DeviceRanks own(*rig, std::move(members));
+      return work(own, first);
+    });
+  }
+  void expect_reports(const std::string& wanted) {
+    for (const std::string& report : processes_.reports()) EXPECT_EQ(report, wanted);
+  }
+
+  std::optional<UniqueId> id_;
+  Processes processes_;
+};
+
+// All of them calls of every collective, in groups where a process has several ranks.
+std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks) {
+  std::mt19937_64 random(kSeed);
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    for (CallShape shape : shapes_of(ranks, random)) {
+      shape.turn += turn * 1000;
+      std::vector<Part> parts;
+      std::vector<DeviceCall> calls;
+      for (Rank i = 0; i < own.size(); ++i) {
+        parts.emplace_back(own, first + i, shape, (shape.turn + first + i) % 2 == 0);
+        calls.push_back(own.call(i, parts.back().call()));
+      }
+      const Status status = enqueue(calls);
+      if (!status.ok()) return describe(shape.problem) + ": " + status.message();
+      own.synchronize();
+      for (const Part& part : parts) {
+        if (!part.complaint().empty()) return part.complaint();
+      }
+    }
+  }
+  return "right";
+}
+
+TEST_P(DeviceProcesses, EndWithTheRightNumbers) {
+  constexpr Rank kRanks = 3;
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    start(rank, 1, kRanks, [](DeviceRanks& own, Rank first) { return run_collectives(own, first, kRanks); });
+  expect_reports("right");
+}
+
+TEST_P(DeviceProcesses, OfSeveralRanksEachEndWithTheRightNumbers) {
+  const auto work = [](DeviceRanks& own, Rank first) { return run_collectives(own, first, 4); };
+  start(0, 2, 4, work);
+  start(2, 1, 4, work);
+  start(3, 1, 4, work);
+  expect_reports("right");
+}
+
+// Before and after collectives, in another order at the two ends: messages have memory of their own.
+TEST_P(DeviceProcesses, SendMessagesInAnyOrderWithCollectives) {
+  constexpr std::uint64_t kCount = 20000;
+  const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
+    auto* sent = own.take<std::int32_t>(kCount, static_cast<std::int32_t>(rank + 1));
+    auto* received = own.take<std::int32_t>(kCount, -1);
+    auto* sum = own.take<std::int32_t>(kCount, 1);
+    Call send = call_of(Collective::all_reduce, DataType::int32, kCount, sent, received);
+    send.kind = Kind::send;
+    send.root = 1 - rank;
+    Call recv = send;
+    recv.kind = Kind::recv;
+    const Call reduce = call_of(Collective::all_reduce, DataType::int32, kCount, sum, sum);
+    const DeviceCall messages[] = {own.call(0, send), own.call(0, recv)};
+    const DeviceCall collective = own.call(0, reduce);
+    for (int turn = 0; turn < 3; ++turn) {
+      Status status = enqueue(messages);
+      if (status.ok()) status = enqueue({&collective, 1});
+      if (!status.ok()) return status.message();
+    }
+    own.synchronize();
+    if (sum[kCount - 1] != 8) return "the sum is " + std::to_string(sum[kCount - 1]);
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      if (received[i] != static_cast<std::int32_t>(2 - rank)) return "received " + std::to_string(received[i]);
+    }
+    return "right";
+  };
+  for (const Rank rank : {0U, 1U}) start(rank, 1, 2, work);
+  expect_reports("right");
+}
+
+TEST_P(DeviceProcesses, HearOfADeath) {
+  const Gate gate;
+  start(0, 1, 2, [&](DeviceRanks& own, Rank) -> std::string {
+    auto* buffer = own.take<float>(1000, 1);
+    const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
+    gate.open();
+    if (!enqueue({&call, 1}).ok()) return "not enqueued";
+    while (own[0].failure().ok()) std::this_thread::yield();
+    own.synchronize();  // What waited for it has ended.
+    return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
+  });
+  start(1, 1, 2, [](DeviceRanks&, Rank) -> std::string {
+    for (;;) ::pause();
+  });
+  gate.wait();
+  processes_.kill(1);
+  EXPECT_EQ(processes_.report(0), "told");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceProcesses, testing::ValuesIn(device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti

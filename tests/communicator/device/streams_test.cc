@@ -1,0 +1,151 @@
+// In which order the calls of ranks on a device run, and how graphs replay them.
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kCount = 3000;
+
+class DeviceStreams : public OnDevices {
+ protected:
+  // One all-reduce of both ranks, from `input` to `output` of each, in these streams.
+  Status sum(DeviceRanks& ranks, std::int64_t* const* input, std::int64_t* const* output, const DeviceStream* streams) {
+    std::vector<DeviceCall> calls;
+    for (Rank rank = 0; rank < ranks.size(); ++rank) {
+      DeviceCall call =
+          ranks.call(rank, call_of(Collective::all_reduce, DataType::int64, kCount, input[rank], output[rank]));
+      call.stream = streams[rank];
+      calls.push_back(call);
+    }
+    return enqueue(calls);
+  }
+};
+
+// Each call reads what the one before wrote: all go to other streams.
+TEST_P(DeviceStreams, OfOneCommunicatorRunInTheOrderOfTheCalls) {
+  constexpr Rank kRanks = 2;
+  constexpr std::uint32_t kCalls = 12;
+  DeviceRanks ranks(*rig_, kRanks);
+  DeviceStream more[3] = {rig_->make_stream(), rig_->make_stream(), rig_->make_stream()};
+  std::int64_t* buffers[kCalls + 1][kRanks];
+  for (auto& row : buffers) {
+    for (Rank rank = 0; rank < kRanks; ++rank) row[rank] = ranks.take<std::int64_t>(kCount, rank + 1);
+  }
+  for (std::uint32_t i = 0; i < kCalls; ++i) {
+    const DeviceStream streams[] = {i % 2 == 0 ? ranks.stream(0) : more[i % 3], more[(i + 1) % 3]};
+    ASSERT_TRUE(sum(ranks, buffers[i], buffers[i + 1], streams).ok());
+  }
+  ranks.synchronize();
+  for (DeviceStream stream : more) EXPECT_TRUE(rig_->synchronize(stream).ok());
+  std::int64_t wanted = 3;
+  for (std::uint32_t i = 1; i <= kCalls; ++i, wanted *= kRanks) {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(buffers[i][rank][k], wanted) << "call " << i;
+    }
+  }
+  for (DeviceStream stream : more) rig_->destroy_stream(stream);
+}
+
+// What a program has put into a stream before a call is there when it runs, and what it puts after sees the result, in
+// every stream of a group, though one launch runs them all.
+TEST_P(DeviceStreams, SeeWhatIsBeforeACallAndIsSeenByWhatIsAfter) {
+  constexpr Rank kRanks = 2;
+  DeviceRanks ranks(*rig_, kRanks);
+  std::int64_t *from[kRanks], *input[kRanks], *output[kRanks], *to[kRanks];
+  DeviceStream streams[kRanks];
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    from[rank] = ranks.take<std::int64_t>(kCount, 10 + rank);
+    input[rank] = ranks.take<std::int64_t>(kCount);
+    output[rank] = ranks.take<std::int64_t>(kCount);
+    to[rank] = ranks.take<std::int64_t>(kCount);
+    streams[rank] = ranks.stream(rank);
+  }
+  const auto copy = [&](std::int64_t* target, const std::int64_t* source, DeviceStream stream) {
+    return rig_->device()
+        .copy(reinterpret_cast<std::byte*>(target), reinterpret_cast<const std::byte*>(source), kCount * 8, stream)
+        .ok();
+  };
+  for (Rank rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(copy(input[rank], from[rank], streams[rank]));
+  ASSERT_TRUE(sum(ranks, input, output, streams).ok());
+  for (Rank rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(copy(to[rank], output[rank], streams[rank]));
+  ranks.synchronize();
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(to[rank][k], 21);
+  }
+}
+
+TEST_P(DeviceStreams, AreReplayedByGraphsBetweenOtherCalls) {
+  constexpr Rank kRanks = 2;
+  DeviceRanks ranks(*rig_, kRanks);
+  std::int64_t *input[kRanks], *middle[kRanks], *output[kRanks];
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    input[rank] = ranks.take<std::int64_t>(kCount, 1);
+    middle[rank] = ranks.take<std::int64_t>(kCount);
+    output[rank] = ranks.take<std::int64_t>(kCount);
+  }
+  const DeviceStream both[] = {ranks.stream(0), ranks.stream(0)};
+  ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, before.
+  ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
+  ASSERT_TRUE(sum(ranks, input, middle, both).ok());
+  ASSERT_TRUE(sum(ranks, middle, output, both).ok());
+  auto graph = rig_->end_capture(ranks.stream(0));
+  ASSERT_TRUE(graph.ok());
+  ranks.synchronize();
+  EXPECT_EQ(output[0][0], 2);  // Nothing of the graph has run.
+  for (std::int64_t value = 5; value < 9; ++value) {
+    for (Rank rank = 0; rank < kRanks; ++rank) std::fill_n(input[rank], kCount, value + rank);
+    ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
+    ranks.synchronize();
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[rank][k], 2 * (2 * value + 1));
+    }
+    ASSERT_TRUE(sum(ranks, input, output, both).ok());  // Not captured, in between.
+    ranks.synchronize();
+    for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[1][k], 2 * value + 1);
+  }
+}
+
+// What a graph replays outlives its place among the shapes that are kept.
+TEST_P(DeviceStreams, AreReplayedAfterManyOtherShapes) {
+  constexpr Rank kRanks = 2;
+  DeviceRanks ranks(*rig_, kRanks);
+  std::int64_t *input[kRanks], *output[kRanks], *spare[kRanks];
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    input[rank] = ranks.take<std::int64_t>(kCount, 4);
+    output[rank] = ranks.take<std::int64_t>(kCount);
+    spare[rank] = ranks.take<std::int64_t>(kCount);
+  }
+  const DeviceStream both[] = {ranks.stream(0), ranks.stream(0)};
+  ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
+  ASSERT_TRUE(sum(ranks, input, output, both).ok());
+  auto graph = rig_->end_capture(ranks.stream(0));
+  ASSERT_TRUE(graph.ok());
+  for (std::uint64_t count = 1; count < 1500; ++count) {
+    std::vector<DeviceCall> calls;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      calls.push_back(
+          ranks.call(rank, call_of(Collective::all_reduce, DataType::int64, count, input[rank], spare[rank])));
+      calls.back().stream = both[rank];
+    }
+    ASSERT_TRUE(enqueue(calls).ok());
+    if (count % 100 == 0) ranks.synchronize();  // So that pieces are taken again.
+  }
+  ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
+  ranks.synchronize();
+  for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[1][k], 8);
+}
+
+TEST_P(DeviceStreams, OfAGroupAreAllCapturedOrNone) {
+  DeviceRanks ranks(*rig_, 2);
+  std::int64_t* buffers[] = {ranks.take<std::int64_t>(kCount), ranks.take<std::int64_t>(kCount)};
+  const DeviceStream streams[] = {ranks.stream(0), ranks.stream(1)};
+  ASSERT_TRUE(rig_->begin_capture(streams[0]).ok());
+  const Status status = sum(ranks, buffers, buffers, streams);
+  EXPECT_EQ(status.code(), Code::invalid_usage);
+  (void)rig_->end_capture(streams[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceStreams, testing::ValuesIn(device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti
