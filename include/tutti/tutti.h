@@ -103,12 +103,15 @@ typedef struct {
                               so of many, for large ones. Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* What carries messages: "shm". Null: the cheapest that reaches the peer. */
   const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
-  uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. More than 1 is
-                              tutti_unsupported for now. */
+  uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
+                              1 is tutti_unsupported for now. */
+  const char* memory;      /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
+                              the communicator; or "cuda:1", on that one. See "GPUs". Null: host, or what is
+                              inherited. Parts of a split lie where their parent does. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
-  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0 }
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, NULL }
 
 /* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. An id
  * that they never use keeps its descriptors and its thread until the process ends. */
@@ -146,6 +149,8 @@ TUTTI_API tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm
 
 TUTTI_API tutti_status tutti_comm_rank(tutti_comm comm, int* rank);
 TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
+/* The GPU that its buffers lie on, as CUDA counts in this process; -1: they lie in host memory. */
+TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
 
 /* Waits until all that was enqueued is done, here and on the peers: for all ranks to finalize or destroy theirs. Only
  * queries and destroy may follow. Within a group it is done at the group's end, after the group's calls. Where a
@@ -311,6 +316,21 @@ TUTTI_API tutti_status tutti_stream_wait(tutti_stream stream, tutti_event event)
 TUTTI_API tutti_status tutti_event_synchronize(tutti_event event);
 TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progress until the mark is reached. */
 
+/* ---- GPUs -------------------------------------------------------------------------------------------------------- */
+
+/* A communicator with options.memory "cuda" takes buffers that its GPU reaches, and where a stream is asked for, a
+ * cudaStream_t of that GPU, cast: (tutti_stream)cuda_stream. Null is CUDA's default stream.
+ * A call returns when it is enqueued, and waits for no peer, with these exceptions: creating, splitting, finalizing and
+ * destroying. It runs after what is in its stream, and before what is put there later. Calls of one communicator run in
+ * the order in which they were made, whatever their streams; those of a group run side by side where they are of
+ * different communicators, and its messages after its collectives.
+ * Calls in a stream that is being captured become part of the graph. The program keeps replays of a graph and other
+ * calls of the same communicator apart, and what a graph may replay stays allocated until the communicator ends.
+ * A call that waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
+ * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
+ * Ranks may share a GPU. For now all ranks are threads of one process, or driven by one thread in groups. All calls of
+ * ranks that share a GPU must be able to run at the same time: in streams of their own, or in one group. */
+
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Memory that the other ranks of this host can map, so that they read it where it lies instead of having it copied to
@@ -321,6 +341,10 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * next collective that could read memory in place, or with the communicator. */
 TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
 TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
+
+/* Memory of the calling thread's current GPU, zeroed, for buffers of communicators on it. tutti_mem_free frees it, and
+ * may wait for all that the GPU is doing. */
+TUTTI_API tutti_status tutti_mem_alloc_cuda(void** memory, size_t size);
 
 /* Turns private anonymous memory of the caller (from mmap or aligned_alloc) into such memory, with its content; memory
  * and size are multiples of the page size, and nobody touches it during the call. Deregister takes the same address and

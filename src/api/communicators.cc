@@ -1,10 +1,13 @@
 // Making, asking and ending communicators.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include "src/api/call_entry.h"
 #include "src/api/environment.h"
+#include "src/api/on_device.h"
 #include "src/api/turn.h"
 #include "src/base/config.h"
 #include "src/communicator/forced.h"
@@ -27,6 +30,7 @@ Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string
   const Rank rank = communicator->rank();
   const Rank ranks = communicator->ranks();
   membership->communicator = std::move(communicator);
+  note_device(*membership);
   membership->launcher = std::move(launcher);
   return insert(std::move(membership), rank, ranks);
 }
@@ -35,13 +39,19 @@ struct Seat {
   Rank rank, ranks;
 };
 
+Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, Seat seat, CommunicatorOptions options) {
+  const std::shared_ptr<Device> device = TUTTI_TRY(device_for(options));
+  auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
+  return place(std::move(created), device);
+}
+
 // The handle is there before the ranks have joined, so that another thread can abort that.
 Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_comm* comm) {
   const auto membership = std::make_shared<Membership>();
   options.abort = &membership->abort;
   const tutti_comm handle = TUTTI_TRY(insert(membership, seat.rank, seat.ranks));
   __atomic_store_n(comm, handle, __ATOMIC_RELEASE);
-  auto joined = Communicator::create(id, seat.rank, seat.ranks, std::move(options));
+  auto joined = create_placed(id, seat, std::move(options));
   if (!joined.ok()) {
     __atomic_store_n(comm, nullptr, __ATOMIC_RELEASE);
     Doors::instance().remove(handle);
@@ -49,6 +59,7 @@ Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_co
   }
   Doors::instance().visit(handle, [&](Door& door) {
     membership->communicator = std::move(joined).value();
+    note_device(*membership);
     door.runner = membership->communicator.get();
     if (membership->abort != 0) membership->communicator->abort();  // It came after the last look.
   });
@@ -94,6 +105,23 @@ Result<std::int64_t> timeout_of(const char* option, std::int64_t given, std::int
   return given == 0 ? inherited : std::min(given, kLongestTimeoutMs);
 }
 
+// "host", "cuda", "cuda:1".
+Status place_memory(const char* given, CommunicatorOptions& merged) {
+  if (given == nullptr) return {};
+  const std::string_view name = given;
+  const std::string_view prefix = "cuda:";
+  merged.device = kCurrentDevice;
+  merged.memory = name == "host" ? Memory::host : Memory::cuda;
+  if (name == "host" || name == "cuda") return {};
+  const char* end = given + name.size();
+  if (name.starts_with(prefix)) {
+    const auto [stopped, error] = std::from_chars(given + prefix.size(), end, merged.device);
+    if (error == std::errc() && stopped == end && merged.device >= 0) return {};
+  }
+  return invalid_argument("options.memory is \"" + std::string(name) +
+                          "\": pass \"host\", \"cuda\", \"cuda:\" and the number of a GPU, or null");
+}
+
 // What is inherited comes from the environment, or from a communicator that has had it checked.
 Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
@@ -101,6 +129,12 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
   TUTTI_CHECK_OK(
       check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
+}
+
+Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
+  const CommunicatorOptions& own = options_of(door);
+  if (options.memory == own.memory && options.device == own.device) return {};
+  return invalid_argument("options.memory is not that of the communicator: leave it null");
 }
 
 Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicator>> communicators) {
@@ -156,7 +190,8 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   if (options.wire != nullptr && std::strcmp(options.wire, "raw") != 0) {
     return unsupported(std::string("wire format ") + options.wire + " is not built: there is raw");
   }
-  if (merged.channels > 1) {
+  TUTTI_CHECK_OK(place_memory(options.memory, merged));
+  if (merged.channels > 1 && merged.memory == Memory::host) {
     return unsupported(std::to_string(merged.channels) +
                        " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
   }
@@ -204,7 +239,9 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
     TUTTI_CHECK_OK(tutti::check_ranks(0, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    auto made = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
+    const auto device = TUTTI_TRY(tutti::device_for(merged));
+    auto created = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
+    auto made = TUTTI_TRY(tutti::place_all(std::move(created), device));
     const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(made)));
     std::copy(handles.begin(), handles.end(), comms);
     return {};
@@ -216,8 +253,10 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
     if (comm == nullptr) return invalid_argument("comm is null: pass where to put the handle");
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
+    const auto device = TUTTI_TRY(tutti::device_for(merged));
     auto launched = TUTTI_TRY(tutti::create_launched(merged));
-    *comm = TUTTI_TRY(tutti::admit(std::move(launched.communicator), std::move(launched.launcher)));
+    auto placed = TUTTI_TRY(tutti::place(std::move(launched.communicator), device));
+    *comm = TUTTI_TRY(tutti::admit(std::move(placed), std::move(launched.launcher)));
     return {};
   });
 }
@@ -242,6 +281,7 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     tutti::Communicator* runner = door->runner;
     if (runner == nullptr) return tutti::no_runner(*door);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
+    TUTTI_CHECK_OK(tutti::check_same_memory(*door, merged));
     const tutti::Turn turn(door->membership);
     TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
     auto made = runner->split(color, key, merged);
@@ -260,6 +300,7 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     if (door->runner == nullptr) return tutti::no_runner(*door);
     auto made = std::make_unique<tutti::Door>();
     made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
+    TUTTI_CHECK_OK(tutti::check_same_memory(*door, made->own_options));
     if (made->own_options.name != tutti::options_of(*door).name)
       return invalid_argument("options.name is another than the communicator's: it is given at creation only");
     made->options = &made->own_options;
@@ -289,6 +330,15 @@ tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
     if (ranks == nullptr) return invalid_argument("ranks is null: pass where to put it");
     const tutti::Door* door = TUTTI_TRY(door_of(comm));
     *ranks = static_cast<int>(door->ranks);
+    return {};
+  });
+}
+
+tutti_status tutti_comm_device(tutti_comm comm, int* device) {
+  return guarded("tutti_comm_device", [&]() -> Status {
+    if (device == nullptr) return invalid_argument("device is null: pass where to put it");
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    *device = tutti::device_of(*door);
     return {};
   });
 }

@@ -28,7 +28,9 @@ inline constexpr tutti_reduction kFirstPreMulSum = 256;
 struct Membership {
   std::unique_ptr<Communicator> communicator;  // Null while the ranks join.
   std::uint32_t abort = 0;                     // Not 0: stop joining.
-  std::atomic<std::uint64_t> queued = 0;       // Batches in streams that are not done: others then have to line up.
+  // Batches in streams that are not done: others then have to line up. On a device there always is one.
+  std::atomic<std::uint64_t> queued = 0;
+  DeviceCommunicator* on_device = nullptr;  // The communicator, if its buffers lie on one.
   std::vector<PreMulSum> reductions;
   tutti_reduction next_reduction = kFirstPreMulSum;
   std::vector<tutti_comm> views;

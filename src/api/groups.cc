@@ -5,6 +5,7 @@
 
 #include "src/api/call_entry.h"
 #include "src/api/endings.h"
+#include "src/api/on_device.h"
 #include "src/api/streams.h"
 #include "src/api/turn.h"
 #include "src/communicator/group.h"
@@ -33,7 +34,9 @@ struct Batch {
 
 struct Group {
   std::vector<Pending> calls;
-  std::vector<Ending> endings;  // After the calls.
+  std::vector<DeviceCall> device_calls;                 // Before the others: these do not wait.
+  std::vector<std::shared_ptr<Membership>> on_devices;  // Whose they are.
+  std::vector<Ending> endings;                          // After the calls.
   Status failure;
 };
 
@@ -150,6 +153,8 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
   return thrown;
 }
 
+using MadeCall = std::pair<const Communicator*, const Call*>;
+
 struct MessagesToSelf {
   std::uint64_t sent = 0, received = 0;
 };
@@ -163,25 +168,42 @@ Status check_balance(const Communicator& communicator, const MessagesToSelf& mes
 
 // A message to oneself waits for its recv, and that for the message, so both are in the group, and between the same
 // collectives of their communicator.
-Status check_messages_to_self(const std::vector<Pending>& calls) {
+Status check_messages_to_self(const std::vector<MadeCall>& calls) {
   std::map<const Communicator*, MessagesToSelf> messages;
-  for (const Pending& pending : calls) {
-    const Communicator* communicator = pending.grouped.communicator;
-    const Call& call = pending.grouped.call;
-    if (call.kind != Kind::send && call.kind != Kind::recv) {
+  for (const auto& [communicator, call] : calls) {
+    if (call->kind != Kind::send && call->kind != Kind::recv) {
       const auto before = messages.find(communicator);
       if (before != messages.end()) TUTTI_CHECK_OK(check_balance(*communicator, before->second));
-    } else if (call.root == communicator->rank()) {
+    } else if (call->root == communicator->rank()) {
       MessagesToSelf& own = messages[communicator];
-      ++(call.kind == Kind::send ? own.sent : own.received);
+      ++(call->kind == Kind::send ? own.sent : own.received);
     }
   }
   for (const auto& [communicator, own] : messages) TUTTI_CHECK_OK(check_balance(*communicator, own));
   return {};
 }
 
-Status run_all(Group& group) {
-  if (group.failure.ok()) group.failure = caught([&] { return check_messages_to_self(group.calls); });
+std::vector<MadeCall> calls_of(const Group& group) {
+  std::vector<MadeCall> calls;
+  for (const Pending& pending : group.calls) calls.emplace_back(pending.grouped.communicator, &pending.grouped.call);
+  for (const DeviceCall& call : group.device_calls) calls.emplace_back(call.communicator, &call.call);
+  return calls;
+}
+
+// Throws nothing.
+Status run_on_devices(Group& group) {
+  if (group.device_calls.empty()) return {};
+  Status status;
+  if (group.failure.ok()) {
+    status = enqueue(group.device_calls);
+  } else {
+    for (const DeviceCall& call : group.device_calls) call_off(*call.communicator, group.failure);
+  }
+  for (const auto& membership : group.on_devices) status = telling(*membership, std::move(status));
+  return status;
+}
+
+Status run_on_hosts(Group& group) {
   auto streams = caught([&] { return streams_of(group.calls); });  // One may have been destroyed since.
   if (!streams.ok()) {
     Status status = group.failure.ok() ? std::move(streams).status() : std::move(group.failure);
@@ -190,6 +212,22 @@ Status run_all(Group& group) {
   }
   Status ran = run_pending(std::move(group.calls), streams.value(), group.failure);
   return group.failure.ok() ? std::move(ran) : std::move(group.failure);
+}
+
+Status run_all(Group& group) {
+  if (group.failure.ok()) group.failure = caught([&] { return check_messages_to_self(calls_of(group)); });
+  Status on_devices = run_on_devices(group);
+  Status on_hosts = run_on_hosts(group);
+  return on_devices.ok() ? std::move(on_hosts) : std::move(on_devices);
+}
+
+Status enter_on_device(const CallEntry& entry, const Door& door, const Call& call) {
+  const std::vector<DeviceCall> calls = device_calls(door, call, entry.stream);
+  if (group_depth == 0) return telling(*door.membership, enqueue(calls));
+  Group& group = group_of_thread();
+  group.on_devices.push_back(door.membership);
+  group.device_calls.insert(group.device_calls.end(), calls.begin(), calls.end());
+  return {};
 }
 
 Status resolve(const CallEntry& entry, const Door& door, Call& call) {
@@ -214,6 +252,7 @@ Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& do
   Call call = call_of(entry);
   call.unequal = unequal;
   TUTTI_CHECK_OK(resolve(entry, door, call));
+  if (door.membership->on_device != nullptr) return enter_on_device(entry, door, call);
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
   if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
     return telling(*door.membership, door.membership->communicator->run(call, door.options));

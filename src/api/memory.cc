@@ -1,7 +1,9 @@
 // Memory that local ranks can map.
+#include "src/communicator/device/memory.h"
 #include "src/api/errors.h"
 #include "src/communicator/regions.h"
 
+using tutti::DeviceMemory;
 using tutti::guarded;
 using tutti::invalid_argument;
 using tutti::Regions;
@@ -20,7 +22,19 @@ tutti_status tutti_mem_alloc(void** memory, size_t size) {
 
 tutti_status tutti_mem_free(void* memory) {
   if (memory == nullptr) return tutti_ok;
-  return guarded("tutti_mem_free", [&] { return Regions::of_process().free(static_cast<std::byte*>(memory)); });
+  return guarded("tutti_mem_free", [&] {
+    auto* begin = static_cast<std::byte*>(memory);
+    return DeviceMemory::of_process().free(begin) ? Status() : Regions::of_process().free(begin);
+  });
+}
+
+tutti_status tutti_mem_alloc_cuda(void** memory, size_t size) {
+  return guarded("tutti_mem_alloc_cuda", [&]() -> Status {
+    if (memory == nullptr) return invalid_argument("memory is null: pass where to put the address");
+    if (size == 0) return invalid_argument("size is 0: pass 1 byte or more");
+    *memory = TUTTI_TRY(DeviceMemory::of_process().allocate(size));
+    return {};
+  });
 }
 
 tutti_status tutti_mem_register(void* memory, size_t size) {

@@ -1,0 +1,60 @@
+#include "src/api/on_device.h"
+
+namespace tutti {
+
+Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options) {
+  if (options.memory == Memory::host) return std::shared_ptr<Device>();
+  return find_device(options.device);
+}
+
+Result<std::unique_ptr<Communicator>> place(std::unique_ptr<Communicator> communicator,
+                                            const std::shared_ptr<Device>& device) {
+  std::vector<std::unique_ptr<Communicator>> one;
+  one.push_back(std::move(communicator));
+  auto placed = TUTTI_TRY(place_all(std::move(one), device));
+  return std::move(placed.front());
+}
+
+Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::unique_ptr<Communicator>> communicators,
+                                                             const std::shared_ptr<Device>& device) {
+  if (device == nullptr) return communicators;
+  return DeviceCommunicator::make(std::move(communicators), device);
+}
+
+void note_device(Membership& membership) {
+  membership.on_device = membership.communicator->on_device();
+  if (membership.on_device != nullptr) membership.queued = 1;
+}
+
+int device_of(const Door& door) {
+  const DeviceCommunicator* communicator = door.membership->on_device;
+  return communicator == nullptr ? -1 : static_cast<int>(communicator->device().traits().ordinal);
+}
+
+std::vector<DeviceCall> device_calls(const Door& door, const Call& call, tutti_stream stream) {
+  DeviceCall whole;
+  whole.communicator = door.membership->on_device;
+  whole.call = call;
+  whole.options = options_of(door);
+  whole.stream = stream;
+  if (call.kind != Kind::all_to_all_v) return {whole};
+  std::vector<DeviceCall> messages;
+  const std::size_t element = size_of(call.type);
+  const Unequal& unequal = *call.unequal;
+  whole.call.unequal = nullptr;
+  for (Rank peer = 0; peer < door.ranks; ++peer) {
+    DeviceCall message = whole;
+    message.call.root = peer;
+    message.call.kind = Kind::send;
+    message.call.count = unequal.send_counts[peer];
+    message.call.input = call.input + unequal.send_displacements[peer] * element;
+    messages.push_back(message);
+    message.call.kind = Kind::recv;
+    message.call.count = unequal.recv_counts[peer];
+    message.call.output = call.output + unequal.recv_displacements[peer] * element;
+    messages.push_back(message);
+  }
+  return messages;
+}
+
+}  // namespace tutti

@@ -1,0 +1,206 @@
+// The API with buffers on a device, whose part the host's twin plays.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/executor/current_host_device.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr std::size_t kCount = 2000;
+
+tutti_stream handle(DeviceStream stream) { return static_cast<tutti_stream>(stream); }
+
+class OnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.memory = "cuda";
+    for (DeviceStream& stream : streams_) stream = device_.make_stream();
+    ASSERT_EQ(tutti_comm_create_all(kRanks, &options_, comms_), tutti_ok) << tutti_last_error(nullptr);
+  }
+  void TearDown() override {
+    destroy(comms_);
+    for (DeviceStream stream : streams_) device_.destroy_stream(stream);
+  }
+  static void destroy(tutti_comm* comms) {
+    EXPECT_EQ(tutti_group_start(), tutti_ok);
+    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(tutti_comm_destroy(comms[rank]), tutti_ok);
+    EXPECT_EQ(tutti_group_end(), tutti_ok) << tutti_last_error(nullptr);
+  }
+  void synchronize() {
+    for (DeviceStream stream : streams_) {
+      const Status status = device_.stream_of(stream).synchronize();
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+  }
+  // All ranks in a group, all-reducing ones.
+  void expect_sum(tutti_comm* comms, float wanted) {
+    std::vector<float> buffers[kRanks];
+    ASSERT_EQ(tutti_group_start(), tutti_ok);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      buffers[rank].assign(kCount, 1);
+      EXPECT_EQ(tutti_all_reduce(buffers[rank].data(), buffers[rank].data(), kCount, tutti_float32, tutti_sum,
+                                 comms[rank], handle(streams_[rank])),
+                tutti_ok);
+    }
+    ASSERT_EQ(tutti_group_end(), tutti_ok) << tutti_last_error(nullptr);
+    synchronize();
+    for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, wanted));
+  }
+
+  HostDevice& device_ = current_host_device();
+  tutti_comm_options options_ = TUTTI_COMM_OPTIONS_DEFAULT;
+  DeviceStream streams_[kRanks];
+  tutti_comm comms_[kRanks] = {};
+};
+
+TEST_F(OnDevice, GroupsRunAllRanksOfAThread) {
+  int device = -2;
+  ASSERT_EQ(tutti_comm_device(comms_[1], &device), tutti_ok);
+  EXPECT_EQ(device, 0);
+  expect_sum(comms_, kRanks);
+}
+
+TEST_F(OnDevice, ThreadsReturnBeforeTheirPeersHaveCalled) {
+  std::vector<float> buffers[kRanks];
+  for (int rank = 0; rank < kRanks; ++rank) {  // One after the other, in one thread: none may wait for the next.
+    buffers[rank].assign(kCount, static_cast<float>(rank));
+    ASSERT_EQ(tutti_all_reduce(buffers[rank].data(), buffers[rank].data(), kCount, tutti_float32, tutti_sum,
+                               comms_[rank], handle(streams_[rank])),
+              tutti_ok);
+  }
+  synchronize();
+  for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, 3));
+}
+
+TEST_F(OnDevice, UnequalBlocksArrive) {
+  std::vector<int> send[kRanks], recv[kRanks];
+  ASSERT_EQ(tutti_group_start(), tutti_ok);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::vector<std::size_t> send_counts, send_at, recv_counts, recv_at;
+    std::size_t sent = 0, received = 0;
+    for (int peer = 0; peer < kRanks; ++peer) {  // i sends 10 * i + j elements to j.
+      send_counts.push_back(static_cast<std::size_t>(10 * rank + peer));
+      recv_counts.push_back(static_cast<std::size_t>(10 * peer + rank));
+      send_at.push_back(std::exchange(sent, sent + send_counts.back()));
+      recv_at.push_back(std::exchange(received, received + recv_counts.back()));
+    }
+    recv[rank].assign(received, -1);
+    for (int peer = 0; peer < kRanks; ++peer) send[rank].insert(send[rank].end(), send_counts[peer], 100 * rank + peer);
+    ASSERT_EQ(tutti_all_to_all_v(send[rank].data(), send_counts.data(), send_at.data(), recv[rank].data(),
+                                 recv_counts.data(), recv_at.data(), tutti_int32, comms_[rank], handle(streams_[rank])),
+              tutti_ok);
+  }
+  ASSERT_EQ(tutti_group_end(), tutti_ok) << tutti_last_error(nullptr);
+  synchronize();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::size_t at = 0;
+    for (int peer = 0; peer < kRanks; ++peer) {
+      for (int i = 0; i < 10 * peer + rank; ++i) ASSERT_EQ(recv[rank][at++], 100 * peer + rank);
+    }
+  }
+}
+
+TEST_F(OnDevice, SplitsAndOtherOptionsStayThere) {
+  tutti_comm parts[kRanks] = {};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      EXPECT_EQ(tutti_comm_split(comms_[rank], 0, -rank, nullptr, &parts[rank]), tutti_ok) << tutti_last_error(nullptr);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  expect_sum(parts, kRanks);
+  tutti_comm views[kRanks] = {};
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.channels = 4;
+  options.algorithm = "ring";
+  for (int rank = 0; rank < kRanks; ++rank)
+    ASSERT_EQ(tutti_comm_with_options(comms_[rank], &options, &views[rank]), tutti_ok) << tutti_last_error(nullptr);
+  expect_sum(views, kRanks);
+  destroy(parts);
+}
+
+TEST_F(OnDevice, AFactorIsThatOfTheCall) {
+  std::vector<double> buffers[kRanks];
+  ASSERT_EQ(tutti_group_start(), tutti_ok);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    buffers[rank].assign(kCount, 1);
+    const double factor = rank + 0.5;
+    tutti_reduction reduction = 0;
+    ASSERT_EQ(tutti_reduction_create_pre_mul_sum(&factor, tutti_float64, comms_[rank], &reduction), tutti_ok);
+    ASSERT_EQ(tutti_all_reduce(buffers[rank].data(), buffers[rank].data(), kCount, tutti_float64, reduction,
+                               comms_[rank], handle(streams_[rank])),
+              tutti_ok);
+    ASSERT_EQ(tutti_reduction_destroy(reduction, comms_[rank]), tutti_ok);
+  }
+  ASSERT_EQ(tutti_group_end(), tutti_ok);
+  synchronize();
+  for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<double>(kCount, 4.5));
+}
+
+// Outside of a group it would wait for itself, in a group for what does not come.
+TEST_F(OnDevice, MessagesToOneselfAreBothInAGroup) {
+  float values[2] = {1, 0};
+  EXPECT_EQ(tutti_send(&values[0], 1, tutti_float32, 0, comms_[0], handle(streams_[0])), tutti_invalid_usage);
+  ASSERT_EQ(tutti_group_start(), tutti_ok);
+  EXPECT_EQ(tutti_send(&values[0], 1, tutti_float32, 0, comms_[0], handle(streams_[0])), tutti_ok);
+  EXPECT_EQ(tutti_recv(&values[1], 1, tutti_float32, 0, comms_[0], handle(streams_[0])), tutti_ok);
+  ASSERT_EQ(tutti_group_end(), tutti_ok);
+  synchronize();
+  EXPECT_EQ(values[1], 1);
+}
+
+TEST_F(OnDevice, WrongCallsAreRefusedBeforeTheyAreEnqueued) {
+  float value = 1;
+  EXPECT_EQ(tutti_all_reduce(nullptr, &value, 1, tutti_float32, tutti_sum, comms_[0], handle(streams_[0])),
+            tutti_invalid_argument);
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.memory = "host";
+  tutti_comm view = nullptr;
+  EXPECT_EQ(tutti_comm_with_options(comms_[0], &options, &view), tutti_invalid_argument);
+  options.memory = "cuda:1";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &view), tutti_invalid_argument);
+  EXPECT_NE(std::string(tutti_last_error(nullptr)).find("no device 1"), std::string::npos);
+  options.memory = "cuda:x";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &view), tutti_invalid_argument);
+  options.memory = "tape";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &view), tutti_invalid_argument);
+  EXPECT_NE(std::string(tutti_last_error(nullptr)).find("options.memory is \"tape\""), std::string::npos);
+  expect_sum(comms_, kRanks);
+}
+
+TEST_F(OnDevice, MemoryIsFreedWhereItLies) {
+  const HostDeviceUsage before = device_.usage();
+  void* memory = nullptr;
+  ASSERT_EQ(tutti_mem_alloc_cuda(&memory, 1000), tutti_ok);
+  EXPECT_EQ(device_.usage().allocations, before.allocations + 1);
+  EXPECT_EQ(tutti_mem_free(memory), tutti_ok);
+  EXPECT_EQ(device_.usage(), before);
+  EXPECT_EQ(tutti_mem_free(memory), tutti_invalid_argument);
+  EXPECT_EQ(tutti_mem_alloc_cuda(&memory, 0), tutti_invalid_argument);
+}
+
+TEST_F(OnDevice, AnAbortIsToldToAll) {
+  std::vector<float> buffer(kCount, 1);
+  ASSERT_EQ(
+      tutti_all_reduce(buffer.data(), buffer.data(), kCount, tutti_float32, tutti_sum, comms_[0], handle(streams_[0])),
+      tutti_ok);
+  ASSERT_EQ(tutti_comm_abort(comms_[2]), tutti_ok);
+  synchronize();
+  tutti_status error = tutti_ok;
+  ASSERT_EQ(tutti_comm_async_error(comms_[0], &error), tutti_ok);
+  EXPECT_EQ(error, tutti_aborted);
+  EXPECT_EQ(
+      tutti_all_reduce(buffer.data(), buffer.data(), kCount, tutti_float32, tutti_sum, comms_[1], handle(streams_[1])),
+      tutti_aborted);
+}
+
+}  // namespace
+}  // namespace tutti
