@@ -96,6 +96,7 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
     if (!each.ok()) return members[i]->fail(std::move(each).status());
     made.push_back(std::move(each).value());
   }
+  TUTTI_TRY(gather(members, cards));  // Nobody goes before all have found each other.
   return made;
 }
 
