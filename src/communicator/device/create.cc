@@ -1,8 +1,23 @@
 // How a communicator moves onto devices, and lets go of them.
+#include <list>
+#include <mutex>
+#include <utility>
+
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/leavings.h"
 
 namespace tutti {
+namespace {
+
+// What a device may still use, as the board: better lost than taken from it.
+void lose(Neighbours neighbours, std::unique_ptr<Communicator> control) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& lost = *new std::list<std::pair<Neighbours, std::unique_ptr<Communicator>>>;
+  const std::lock_guard lock(mutex);
+  lost.emplace_back(std::move(neighbours), std::move(control));
+}
+
+}  // namespace
 
 Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
@@ -33,8 +48,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   outwait_visitors(Deadline::after_ms(kOutwaitMs));
   const Result<bool> done = idle();
   if (!done.ok() || !done.value()) {
-    // Better lost than taken from a device that may still use them.
-    new Neighbours(std::move(neighbours_));
+    lose(std::move(neighbours_), std::move(control_));
     return;
   }
   device().unmap_host(board_memory_);
