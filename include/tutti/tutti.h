@@ -152,6 +152,10 @@ TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 /* The GPU that its buffers lie on, as CUDA counts in this process; -1: they lie in host memory. */
 TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
 
+/* Waits until this rank's calls so far are done, in whatever streams, and tells what made the communicator fail, if
+ * anything did. It does not see the calls of an open group, nor the replays of graphs. */
+TUTTI_API tutti_status tutti_comm_synchronize(tutti_comm comm);
+
 /* Waits until all that was enqueued is done, here and on the peers: for all ranks to finalize or destroy theirs. Only
  * queries and destroy may follow. Within a group it is done at the group's end, after the group's calls. Where a
  * message was sent that its receiver never asked for, both ranks are told here, by tutti_invalid_usage; so they are by
@@ -320,16 +324,20 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
 
 /* A communicator with options.memory "cuda" takes buffers that its GPU reaches, and where a stream is asked for, a
  * cudaStream_t of that GPU, cast: (tutti_stream)cuda_stream. Null is CUDA's default stream.
- * A call returns when it is enqueued, and waits for no peer, with these exceptions: creating, splitting, finalizing and
- * destroying. It runs after what is in its stream, and before what is put there later. Calls of one communicator run in
- * the order in which they were made, whatever their streams; those of a group run side by side where they are of
- * different communicators, and its messages after its collectives.
+ * A call returns when it is enqueued, and waits for no peer, with these exceptions: creating, splitting, synchronizing,
+ * finalizing and destroying. It runs after what is in its stream, and before what is put there later. Calls of one
+ * communicator run in the order in which they were made, whatever their streams; those of a group run side by side
+ * where they are of different communicators, and its messages after its collectives.
  * Calls in a stream that is being captured become part of the graph. The program keeps replays of a graph and other
  * calls of the same communicator apart, and what a graph may replay stays allocated until the communicator ends.
  * A call that waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
  * Ranks may share a GPU. For now all ranks are threads of one process, or driven by one thread in groups. All calls of
  * ranks that share a GPU must be able to run at the same time: in streams of their own, or in one group. */
+
+/* The GPU that is current in the calling thread, which options.memory "cuda" means, as CUDA counts in this process. It
+ * is left untouched. */
+TUTTI_API tutti_status tutti_current_device(int* device);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

@@ -343,4 +343,12 @@ tutti_status tutti_comm_device(tutti_comm comm, int* device) {
   });
 }
 
+tutti_status tutti_current_device(int* device) {
+  return guarded("tutti_current_device", [&]() -> Status {
+    if (device == nullptr) return invalid_argument("device is null: pass where to put it");
+    *device = TUTTI_TRY(tutti::current_device());
+    return {};
+  });
+}
+
 }  // extern "C"

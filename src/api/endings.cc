@@ -2,8 +2,10 @@
 #include "src/api/endings.h"
 
 #include "src/api/call_entry.h"
+#include "src/api/turn.h"
 #include "src/base/atomic.h"
 #include "src/base/service_thread.h"
+#include "src/communicator/device/device_communicator.h"
 
 namespace tutti {
 namespace {
@@ -75,6 +77,12 @@ std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::v
   return statuses;
 }
 
+Status await_own_calls(const std::shared_ptr<Membership>& membership) {
+  if (membership->on_device != nullptr) return membership->on_device->await_own_calls();
+  const Turn turn(membership);
+  return turn.await();
+}
+
 Status end(const Ending& ending) {
   const Door* door = TUTTI_TRY(door_of(ending.comm));
   TUTTI_CHECK_OK(check_ending(*door, ending));
@@ -115,6 +123,14 @@ using tutti::guarded;
 using tutti::Status;
 
 extern "C" {
+
+tutti_status tutti_comm_synchronize(tutti_comm comm) {
+  return guarded("tutti_comm_synchronize", [&]() -> Status {
+    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
+    if (door->runner == nullptr) return tutti::no_runner(*door);
+    return tutti::telling(*door->membership, tutti::await_own_calls(door->membership));
+  });
+}
 
 tutti_status tutti_comm_finalize(tutti_comm comm) {
   return tutti::held_by_group(

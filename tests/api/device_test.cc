@@ -67,6 +67,30 @@ TEST_F(OnDevice, GroupsRunAllRanksOfAThread) {
   expect_sum(comms_, kRanks);
 }
 
+TEST_F(OnDevice, TheCurrentOneHasANumber) {
+  int device = -2;
+  ASSERT_EQ(tutti_current_device(&device), tutti_ok);
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(tutti_current_device(nullptr), tutti_invalid_argument);
+}
+
+TEST_F(OnDevice, SynchronizingWaitsForTheCallsOfTheRank) {
+  std::vector<float> buffers[kRanks];
+  EXPECT_EQ(tutti_comm_synchronize(comms_[0]), tutti_ok);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    buffers[rank].assign(kCount, 1);
+    ASSERT_EQ(tutti_all_reduce(buffers[rank].data(), buffers[rank].data(), kCount, tutti_float32, tutti_sum,
+                               comms_[rank], handle(streams_[rank])),
+              tutti_ok);
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(tutti_comm_synchronize(comms_[rank]), tutti_ok);
+    EXPECT_EQ(buffers[rank], std::vector<float>(kCount, kRanks));
+  }
+  ASSERT_EQ(tutti_comm_abort(comms_[1]), tutti_ok);
+  for (const int rank : {0, 2}) EXPECT_EQ(tutti_comm_synchronize(comms_[rank]), tutti_aborted);
+}
+
 TEST_F(OnDevice, ThreadsReturnBeforeTheirPeersHaveCalled) {
   std::vector<float> buffers[kRanks];
   for (int rank = 0; rank < kRanks; ++rank) {  // One after the other, in one thread: none may wait for the next.

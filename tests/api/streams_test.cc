@@ -32,6 +32,18 @@ TEST_F(StreamCalls, KeepTheOrderOfCallsInStreamsAndBlockingOnes) {
   EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
 }
 
+TEST_F(StreamCalls, AreAllWaitedForByTheirCommunicator) {
+  tutti_stream first = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_stream_create(&first), tutti_ok);
+  ASSERT_EQ(tutti_stream_create(&second), tutti_ok);
+  for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(all_reduce(i, i % 2 == 0 ? first : second), tutti_ok);
+  EXPECT_EQ(tutti_comm_synchronize(comm_), tutti_ok);
+  EXPECT_EQ(fake_->calls.size(), 100U);
+  EXPECT_EQ(tutti_comm_synchronize(nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_stream_destroy(first), tutti_ok);
+  EXPECT_EQ(tutti_stream_destroy(second), tutti_ok);
+}
+
 TEST_F(StreamCalls, JoinTheStreamsOfAGroup) {
   tutti_stream first = nullptr, second = nullptr;
   ASSERT_EQ(tutti_stream_create(&first), tutti_ok);

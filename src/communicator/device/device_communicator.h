@@ -61,6 +61,9 @@ class DeviceCommunicator final : public Communicator {
   void outwait_visitors(const Deadline& deadline) override;
   Status failure() override;
 
+  // Until what it was given is done, of which graphs' replays are no part; then failure().
+  Status await_own_calls();
+
   Device& device() const { return home().device(); }
   const Neighbours& neighbours() const { return neighbours_; }
   std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.
@@ -128,7 +131,6 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- failing.cc ----
   Result<bool> idle();
-  Status await_own_calls();
   const TeamReport& report() const { return *reinterpret_cast<const TeamReport*>(told_.host); }
   Status explain(const TeamReport& report);
 

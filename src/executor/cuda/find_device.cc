@@ -35,14 +35,27 @@ Status no_cuda(cudaError_t error) {
   return cuda_status(error, "cudaGetDeviceCount", "this machine");
 }
 
-}  // namespace
-
-Result<std::shared_ptr<Device>> find_device(int ordinal) {
-  static auto& devices = *new Devices;
+// At least one.
+Result<int> count_devices() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) return no_cuda(error);
-  if (ordinal == kCurrentDevice) TUTTI_CHECK_OK(cuda_status(cudaGetDevice(&ordinal), "cudaGetDevice", "this machine"));
+  return count;
+}
+
+}  // namespace
+
+Result<int> current_device() {
+  TUTTI_TRY(count_devices());
+  int ordinal = 0;
+  TUTTI_CHECK_OK(cuda_status(cudaGetDevice(&ordinal), "cudaGetDevice", "this machine"));
+  return ordinal;
+}
+
+Result<std::shared_ptr<Device>> find_device(int ordinal) {
+  static auto& devices = *new Devices;
+  const int count = TUTTI_TRY(count_devices());
+  if (ordinal == kCurrentDevice) ordinal = TUTTI_TRY(current_device());
   if (ordinal < 0 || ordinal >= count) {
     return invalid_argument("there is no CUDA device " + std::to_string(ordinal) + ": this process sees " +
                             std::to_string(count) + ", from 0");

@@ -3,10 +3,18 @@
 
 namespace tutti {
 
-Result<std::shared_ptr<Device>> find_device(int) {
+namespace {
+
+Status no_device() {
   return unsupported(
       "this library was built without CUDA: build it where nvcc is, and see that the configuration says 'CUDA on', or "
       "use host memory");
 }
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> find_device(int) { return no_device(); }
+
+Result<int> current_device() { return no_device(); }
 
 }  // namespace tutti

@@ -97,4 +97,7 @@ inline constexpr int kCurrentDevice = -1;
 // the library was built without.
 Result<std::shared_ptr<Device>> find_device(int ordinal = kCurrentDevice);
 
+// The number of the one that is current in the calling thread, which is left untouched. Fails as above.
+Result<int> current_device();
+
 }  // namespace tutti
