@@ -104,7 +104,9 @@ constexpr std::array kEntries = {
            "host:port at which rank 0 meets the others; unset: one process of this host started all"},
           "host:port",
           others},
-    Entry{{"TUTTI_NCCL_MEMORY", nullptr, "", "where libnccl.so.2 finds the buffers of programs: host"}, "host", others},
+    Entry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "where libnccl.so.2 finds the buffers of programs: cuda or host"},
+          "cuda or host",
+          others},
 };
 
 // Edits that turn a into b; a cut name needs the fewest.

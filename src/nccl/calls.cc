@@ -68,7 +68,7 @@ Outcome check_values(const Call& call) {
 
 tutti_status run(const Call& call, tutti_reduction reduction) {
   const tutti_comm comm = call.communicator->comm();
-  const tutti_stream stream = stream_for(call.stream, call.communicator->stream());
+  const tutti_stream stream = stream_for(*call.communicator, call.stream);
   const tutti_type type = type_of(call.type);
   const void* send = call.send;
   void* recv = call.recv;

@@ -64,7 +64,8 @@ Outcome Communicator::adopt(tutti_comm part) {
 }
 
 Outcome Communicator::make_stream() {
-  if (settings.mode == Mode::non_blocking) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_create(&stream_)));
+  const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
+  if (calls_take_time) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_create(&stream_)));
   joined_ = true;
   return {};
 }
@@ -73,6 +74,8 @@ Outcome Communicator::close() {
   if (!closed_.exchange(true)) return {};
   return invalid_argument("the communicator is finalized already: destroy it");
 }
+
+Outcome Communicator::flush() { return outcome_of(tutti_comm_synchronize(comm())); }
 
 void Communicator::begin(const Shared& self, std::function<Outcome()> job) {
   const std::lock_guard lock(mutex_);

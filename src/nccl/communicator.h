@@ -48,6 +48,8 @@ class alignas(64) Communicator {
   Outcome adopt(tutti_comm part);
   // No calls any more. Fails if there are none already.
   Outcome close();
+  // Waits until those that it has enqueued are done.
+  Outcome flush();
 
   // Of a non-blocking one: has the job done in the background behind those before it, in progress until then. `self`
   // keeps it there. Where the system gives no thread, the job is not done, and state() says so.
@@ -64,7 +66,8 @@ class alignas(64) Communicator {
   bool is_joined() const { return joined_; }
 
   tutti_comm comm() const { return __atomic_load_n(&comm_, __ATOMIC_ACQUIRE); }
-  tutti_stream stream() const { return stream_; }  // Of a non-blocking one.
+  // In which calls are in progress: of a non-blocking one that does not enqueue them (memory.h). Otherwise null.
+  tutti_stream stream() const { return stream_; }
 
  private:
   Outcome make_stream();

@@ -14,10 +14,11 @@ enum class Mode { blocking, non_blocking };
 struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
+  std::string memory = "host";  // Where buffers lie: options.memory of tutti.h. See memory.h.
 };
 
 // A null config asks for the defaults. Fields that this version does not know are ignored; those that speak of GPUs and
-// networks are checked, and have no effect on host memory.
+// networks are checked, and have no effect.
 Outcome read_config(const ncclConfig_t* config, Settings& settings);
 
 }  // namespace tutti::nccl

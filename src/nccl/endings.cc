@@ -1,18 +1,16 @@
-// How communicators end. None of these waits for a peer.
+// How communicators end. None of these waits for a peer, but for what this rank has enqueued, which peers are part of.
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {
 namespace {
 
-// A blocking communicator has done all that it was given, a non-blocking one is in progress until then. In a group its
-// calls are still to come.
+// In a group its calls are still to come.
 Outcome finalize(ncclComm_t comm) {
   Shared communicator;
   TUTTI_NCCL_CHECK(find_ready(comm, communicator));
   TUTTI_NCCL_CHECK(communicator->close());
-  const bool done = communicator->settings.mode == Mode::blocking || in_group();
-  return done ? Outcome() : in_progress();
+  return submit_end(communicator);
 }
 
 Outcome destroy(ncclComm_t comm) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/nccl/door.h"
+#include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
 
 namespace tutti::nccl {
@@ -22,6 +23,7 @@ struct Group {
   std::optional<Mode> mode;  // Of all that take part.
   std::vector<Job> jobs;
   std::vector<Call> calls;
+  std::vector<Shared> ending;
 };
 
 // From its first job, call or failure to its end. Not an object of the thread's: groups may still come when those are
@@ -106,17 +108,32 @@ Outcome run_jobs(std::vector<Job>& jobs, Mode mode) {
   return {};
 }
 
+// What is enqueued may take its time. On host memory a blocking communicator has done everything, and a non-blocking
+// one is in progress until it has.
+Outcome end(const Shared& communicator) {
+  const bool blocking = communicator->settings.mode == Mode::blocking;
+  if (!enqueues(communicator->settings)) return blocking ? Outcome() : in_progress();
+  if (blocking) return communicator->flush();
+  communicator->begin(communicator, [communicator] { return communicator->flush(); });
+  return in_progress();
+}
+
 Outcome run_group(Group& group, Running running) {
   if (group.failure.failed()) {
     for (const Job& job : group.jobs) undo(job);
     return group.failure;
   }
-  if (!group.mode) return {};  // It is empty.
-  TUTTI_NCCL_CHECK(run_jobs(group.jobs, *group.mode));
   if (running == Running::simulates) group.calls.clear();
+  if (group.mode) TUTTI_NCCL_CHECK(run_jobs(group.jobs, *group.mode));
   TUTTI_NCCL_CHECK(launch(group.calls));
-  const bool works = !group.jobs.empty() || !group.calls.empty();
-  return works && *group.mode == Mode::non_blocking ? in_progress() : Outcome();
+  bool works = !group.jobs.empty() && *group.mode == Mode::non_blocking;
+  for (const Call& call : group.calls) works = works || call.communicator->stream() != nullptr;
+  for (const Shared& communicator : group.ending) {
+    const Outcome ended = end(communicator);
+    if (ended.failed()) return ended;
+    works = works || ended.code == ncclInProgress;
+  }
+  return works ? in_progress() : Outcome();
 }
 
 Outcome end_group(Running running) {
@@ -179,14 +196,19 @@ Outcome submit(Job job) {
 }
 
 Outcome submit(Call call) {
-  const Mode mode = call.communicator->settings.mode;
   if (in_group()) {
     TUTTI_NCCL_CHECK(enroll(*call.communicator, Part::call));
     group_of_thread().calls.push_back(std::move(call));
     return {};
   }
   TUTTI_NCCL_CHECK(launch(call));
-  return mode == Mode::blocking ? Outcome() : in_progress();
+  return call.communicator->stream() == nullptr ? Outcome() : in_progress();
+}
+
+Outcome submit_end(const Shared& communicator) {
+  if (!in_group()) return end(communicator);
+  group_of_thread().ending.push_back(communicator);
+  return {};
 }
 
 Outcome in_own_group(const std::function<Outcome()>& body) {

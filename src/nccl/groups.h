@@ -1,6 +1,6 @@
 // What ncclGroupStart and ncclGroupEnd enclose. A group belongs to its thread: it collects jobs (communicators to be
-// made or split) and calls, and its end runs the ones, then the others. One of non-blocking communicators has jobs or
-// calls, since its end does not wait for the ones.
+// made or split), calls, and ends of communicators, and its end runs the ones, then the others. One of non-blocking
+// communicators has jobs or calls, since its end does not wait for the ones.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,8 @@ bool in_group();
 // Runs it, or lets the open group or the background do so.
 Outcome submit(Job job);
 Outcome submit(Call call);
+// Has it do all that it was given. There is no call for it after this one.
+Outcome submit_end(const Shared& communicator);
 
 // What the body submits runs together, with the rest of an open group or by itself.
 Outcome in_own_group(const std::function<Outcome()>& body);

@@ -30,10 +30,11 @@ struct Joining {
   int device;
 };
 
-// The handle is there at once, so that another thread can abort the wait for the ranks.
+// Where check_memory() is content. The handle is there at once, so that another thread can abort the wait for the
+// ranks.
 Outcome join(ncclComm_t* out, Joining joining) {
-  TUTTI_NCCL_CHECK(check_memory());
   TUTTI_NCCL_CHECK(check_seat(joining.seat));
+  joining.settings.memory = memory_on(joining.device);
   const auto communicator = std::make_shared<Communicator>(joining.seat, std::move(joining.settings), joining.device);
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
@@ -51,7 +52,9 @@ Outcome init(ncclComm_t* out, Seat seat, const ncclUniqueId* id, const ncclConfi
   if (id == nullptr) return invalid_argument("the unique id is NULL: pass one of ncclGetUniqueId");
   Settings settings;
   TUTTI_NCCL_CHECK(read_config(config, settings));
-  return join(out, {seat, *id, std::move(settings), current_device()});
+  int device = 0;
+  TUTTI_NCCL_CHECK(current_device(device));
+  return join(out, {seat, *id, std::move(settings), device});
 }
 
 Outcome make_id(ncclUniqueId* id) {
@@ -122,6 +125,7 @@ Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* co
     splitting.settings = parent->settings;
   } else {
     TUTTI_NCCL_CHECK(read_config(config, splitting.settings));
+    splitting.settings.memory = parent->settings.memory;
   }
   return submit(Job{parent, [parent, splitting] { return split(*parent, splitting); }, nullptr});
 }

@@ -5,33 +5,70 @@
 #include "src/nccl/environment.h"
 
 namespace tutti::nccl {
+namespace {
+
+constexpr const char* kHost = "host";
+constexpr const char* kCuda = "cuda";
+
+bool is_host() { return memory_of_environment() == kHost; }
+
+}  // namespace
 
 Outcome check_memory() {
+  int device = 0;
+  return current_device(device);
+}
+
+Outcome current_device(int& device) {
+  device = 0;
+  if (is_host()) return {};
   const std::string memory = memory_of_environment();
-  if (memory == "host") return {};
-  if (memory.empty()) {
-    return invalid_usage("no CUDA executor in this build: set TUTTI_NCCL_MEMORY=host to serve host memory");
+  if (!memory.empty() && memory != kCuda) {
+    return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\": set it to cuda, which it is unset too, or to host");
   }
-  return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory +
-                       "\": set it to host, the only memory that this build serves");
+  Outcome found = outcome_of(tutti_current_device(&device));
+  if (found.failed()) found.why += " (set TUTTI_NCCL_MEMORY=host to serve host memory)";
+  return found;
+}
+
+std::string memory_on(int device) {
+  return is_host() ? kHost : std::string(kCuda).append(":").append(std::to_string(device));
 }
 
 tutti_comm_options options_for(const Settings& settings) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   if (!settings.name.empty()) options.name = settings.name.c_str();
+  options.memory = settings.memory.c_str();
   return options;
 }
 
-int current_device() { return 0; }
+bool enqueues(const Settings& settings) { return settings.memory != kHost; }
 
-tutti_stream stream_for(cudaStream_t, tutti_stream own) { return own; }
+tutti_stream stream_for(const Communicator& communicator, cudaStream_t given) {
+  return enqueues(communicator.settings) ? reinterpret_cast<tutti_stream>(given) : communicator.stream();
+}
+
+int device_of(const Communicator& communicator) {
+  int device = -1;
+  const bool known = tutti_comm_device(communicator.comm(), &device) == tutti_ok && device >= 0;
+  return known ? device : communicator.device;
+}
 
 Outcome allocate(void** memory, std::size_t size) {
   *memory = nullptr;
-  return size == 0 ? Outcome() : outcome_of(tutti_mem_alloc(memory, size));
+  if (size == 0) return {};
+  return outcome_of(is_host() ? tutti_mem_alloc(memory, size) : tutti_mem_alloc_cuda(memory, size));
 }
 
 Outcome release(void* memory) { return outcome_of(tutti_mem_free(memory)); }
+
+Outcome check_scalar_in_memory(const Settings& settings) {
+  if (!enqueues(settings)) return {};
+  return invalid_usage(
+      "residence ncclScalarDevice is not implemented on GPUs, where the scalar would be read when the call runs: pass "
+      "it "
+      "with ncclScalarHostImmediate");
+}
 
 void read_scalar(void* to, const void* scalar, std::size_t size) { std::memcpy(to, scalar, size); }
 

@@ -1,9 +1,10 @@
-// All that depends on where the program's buffers are. There is host memory only; device memory comes here.
+// All that depends on where the program's buffers are: on GPUs, or, if TUTTI_NCCL_MEMORY says so, in host memory.
 #pragma once
 
 #include <cstddef>
 
 #include "src/nccl/abi.h"
+#include "src/nccl/communicator.h"
 #include "src/nccl/config.h"
 #include "src/nccl/errors.h"
 #include "tutti/tutti.h"
@@ -13,20 +14,33 @@ namespace tutti::nccl {
 // Fails where no memory can be served, and says what to do.
 Outcome check_memory();
 
-// How a communicator is made for this memory. The options point into `settings`.
+// The device that the calling thread has chosen. Host memory has one, 0. Fails as check_memory() does.
+Outcome current_device(int& device);
+
+// What Settings::memory of a communicator on this device is.
+std::string memory_on(int device);
+
+// How a communicator is made for its memory. The options point into `settings`.
 tutti_comm_options options_for(const Settings& settings);
 
-// The device that the calling thread has chosen. Host memory has one, 0.
-int current_device();
+// Whether calls return when they are enqueued in the program's stream, which then tells when they are done. On host
+// memory they return when they are done, or, of a non-blocking communicator, are in progress meanwhile.
+bool enqueues(const Settings& settings);
 
-// The stream that a call runs in. On host memory the program's means nothing: a blocking communicator has none, so that
-// calls return when they are done; a non-blocking one has its own, `own`.
-tutti_stream stream_for(cudaStream_t given, tutti_stream own);
+// The stream that a call runs in: the program's. On host memory that means nothing: a blocking communicator has none, a
+// non-blocking one has its own.
+tutti_stream stream_for(const Communicator& communicator, cudaStream_t given);
 
+// Where the communicator's buffers lie: on this device. It has joined.
+int device_of(const Communicator& communicator);
+
+// Of current_device().
 Outcome allocate(void** memory, std::size_t size);
 Outcome release(void* memory);
 
-// A scalar that ncclScalarDevice names, read when its call is launched: on the host like any other.
+// A scalar that ncclScalarDevice names is read when its call is launched: on the host like any other. On a device it
+// would have to be read later, by the kernel, so there it is refused.
+Outcome check_scalar_in_memory(const Settings& settings);
 void read_scalar(void* to, const void* scalar, std::size_t size);
 
 }  // namespace tutti::nccl

@@ -1,6 +1,7 @@
 // What programs ask about the library and its communicators.
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
+#include "src/nccl/memory.h"
 
 namespace tutti::nccl {
 namespace {
@@ -56,7 +57,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, CommUserRank, ncclComm_t comm, int* rank) {
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommCuDevice, ncclComm_t comm, int* device) {
-  return answer("ncclCommCuDevice", comm, device, [](const Communicator& asked) { return asked.device; });
+  return answer("ncclCommCuDevice", comm, device, device_of);
 }
 
 // The log level is read once, at the start.

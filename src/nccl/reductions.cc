@@ -5,6 +5,7 @@
 
 #include "src/nccl/calls.h"
 #include "src/nccl/door.h"
+#include "src/nccl/memory.h"
 
 namespace tutti::nccl {
 namespace {
@@ -15,7 +16,7 @@ int next_number() {
   return next++;
 }
 
-Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence) {
+Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence, const Settings& settings) {
   if (scalar == nullptr) return invalid_argument("scalar is NULL: pass one element of the datatype");
   if (made.type < 0 || made.type >= ncclNumTypes) {
     return invalid_argument("datatype " + std::to_string(made.type) + " is none: pass ncclInt8 ... ncclFloat8e5m2");
@@ -27,6 +28,7 @@ Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence)
   if (residence == ncclScalarHostImmediate) {
     std::memcpy(&made.scalar, scalar, size_of(made.type));
   } else {
+    TUTTI_NCCL_CHECK(check_scalar_in_memory(settings));
     made.memory = scalar;
   }
   made.number = next_number();
@@ -43,7 +45,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclD
     Shared communicator;
     TUTTI_NCCL_CHECK(find_ready(comm, communicator));
     MadeReduction made = {.type = type};
-    TUTTI_NCCL_CHECK(make(made, scalar, residence));
+    TUTTI_NCCL_CHECK(make(made, scalar, residence, communicator->settings));
     communicator->reductions.push_back(made);
     *op = made.number;
     return {};

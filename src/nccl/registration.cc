@@ -1,4 +1,4 @@
-// Memory, and its registration. Host memory needs none: the library serves any, and that of ncclMemAlloc in place.
+// Memory, and its registration. None is needed: the library serves any memory that the ranks reach.
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
 #include "src/nccl/memory.h"
