@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/nccl/place.h"
+
 namespace tutti {
 
 // NCCL is expected to be fine; otherwise its own sentence is shown.
@@ -46,7 +48,7 @@ inline ncclResult_t outcome_of(ncclComm_t comm) {
 class Ranks {
  public:
   explicit Ranks(int ranks) : comms_(static_cast<std::size_t>(ranks)) {
-    NCCL_EXPECT_OK(ncclCommInitAll(comms_.data(), ranks, nullptr));
+    NCCL_EXPECT_OK(ncclCommInitAll(comms_.data(), ranks, device_list()));
   }
   Ranks(int ranks, ncclConfig_t config) : comms_(static_cast<std::size_t>(ranks)) {
     ncclUniqueId id;

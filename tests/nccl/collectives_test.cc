@@ -1,4 +1,5 @@
-// Each collective right in value, by ranks that are threads and by one thread that drives all ranks in a group.
+// Each collective right in value, by ranks that are threads and by one thread that drives all ranks in a group: on
+// host memory, and on a device.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -31,6 +32,7 @@ class Collectives : public ::testing::TestWithParam<Driven> {
     } else {
       NCCL_EXPECT_OK(ranks_.run_in_group(one));
     }
+    for (int rank = 0; rank < kRanks; ++rank) finish(rank);
   }
 
   // Of every rank, or of one.
@@ -53,25 +55,25 @@ INSTANTIATE_TEST_SUITE_P(, Collectives, ::testing::Values(Driven::by_threads, Dr
 
 TEST_P(Collectives, AllReduce) {
   for (const std::size_t count : kCounts) {
-    run(count, count, [=](int, ncclComm_t comm, Buffers& own) {
-      return ncclAllReduce(own.send.data(), own.recv.data(), count, ncclInt32, ncclSum, comm, nullptr);
+    run(count, count, [=](int rank, ncclComm_t comm, Buffers& own) {
+      return ncclAllReduce(own.send.data(), own.recv.data(), count, ncclInt32, ncclSum, comm, stream_of(rank));
     });
     expect([](int, std::size_t i) { return sum_of(kRanks, i); });
   }
 }
 
 TEST_P(Collectives, AllReduceInPlace) {
-  run(500, 0, [](int, ncclComm_t comm, Buffers& own) {
+  run(500, 0, [](int rank, ncclComm_t comm, Buffers& own) {
     own.recv = own.send;
-    return ncclAllReduce(own.recv.data(), own.recv.data(), 500, ncclInt32, ncclSum, comm, nullptr);
+    return ncclAllReduce(own.recv.data(), own.recv.data(), 500, ncclInt32, ncclSum, comm, stream_of(rank));
   });
   expect([](int, std::size_t i) { return sum_of(kRanks, i); });
 }
 
 TEST_P(Collectives, AllGather) {
   for (const std::size_t count : kCounts) {
-    run(count, kRanks * count, [=](int, ncclComm_t comm, Buffers& own) {
-      return ncclAllGather(own.send.data(), own.recv.data(), count, ncclInt32, comm, nullptr);
+    run(count, kRanks * count, [=](int rank, ncclComm_t comm, Buffers& own) {
+      return ncclAllGather(own.send.data(), own.recv.data(), count, ncclInt32, comm, stream_of(rank));
     });
     expect([=](int, std::size_t i) { return value_of(static_cast<int>(i / count), i % count); });
   }
@@ -79,8 +81,8 @@ TEST_P(Collectives, AllGather) {
 
 TEST_P(Collectives, ReduceScatter) {
   for (const std::size_t count : kCounts) {
-    run(kRanks * count, count, [=](int, ncclComm_t comm, Buffers& own) {
-      return ncclReduceScatter(own.send.data(), own.recv.data(), count, ncclInt32, ncclSum, comm, nullptr);
+    run(kRanks * count, count, [=](int rank, ncclComm_t comm, Buffers& own) {
+      return ncclReduceScatter(own.send.data(), own.recv.data(), count, ncclInt32, ncclSum, comm, stream_of(rank));
     });
     expect([=](int rank, std::size_t i) { return sum_of(kRanks, static_cast<std::size_t>(rank) * count + i); });
   }
@@ -90,16 +92,16 @@ TEST_P(Collectives, Broadcast) {
   for (int root = 0; root < kRanks; ++root) {
     run(300, 300, [=](int rank, ncclComm_t comm, Buffers& own) {
       const void* send = rank == root ? own.send.data() : nullptr;
-      return ncclBroadcast(send, own.recv.data(), 300, ncclInt32, root, comm, nullptr);
+      return ncclBroadcast(send, own.recv.data(), 300, ncclInt32, root, comm, stream_of(rank));
     });
     expect([=](int, std::size_t i) { return value_of(root, i); });
   }
 }
 
 TEST_P(Collectives, BcastIsInPlace) {
-  run(300, 0, [](int, ncclComm_t comm, Buffers& own) {
+  run(300, 0, [](int rank, ncclComm_t comm, Buffers& own) {
     own.recv = own.send;
-    return ncclBcast(own.recv.data(), 300, ncclInt32, 1, comm, nullptr);
+    return ncclBcast(own.recv.data(), 300, ncclInt32, 1, comm, stream_of(rank));
   });
   expect([](int, std::size_t i) { return value_of(1, i); });
 }
@@ -108,7 +110,7 @@ TEST_P(Collectives, ReduceTakesNoRecvbuffButTheRoots) {
   for (int root = 0; root < kRanks; ++root) {
     run(300, 300, [=](int rank, ncclComm_t comm, Buffers& own) {
       void* recv = rank == root ? own.recv.data() : nullptr;
-      return ncclReduce(own.send.data(), recv, 300, ncclInt32, ncclSum, root, comm, nullptr);
+      return ncclReduce(own.send.data(), recv, 300, ncclInt32, ncclSum, root, comm, stream_of(rank));
     });
     expect([](int, std::size_t i) { return sum_of(kRanks, i); }, root);
   }
@@ -116,8 +118,8 @@ TEST_P(Collectives, ReduceTakesNoRecvbuffButTheRoots) {
 
 TEST_P(Collectives, AlltoAll) {
   for (const std::size_t count : kCounts) {
-    run(kRanks * count, kRanks * count, [=](int, ncclComm_t comm, Buffers& own) {
-      return ncclAlltoAll(own.send.data(), own.recv.data(), count, ncclInt32, comm, nullptr);
+    run(kRanks * count, kRanks * count, [=](int rank, ncclComm_t comm, Buffers& own) {
+      return ncclAlltoAll(own.send.data(), own.recv.data(), count, ncclInt32, comm, stream_of(rank));
     });
     expect([=](int rank, std::size_t i) {
       return value_of(static_cast<int>(i / count), static_cast<std::size_t>(rank) * count + i % count);
@@ -128,12 +130,12 @@ TEST_P(Collectives, AlltoAll) {
 TEST_P(Collectives, GatherAndScatter) {
   run(200, kRanks * 200, [](int rank, ncclComm_t comm, Buffers& own) {
     void* recv = rank == 2 ? own.recv.data() : nullptr;
-    return ncclGather(own.send.data(), recv, 200, ncclInt32, 2, comm, nullptr);
+    return ncclGather(own.send.data(), recv, 200, ncclInt32, 2, comm, stream_of(rank));
   });
   expect([](int, std::size_t i) { return value_of(static_cast<int>(i / 200), i % 200); }, 2);
   run(kRanks * 200, 200, [](int rank, ncclComm_t comm, Buffers& own) {
     const void* send = rank == 1 ? own.send.data() : nullptr;
-    return ncclScatter(send, own.recv.data(), 200, ncclInt32, 1, comm, nullptr);
+    return ncclScatter(send, own.recv.data(), 200, ncclInt32, 1, comm, stream_of(rank));
   });
   expect([](int rank, std::size_t i) { return value_of(1, static_cast<std::size_t>(rank) * 200 + i); });
 }
@@ -142,8 +144,8 @@ TEST_P(Collectives, GatherAndScatter) {
 TEST_P(Collectives, SendAndRecvInAGroup) {
   run(5'000, 5'000, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());
-    NCCL_EXPECT_OK(ncclSend(own.send.data(), 5'000, ncclInt32, (rank + 1) % kRanks, comm, nullptr));
-    NCCL_EXPECT_OK(ncclRecv(own.recv.data(), 5'000, ncclInt32, (rank + kRanks - 1) % kRanks, comm, nullptr));
+    NCCL_EXPECT_OK(ncclSend(own.send.data(), 5'000, ncclInt32, (rank + 1) % kRanks, comm, stream_of(rank)));
+    NCCL_EXPECT_OK(ncclRecv(own.recv.data(), 5'000, ncclInt32, (rank + kRanks - 1) % kRanks, comm, stream_of(rank)));
     return ncclGroupEnd();
   });
   expect([](int rank, std::size_t i) { return value_of((rank + kRanks - 1) % kRanks, i); });
@@ -153,18 +155,20 @@ TEST_P(Collectives, SendAndRecvInAGroup) {
 TEST_P(Collectives, SendAndRecvOfOneBufferEnd) {
   run(5'000, 0, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());
-    NCCL_EXPECT_OK(ncclSend(own.send.data(), 5'000, ncclInt32, (rank + 1) % kRanks, comm, nullptr));
-    NCCL_EXPECT_OK(ncclRecv(own.send.data(), 5'000, ncclInt32, (rank + kRanks - 1) % kRanks, comm, nullptr));
+    NCCL_EXPECT_OK(ncclSend(own.send.data(), 5'000, ncclInt32, (rank + 1) % kRanks, comm, stream_of(rank)));
+    NCCL_EXPECT_OK(ncclRecv(own.send.data(), 5'000, ncclInt32, (rank + kRanks - 1) % kRanks, comm, stream_of(rank)));
     return ncclGroupEnd();
   });
 }
 
 TEST_P(Collectives, SeveralInOneGroup) {
-  run(900, 900, [](int, ncclComm_t comm, Buffers& own) {
+  run(900, 900, [](int rank, ncclComm_t comm, Buffers& own) {
     NCCL_EXPECT_OK(ncclGroupStart());
-    NCCL_EXPECT_OK(ncclAllReduce(own.send.data(), own.recv.data(), 300, ncclInt32, ncclSum, comm, nullptr));
-    NCCL_EXPECT_OK(ncclAllReduce(own.send.data() + 300, own.recv.data() + 300, 300, ncclInt32, ncclMax, comm, nullptr));
-    NCCL_EXPECT_OK(ncclBroadcast(own.send.data() + 600, own.recv.data() + 600, 300, ncclInt32, 0, comm, nullptr));
+    NCCL_EXPECT_OK(ncclAllReduce(own.send.data(), own.recv.data(), 300, ncclInt32, ncclSum, comm, stream_of(rank)));
+    NCCL_EXPECT_OK(
+        ncclAllReduce(own.send.data() + 300, own.recv.data() + 300, 300, ncclInt32, ncclMax, comm, stream_of(rank)));
+    NCCL_EXPECT_OK(
+        ncclBroadcast(own.send.data() + 600, own.recv.data() + 600, 300, ncclInt32, 0, comm, stream_of(rank)));
     return ncclGroupEnd();
   });
   expect([](int, std::size_t i) {
@@ -175,8 +179,8 @@ TEST_P(Collectives, SeveralInOneGroup) {
 }
 
 TEST_P(Collectives, OfNoElementsDoNothing) {
-  run(1, 1, [](int, ncclComm_t comm, Buffers&) {
-    return ncclAllReduce(nullptr, nullptr, 0, ncclInt32, ncclSum, comm, nullptr);
+  run(1, 1, [](int rank, ncclComm_t comm, Buffers&) {
+    return ncclAllReduce(nullptr, nullptr, 0, ncclInt32, ncclSum, comm, stream_of(rank));
   });
   expect([](int, std::size_t) { return -1; });
 }
@@ -186,7 +190,8 @@ void expect_types(const Ranks& ranks, ncclDataType_t type) {
   std::vector<std::vector<T>> sums(kRanks, std::vector<T>(77));
   ranks.run([&](int rank, ncclComm_t comm) {
     const std::vector<T> send = values_of<T>(rank, 77);
-    NCCL_EXPECT_OK(ncclAllReduce(send.data(), sums[rank].data(), 77, type, ncclSum, comm, nullptr));
+    NCCL_EXPECT_OK(ncclAllReduce(send.data(), sums[rank].data(), 77, type, ncclSum, comm, stream_of(rank)));
+    finish(rank);
   });
   for (const std::vector<T>& sum : sums) {
     for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -229,9 +234,10 @@ TEST(Types, OfEightBits) {
     unsigned char one, three;
   } formats[] = {{ncclFloat8e4m3, 0x38, 0x44}, {ncclFloat8e5m2, 0x3c, 0x42}};
   for (const auto& format : formats) {
-    ranks.run([&](int, ncclComm_t comm) {
+    ranks.run([&](int rank, ncclComm_t comm) {
       unsigned char value = format.one;
-      NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, format.type, ncclSum, comm, nullptr));
+      NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, format.type, ncclSum, comm, stream_of(rank)));
+      finish(rank);
       EXPECT_EQ(value, format.three) << "type " << format.type;
     });
   }
@@ -251,14 +257,15 @@ TEST(Calls, WithWrongArgumentsAreRefused) {
   const Ranks ranks(1);
   const ncclComm_t comm = ranks[0];
   int value = 0;
-  EXPECT_EQ(ncclBroadcast(&value, &value, 1, ncclInt32, 1, comm, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclBroadcast(&value, &value, 1, ncclInt32, 1, comm, stream_of(0)), ncclInvalidArgument);
   expect_sentence("root 1 is no rank");
-  EXPECT_EQ(ncclSend(&value, 1, ncclInt32, -1, comm, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclSend(&value, 1, ncclInt32, -1, comm, stream_of(0)), ncclInvalidArgument);
   expect_sentence("peer -1 is no rank");
-  EXPECT_EQ(ncclAllReduce(nullptr, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(nullptr, &value, 1, ncclInt32, ncclSum, comm, stream_of(0)), ncclInvalidArgument);
   expect_sentence("ncclAllReduce: sendbuff is NULL");
-  EXPECT_EQ(ncclAllReduce(&value, nullptr, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidArgument);
-  NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr)) << "what was refused did no harm";
+  EXPECT_EQ(ncclAllReduce(&value, nullptr, 1, ncclInt32, ncclSum, comm, stream_of(0)), ncclInvalidArgument);
+  NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, stream_of(0)))
+      << "what was refused did no harm";
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// The device that a test's ranks share, for tests that ask more of it than place.h does.
+#pragma once
+
+#include <functional>
+#include <future>
+
+#include "tests/executor/current_host_device.h"
+#include "tests/nccl/place.h"
+
+namespace tutti {
+
+inline HostStream& host_stream(cudaStream_t stream) { return current_host_device().stream_of(stream); }
+
+// What is behind it in its stream waits until it is opened.
+class Gate {
+ public:
+  explicit Gate(cudaStream_t stream) {
+    (void)host_stream(stream).put([opened = opened_.get_future().share()] {
+      opened.wait();
+      return Status();
+    });
+  }
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  void open() {
+    if (!open_) opened_.set_value();
+    open_ = true;
+  }
+
+ private:
+  std::promise<void> opened_;
+  bool open_ = false;
+};
+
+// In its turn in the stream.
+inline void put(cudaStream_t stream, const std::function<void()>& work) {
+  (void)host_stream(stream).put([work] {
+    work();
+    return Status();
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,228 @@
+// Calls on a device: when they run, in which streams, and what is different from host memory.
+#include <cstdlib>
+
+#include "tests/nccl/clients.h"
+#include "tests/nccl/device_place.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr std::size_t kCount = 3'000;
+
+ncclResult_t sum(std::vector<int>& values, ncclComm_t comm, cudaStream_t stream) {
+  return ncclAllReduce(values.data(), values.data(), values.size(), ncclInt32, ncclSum, comm, stream);
+}
+
+std::vector<std::vector<int>> ones() { return std::vector<std::vector<int>>(kRanks, std::vector<int>(kCount, 1)); }
+
+void finish_all() {
+  for (int rank = 0; rank < kRanks; ++rank) finish(rank);
+}
+
+void expect_all(const std::vector<std::vector<int>>& buffers, int wanted) {
+  for (const std::vector<int>& buffer : buffers) EXPECT_EQ(buffer, std::vector<int>(kCount, wanted));
+}
+
+TEST(Device, CallsReturnBeforeTheirPeersCall) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  for (int rank = 0; rank < kRanks; ++rank) NCCL_EXPECT_OK(sum(buffers[rank], ranks[rank], stream_of(rank)));
+  finish_all();
+  expect_all(buffers, kRanks);
+}
+
+TEST(Device, CallsComeAfterWhatIsInTheirStreamsAndBeforeWhatFollows) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  std::vector<std::vector<int>> seen(kRanks);
+  {
+    const Gate gate(stream_of(1));
+    for (int rank = 0; rank < kRanks; ++rank)
+      put(stream_of(rank), [&, rank] { buffers[rank].assign(kCount, rank + 10); });
+    NCCL_EXPECT_OK(ranks.run_in_group(
+        [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(rank))); }));
+    for (int rank = 0; rank < kRanks; ++rank) put(stream_of(rank), [&, rank] { seen[rank] = buffers[rank]; });
+  }
+  finish_all();
+  expect_all(seen, 33);
+}
+
+// Each call reads what the one before has written.
+TEST(Device, CallsOfOneCommunicatorRunInOrderWhateverTheirStreams) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  for (int call = 0; call < 4; ++call) {
+    for (int rank = 0; rank < kRanks; ++rank)
+      NCCL_EXPECT_OK(sum(buffers[rank], ranks[rank], stream_of((rank + call) % kRanks)));
+  }
+  finish_all();
+  expect_all(buffers, 81);
+}
+
+TEST(Device, AllStreamsOfAGroupWaitForItsCalls) {
+  const Ranks ranks(kRanks);
+  auto first = ones(), second = ones();
+  std::vector<std::vector<int>> seen(kRanks);
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(sum(first[rank], comm, stream_of(rank)));
+    NCCL_EXPECT_OK(sum(second[rank], comm, stream_of(kRanks + rank)));
+  }));
+  for (int rank = 0; rank < kRanks; ++rank) put(stream_of(kRanks + rank), [&, rank] { seen[rank] = first[rank]; });
+  for (int rank = 0; rank < kRanks; ++rank) finish(kRanks + rank);
+  expect_all(seen, kRanks);
+  expect_all(second, kRanks);
+}
+
+TEST(Device, TheNullStreamIsOne) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  NCCL_EXPECT_OK(
+      ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, nullptr)); }));
+  EXPECT_TRUE(host_stream(nullptr).synchronize().ok());
+  expect_all(buffers, kRanks);
+}
+
+TEST(Device, CallsInACapturedStreamBecomePartOfTheGraph) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  HostStream& stream = host_stream(stream_of(0));
+  ASSERT_TRUE(stream.begin_capture(CaptureMode::thread_local_only).ok());
+  for (int call = 0; call < 2; ++call) {
+    NCCL_EXPECT_OK(
+        ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(0))); }));
+  }
+  auto graph = stream.end_capture();
+  ASSERT_TRUE(graph.ok());
+  finish(0);
+  expect_all(buffers, 1);
+  for (const int wanted : {9, 81}) {
+    ASSERT_TRUE(graph.value().replay(stream).ok());
+    finish(0);
+    expect_all(buffers, wanted);
+  }
+}
+
+TEST(Device, IsTheCurrentOneOrThatOfTheList) {
+  const Ranks current(1, NCCL_CONFIG_INITIALIZER);
+  int device = -1;
+  NCCL_EXPECT_OK(ncclCommCuDevice(current[0], &device));
+  EXPECT_EQ(device, 0);
+  std::vector<ncclComm_t> comms(2);
+  const int twice[] = {0, 0};
+  NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, twice));
+  for (const ncclComm_t comm : comms) {
+    NCCL_EXPECT_OK(ncclCommCuDevice(comm, &device));
+    EXPECT_EQ(device, 0);
+    NCCL_EXPECT_OK(ncclCommDestroy(comm));
+  }
+  const int missing[] = {1};
+  EXPECT_EQ(ncclCommInitAll(comms.data(), 1, missing), ncclInvalidArgument);
+  expect_sentence("no device 1");
+  EXPECT_EQ(comms[0], nullptr);
+}
+
+TEST(Device, IsNamedByTheEnvironmentToo) {
+  ncclUniqueId id;
+  ::setenv("TUTTI_NCCL_MEMORY", "cuda", 1);
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
+  EXPECT_EQ(ncclGetUniqueId(&id), ncclInvalidUsage);
+  expect_sentence("\"managed\"");
+  ::unsetenv("TUTTI_NCCL_MEMORY");
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+}
+
+TEST(Device, PartsLieWhereTheirParentDoes) {
+  const Ranks ranks(kRanks);
+  ncclComm_t parts[kRanks] = {};
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(ncclCommSplit(comm, 0, -rank, &parts[rank], rank == 1 ? nullptr : &config));
+  }));
+  auto buffers = ones();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    int device = -1;
+    NCCL_EXPECT_OK(ncclCommCuDevice(parts[rank], &device));
+    EXPECT_EQ(device, 0);
+    NCCL_EXPECT_OK(sum(buffers[rank], parts[rank], stream_of(rank)));
+  }
+  finish_all();
+  expect_all(buffers, kRanks);
+  for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
+}
+
+TEST(Device, AScalarOfTheHostIsKeptByItsCall) {
+  const Ranks ranks(kRanks);
+  std::vector<std::vector<float>> buffers(kRanks, std::vector<float>(kCount, 1));
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    float scalar = static_cast<float>(rank) + 0.5f;
+    ncclRedOp_t op;
+    NCCL_EXPECT_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, comm));
+    NCCL_EXPECT_OK(
+        ncclAllReduce(buffers[rank].data(), buffers[rank].data(), kCount, ncclFloat32, op, comm, stream_of(rank)));
+    NCCL_EXPECT_OK(ncclRedOpDestroy(op, comm));
+  }));
+  finish_all();
+  for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, 4.5f));
+}
+
+// It would have to be read when the call runs, not when it is made.
+TEST(Device, AScalarOfTheDeviceIsRefused) {
+  const Ranks ranks(1);
+  float scalar = 2;
+  ncclRedOp_t op;
+  EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarDevice, ranks[0]), ncclInvalidUsage);
+  expect_sentence("ncclScalarHostImmediate");
+}
+
+TEST(Device, GivesMemoryOfIts) {
+  const std::uint64_t before = current_host_device().usage().allocations;
+  void* memory = nullptr;
+  NCCL_EXPECT_OK(ncclMemAlloc(&memory, 1'000));
+  EXPECT_EQ(current_host_device().usage().allocations, before + 1);
+  NCCL_EXPECT_OK(ncclMemFree(memory));
+  EXPECT_EQ(current_host_device().usage().allocations, before);
+  EXPECT_NE(ncclMemFree(memory), ncclSuccess) << "twice";
+  NCCL_EXPECT_OK(ncclMemAlloc(&memory, 0));
+  EXPECT_EQ(memory, nullptr);
+}
+
+TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int rank = 0; rank < kRanks; ++rank) NCCL_EXPECT_OK(sum(buffers[rank], ranks[rank], stream_of(rank)));
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  finish_all();
+  expect_all(buffers, 1);
+}
+
+// What it refuses runs nothing, and takes nothing with it.
+TEST(Device, GroupsTellAnErrorAgain) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(sum(buffers[0], ranks[0], stream_of(0)));
+  EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 1, ncclInt32, 9, ranks[1], stream_of(1)), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  expect_sentence("root 9 is no rank");
+  NCCL_EXPECT_OK(ranks.run_in_group(
+      [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(rank))); }));
+  finish_all();
+  expect_all(buffers, kRanks);
+}
+
+TEST(Device, ManyCallsOfThreadsAtOnce) {
+  const Ranks ranks(kRanks);
+  auto buffers = ones();
+  ranks.run([&](int rank, ncclComm_t comm) {
+    for (int call = 0; call < 12; ++call) NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(rank)));
+    finish(rank);
+  });
+  expect_all(buffers, 531441);
+}
+
+}  // namespace
+}  // namespace tutti
