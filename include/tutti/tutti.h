@@ -323,17 +323,21 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
 /* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 
 /* A communicator with options.memory "cuda" takes buffers that its GPU reaches, and where a stream is asked for, a
- * cudaStream_t of that GPU, cast: (tutti_stream)cuda_stream. Null is CUDA's default stream.
- * A call returns when it is enqueued, and waits for no peer, with these exceptions: creating, splitting, synchronizing,
- * finalizing and destroying. It runs after what is in its stream, and before what is put there later. Calls of one
- * communicator run in the order in which they were made, whatever their streams; those of a group run side by side
- * where they are of different communicators, and its messages after its collectives.
- * Calls in a stream that is being captured become part of the graph. The program keeps replays of a graph and other
- * calls of the same communicator apart, and what a graph may replay stays allocated until the communicator ends.
- * A call that waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
+ * cudaStream_t of that GPU, cast: (tutti_stream)cuda_stream. Null is CUDA's legacy default stream. Buffers are aligned
+ * to their elements. A call returns when it is enqueued, and waits for no peer, with these exceptions: creating,
+ * splitting, synchronizing, finalizing and destroying. It runs after what is in its stream, and before what is put
+ * there later. Calls of one communicator run in the order in which they were made, whatever their streams; those of a
+ * group run side by side where they are of different communicators, and its messages after its collectives. Calls in a
+ * stream that is being captured become part of the graph. The program keeps replays of a graph and other calls of the
+ * same communicator apart, and what a graph may replay stays allocated until the communicator ends. A call that waits
+ * too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
- * Ranks may share a GPU. For now all ranks are threads of one process, or driven by one thread in groups. All calls of
- * ranks that share a GPU must be able to run at the same time: in streams of their own, or in one group. */
+ * Ranks are on one host, as threads of one process or driven by one thread in groups, or in several processes, which
+ * see each other's GPUs. They may share a GPU. Then their calls wait for each other there, so all must be able to run
+ * at the same time: in streams of their own, made not to wait for the default stream, or in one group, and with
+ * CUDA_DEVICE_MAX_CONNECTIONS above their number if threads launch them. While they wait, nothing of the process should
+ * wait for the whole GPU: set CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are of the same
+ * form on all ranks of the communicators in them. */
 
 /* The GPU that is current in the calling thread, which options.memory "cuda" means, as CUDA counts in this process. It
  * is left untouched. */

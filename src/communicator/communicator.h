@@ -29,7 +29,7 @@ struct CommunicatorOptions {
   std::int64_t init_timeout_ms = 120'000;
   std::string algorithm, protocol;       // Forced where not empty.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
-  std::uint32_t forced = 0;              // Hash of the two; by force().
+  std::uint32_t forced = 0;              // Hash of the three; by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() alone: not 0 gives up.
 
   void force();

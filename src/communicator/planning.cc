@@ -78,8 +78,8 @@ Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallReco
   const std::string mine = describe(ours);
   const char* difference = mine != describe(theirs)
                                ? ""
-                               : ", with different algorithms or protocols forced (by options, TUTTI_ALGORITHM or "
-                                 "TUTTI_PROTOCOL)";
+                               : ", with different algorithms, protocols or channels forced (by options, "
+                                 "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.sequence) + ": rank " +
                        std::to_string(rank) + " called " + mine + ", rank " + std::to_string(peer) + " called " +
                        describe(theirs) + difference);

@@ -26,7 +26,7 @@ std::uint32_t granule_bytes(bool lines) { return lines ? 8 : kCacheLine; }
 
 void CommunicatorOptions::force() {
   forced = 0;
-  for (const std::string& word : {algorithm, protocol}) {
+  for (const std::string& word : {algorithm, protocol, std::to_string(channels)}) {
     for (const char letter : word + '/') forced = (forced ^ static_cast<unsigned char>(letter)) * 16777619U;
   }
 }

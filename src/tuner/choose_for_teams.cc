@@ -9,11 +9,11 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kOneShotBytes = 256 * kKiB;    // That a rank sends in all.
-constexpr std::uint64_t kLinesBytes = 64 * kKiB;       // Above, half of the bytes being flags costs more than it saves.
-constexpr std::uint64_t kMappedBytes = 64 * kKiB;      // Below, flags in two rounds cost more than a copy.
-constexpr std::uint64_t kLinesPieceBytes = 16 * kKiB;  // What a slot of such lanes holds.
-constexpr std::uint64_t kBulkPieceBytes = 128 * kKiB;
+constexpr std::uint64_t kOneShotBytes = 256 * kKiB;   // That a rank sends in all.
+constexpr std::uint64_t kLinesBytes = 64 * kKiB;      // Above, half of the bytes being flags costs more than it saves.
+constexpr std::uint64_t kMappedBytes = 64 * kKiB;     // Below, flags in two rounds cost more than a copy.
+constexpr std::uint64_t kLinesPieceBytes = 4 * kKiB;  // What a slot of such lanes holds.
+constexpr std::uint64_t kBulkPieceBytes = 64 * kKiB;
 constexpr std::uint64_t kLinesChannelBytes = 4 * kKiB;  // A word for each worker.
 constexpr std::uint64_t kBulkChannelBytes = 64 * kKiB;
 constexpr std::uint32_t kMostLaneChannels = 8;  // More lanes would take more memory than they are worth.

@@ -120,6 +120,11 @@ void HostDevice::wait_for_all() {
 
 void HostDevice::free(std::byte* memory) {
   wait_for_all();
+  recycle(memory);
+}
+
+// At once gone: who still uses it faults.
+void HostDevice::recycle(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);
   TUTTI_ASSERT(found != allocated_.end());
@@ -136,7 +141,7 @@ Result<HostMemory> HostDevice::allocate_host(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::byte* memory = take(std::max<std::size_t>(bytes, 1), page_bytes());
   host_allocated_.emplace(memory, bytes);
-  return HostMemory{memory, memory};
+  return HostMemory{memory, memory, bytes};
 }
 
 void HostDevice::free_host(const HostMemory& memory) {
@@ -154,7 +159,7 @@ Result<HostMemory> HostDevice::map_host(std::byte* memory, std::size_t bytes) {
   Mapped& mapped = mapped_[memory];
   mapped.bytes = bytes;
   ++mapped.times;
-  return HostMemory{memory, memory};
+  return HostMemory{memory, memory, bytes};
 }
 
 void HostDevice::unmap_host(const HostMemory& memory) {

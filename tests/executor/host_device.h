@@ -48,6 +48,7 @@ class HostDevice final : public Device {
   Result<std::byte*> allocate(std::size_t bytes) override;
   // Waits for all work of the device, since a GPU may.
   void free(std::byte* memory) override;
+  void recycle(std::byte* memory) override;
   Status upload(std::byte* to, std::span<const std::byte> from) override;
   Result<HostMemory> allocate_host(std::size_t bytes) override;
   void free_host(const HostMemory& memory) override;

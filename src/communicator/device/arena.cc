@@ -7,7 +7,7 @@ namespace tutti {
 namespace {
 
 // Enough for most of what a communicator comes to need: to allocate more may wait for the device.
-constexpr std::size_t kChunkBytes = std::size_t{8} << 20;
+constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostPiece = std::size_t{2} << 20;  // That is taken again.
 constexpr std::size_t kLeastPiece = 256;
 
@@ -18,35 +18,36 @@ std::size_t class_of(std::size_t bytes) {
 }  // namespace
 
 DeviceArena::~DeviceArena() {
-  for (std::byte* chunk : chunks_) device_->free(chunk);
+  for (std::byte* chunk : chunks_) device_->recycle(chunk);
 }
 
-// What may come back is as long as its class; what is too large for that is exact.
+Status DeviceArena::reserve(std::size_t bytes) {
+  if (bytes <= left_) return {};
+  const std::size_t chunk = std::max(bytes, kChunkBytes);
+  free_ = TUTTI_TRY(device_->allocate(chunk));
+  left_ = chunk;
+  chunks_.push_back(free_);
+  bytes_ += chunk;
+  return {};
+}
+
 Result<std::byte*> DeviceArena::take(std::size_t bytes) {
-  const bool in_class = bytes < kMostPiece;
-  const std::size_t room =
-      in_class ? kLeastPiece << class_of(bytes) : (bytes + kLeastPiece - 1) / kLeastPiece * kLeastPiece;
-  if (room > left_) {
-    const std::size_t chunk = std::max(room, kChunkBytes);
-    std::byte* memory = TUTTI_TRY(device_->allocate(chunk));
-    chunks_.push_back(memory);
-    bytes_ += chunk;
-    if (chunk - room < left_) return memory;  // The rest of the last chunk is the better one.
-    free_ = memory;
-    left_ = chunk;
-  }
+  const std::size_t room = (bytes + kLeastPiece - 1) / kLeastPiece * kLeastPiece;
+  TUTTI_CHECK_OK(reserve(room));
   std::byte* memory = free_;
   free_ += room;
   left_ -= room;
   return memory;
 }
 
+// What comes back is as long as its class, so that others of the class can have it.
 Result<std::byte*> DeviceArena::take_any(std::size_t bytes) {
   if (bytes >= kMostPiece) return take(bytes);
-  auto& pieces = retired_[class_of(bytes)];
+  const std::size_t which = class_of(bytes);
+  auto& pieces = retired_[which];
   const auto done =
       std::find_if(pieces.begin(), pieces.end(), [this](const Retired& piece) { return piece.number < done_before_; });
-  if (done == pieces.end()) return take(bytes);
+  if (done == pieces.end()) return take(kLeastPiece << which);
   std::byte* memory = done->memory;
   pieces.erase(done);
   return memory;

@@ -23,7 +23,9 @@ class DeviceArena {
 
   // Zeroed, aligned to 256 bytes.
   Result<std::byte*> take(std::size_t bytes);
-  // The same, but it may be a retired piece with what was in it.
+  // Takes so much from the device, for what comes.
+  Status reserve(std::size_t bytes);
+  // The same as take(), but it may be a retired piece with what was in it.
   Result<std::byte*> take_any(std::size_t bytes);
   // To be taken again, as soon as call `number` is known to be done: see done_before().
   void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);

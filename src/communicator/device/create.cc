@@ -24,13 +24,18 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   sweep_leavings();
   std::vector<Neighbours> neighbours = TUTTI_TRY(Neighbours::meet(members, device));
   std::vector<std::unique_ptr<Communicator>> made;
+  std::vector<Communicator*> controls;
   for (std::size_t i = 0; i < members.size(); ++i) {
     std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(neighbours[i])));
-    // Now, and not at the first call, where peers' teams may be waiting: to take memory may wait for the device.
-    Status settled = each->ranks() > 1 ? each->settle() : Status();
-    if (!settled.ok()) return each->fail(std::move(settled));
+    controls.push_back(each->control_.get());
+    Status ready = each->make_events();
+    if (ready.ok() && each->ranks() > 1) ready = each->settle();
+    if (!ready.ok()) return each->fail(std::move(ready));
     made.push_back(std::move(each));
   }
+  // To take memory may wait for the device: no team may be waiting there for a rank that still does. And nobody may go
+  // before all have found each other.
+  TUTTI_CHECK_OK(Neighbours::await_all(controls));
   return made;
 }
 

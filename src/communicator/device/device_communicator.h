@@ -70,6 +70,8 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- For enqueue.cc, which calls them in the order of the calls. ----
   bool has_failed() const;  // As far as is known at once; failure() knows why.
+  // All that can fail or take memory of a call, before any of its group is shown to the peers.
+  Status get_ready(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
@@ -114,19 +116,28 @@ class DeviceCommunicator final : public Communicator {
     std::uint64_t latest = 0;      // Number of the last call that used it.
     bool replayed = false;         // By a graph.
   };
+  Status make_events();
   Status settle();
+  bool only_copies(const Call& call) const;  // One rank.
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
   // The image of a program as launched, on the device with the ends of its lanes.
-  Status put_on_device(const Program& program, const Launch& launch, bool meets, bool copies, Prepared& prepared);
+  // How a program's teams work.
+  struct Manner {
+    bool meets = false;   // In the peers' memory.
+    bool lines = false;   // Its lanes are of small messages.
+    bool copies = false;  // A fold of one source is a copy.
+  };
+  Status put_on_device(const Program& program, const Launch& launch, Manner manner, Prepared& prepared);
   void retire(Prepared& prepared);
   Result<std::byte*> scratch(std::size_t bytes);
   Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
                            Signature signature);
 
   // ---- messages.cc ----
+  static CommunicatorOptions message_options(const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
 
   // ---- failing.cc ----

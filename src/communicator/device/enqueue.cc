@@ -45,6 +45,17 @@ class Departure {
  public:
   explicit Departure(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
 
+  // Before anything is done.
+  Status check() const {
+    const std::uint64_t capture = TUTTI_TRY(device().capture_of(stream()));
+    for (const auto& [communicator, caller] : callers()) {
+      const std::uint64_t other = TUTTI_TRY(device().capture_of(caller));
+      if (other != capture)
+        return invalid_usage("the streams of a group are captured into different graphs, or not all of them are");
+    }
+    return {};
+  }
+
   Status go() {
     TUTTI_CHECK_OK(begin());
     for (const DeviceCall* call : calls_) {
@@ -52,13 +63,24 @@ class Departure {
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? communicator.message(call->call, call->options)
                                                              : communicator.collective(call->call, call->options));
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
-      if (job.launches) jobs_[communicator.neighbours().family()].push_back(job);
+      if (!job.launches) continue;
+      Family& family = families_[communicator.neighbours().family()];
+      family.jobs.push_back(job);
+      family.ranks.insert(&communicator);
+      family.share = communicator.neighbours().teams();
     }
     TUTTI_CHECK_OK(launch());
     return end();
   }
 
  private:
+  // The ranks of one communicator that this thread drives.
+  struct Family {
+    std::vector<DeviceJob> jobs;
+    std::set<const DeviceCommunicator*> ranks;
+    std::uint32_t share = 0;  // Teams of each of them.
+  };
+
   Device& device() const { return calls_.front()->communicator->device(); }
   DeviceStream stream() const { return calls_.front()->stream; }
 
@@ -70,27 +92,27 @@ class Departure {
   }
 
   Status begin() {
-    const std::uint64_t capture = TUTTI_TRY(device().capture_of(stream()));
-    for (const auto& [communicator, caller] : callers()) {
-      const std::uint64_t other = TUTTI_TRY(device().capture_of(caller));
-      if (other != capture)
-        return invalid_usage("the streams of a group are captured into different graphs, or not all of them are");
-      TUTTI_CHECK_OK(communicator->begin(caller, stream()));
-    }
+    for (const auto& [communicator, caller] : callers()) TUTTI_CHECK_OK(communicator->begin(caller, stream()));
     return {};
   }
 
-  // All at once; or, if the device has not so many teams, each communicator by itself, in an order that other threads
-  // share: the ranks of one always have room.
+  // All at once, if the share that each rank has of the device suffices for its calls to all of its communicators; else
+  // each communicator by itself, in an order that other threads share: that always has room.
   Status launch() {
     std::vector<DeviceJob> all;
     std::uint32_t widest = 0;
-    for (const auto& [family, jobs] : jobs_) {
-      all.insert(all.end(), jobs.begin(), jobs.end());
-      for (const DeviceJob& job : jobs) widest = std::max(widest, job.entry.channels);
+    for (const auto& [number, family] : families_) {
+      all.insert(all.end(), family.jobs.begin(), family.jobs.end());
+      for (const DeviceJob& job : family.jobs) widest = std::max(widest, job.entry.channels);
     }
-    if (all.size() * widest <= device().traits().teams) return launch(all);
-    for (const auto& [family, jobs] : jobs_) TUTTI_CHECK_OK(launch(jobs));
+    std::size_t of_a_rank = 0;
+    std::uint32_t share = ~0U;
+    for (const auto& [number, family] : families_) {
+      of_a_rank += (family.jobs.size() + family.ranks.size() - 1) / family.ranks.size();
+      share = std::min(share, family.share);
+    }
+    if (families_.size() == 1 || of_a_rank * widest <= share) return launch(all);
+    for (const auto& [number, family] : families_) TUTTI_CHECK_OK(launch(family.jobs));
     return {};
   }
 
@@ -111,7 +133,7 @@ class Departure {
   }
 
   std::vector<const DeviceCall*> calls_;
-  std::map<std::uint64_t, std::vector<DeviceJob>> jobs_;  // By family.
+  std::map<std::uint64_t, Family> families_;
 };
 
 // Those of a wave, or of several waves of messages, that fit one launch; by device.
@@ -178,57 +200,62 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
-// What failed stops all of its communicators, whose peers would wait for them; a question about a call that is all
-// that its communicator has here does not.
-void give_up(std::span<const DeviceCall> calls, const std::set<DeviceCommunicator*>& failed, const Status& reason) {
-  for (DeviceCommunicator* communicator : failed) {
-    const auto own = std::count_if(calls.begin(), calls.end(),
-                                   [&](const DeviceCall& call) { return call.communicator == communicator; });
-    if (own > 1 || !is_question(reason)) (void)communicator->fail(Status(reason.code(), reason.message()));
+// Nothing of the group runs. Who was refused may make the call again, if it has no other here; so may the other ranks
+// of its communicator, none of which has shown theirs. Those of other communicators are awaited by their peers.
+void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason) {
+  const std::uint64_t family = refused.communicator->neighbours().family();
+  std::map<const DeviceCommunicator*, std::uint32_t> own;
+  for (const DeviceCall& call : calls) ++own[call.communicator];
+  for (const DeviceCall& call : calls) {
+    const bool same = call.communicator->neighbours().family() == family;
+    if (same && own[call.communicator] == 1 && is_question(reason)) continue;
+    (void)call.communicator->call_off(reason);
   }
+}
+
+// All that can be found wrong, and all memory that is taken, comes before any launch, whose teams may wait for others.
+Status get_ready(std::span<const DeviceCall> calls) {
+  for (const DeviceCall& call : calls) {
+    Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
+    if (status.ok()) status = call.communicator->get_ready(call.call, call.options);
+    if (status.ok()) continue;
+    refuse(calls, call, status);
+    return status;
+  }
+  return {};
+}
+
+Status start(std::span<const DeviceCall> calls) {
+  const Schedule schedule{Waves(calls)};
+  Status possible = schedule.check();
+  for (const Schedule::Group& group : schedule.groups()) {
+    if (possible.ok()) possible = Departure(group.calls).check();
+  }
+  if (!possible.ok()) {
+    refuse(calls, calls.front(), possible);
+    return possible;
+  }
+  TUTTI_CHECK_OK(get_ready(calls));
+  for (const Schedule::Group& group : schedule.groups()) {
+    Status status = Departure(group.calls).go();
+    if (status.ok()) continue;
+    for (const DeviceCall& call : calls) (void)call.communicator->call_off(status);
+    return status;
+  }
+  return {};
 }
 
 }  // namespace
 
 Status enqueue(std::span<const DeviceCall> calls) {
-  Status first;
-  std::set<DeviceCommunicator*> failed;
-  const Status thrown = caught([&]() -> Status {
-    for (const DeviceCall& call : calls) {
-      if (!call.communicator->has_failed()) continue;
-      Status status = call.communicator->failure();
-      if (!status.ok()) failed.insert(call.communicator);
-      if (first.ok()) first = std::move(status);
-    }
-    const Waves waves(calls);
-    const Schedule schedule(waves);
-    Status possible = schedule.check();
-    if (!possible.ok()) {
-      for (const DeviceCall& call : calls) failed.insert(call.communicator);
-      give_up(calls, failed, possible);
-      return possible;
-    }
-    for (const Schedule::Group& group : schedule.groups()) {
-      std::vector<const DeviceCall*> going;
-      for (const DeviceCall* call : group.calls) {
-        if (!failed.contains(call->communicator)) going.push_back(call);
-      }
-      if (going.empty()) continue;
-      Status status = Departure(going).go();
-      if (status.ok()) continue;
-      std::set<DeviceCommunicator*> fallen;
-      for (const DeviceCall* call : going) fallen.insert(call->communicator);
-      give_up(calls, fallen, status);
-      failed.merge(fallen);
-      if (first.ok()) first = std::move(status);
-    }
+  Status ended;
+  Status thrown = caught([&]() -> Status {
+    ended = start(calls);
     return {};
   });
-  if (!thrown.ok()) {
-    for (const DeviceCall& call : calls) (void)call.communicator->fail(Status(thrown.code(), thrown.message()));
-    return Status(thrown.code(), thrown.message());
-  }
-  return first;
+  if (thrown.ok()) return ended;
+  for (const DeviceCall& call : calls) (void)call.communicator->call_off(thrown);
+  return thrown;
 }
 
 }  // namespace tutti

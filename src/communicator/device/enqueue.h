@@ -15,9 +15,9 @@ struct DeviceCall {
 };
 
 // The calls of a group, or one alone. Returns when they are enqueued, and waits for no peer. Of each communicator its
-// collectives run in their order, then its messages, at once; different communicators run side by side. A communicator
-// whose call fails runs no more of them, and fails for good if there were more, or if it had begun. Returns the first
-// failure. Throws nothing.
+// collectives run in their order, then its messages, at once; different communicators run side by side. A call that
+// cannot be made is found before any of them: then none runs, and the communicators fail, but those whose only call
+// here is refused, and may be made again. Whoever fails later fails all. Throws nothing.
 Status enqueue(std::span<const DeviceCall> calls);
 
 }  // namespace tutti

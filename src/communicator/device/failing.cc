@@ -19,11 +19,12 @@ Result<bool> DeviceCommunicator::idle() {
 
 // Teams end by themselves: done, told to stop, or at their deadline.
 Status DeviceCommunicator::await_own_calls() {
-  for (;;) {
+  while (!has_failed()) {
     const bool done = TUTTI_TRY(idle());
-    if (done) break;
+    if (done) return failure();
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
+  outwait_visitors(Deadline::after_ms(kOutwaitMs));  // Something else in the stream may hold the calls up for long.
   return failure();
 }
 

@@ -35,7 +35,7 @@ std::shared_ptr<DeviceHome> DeviceHome::find(std::uint64_t number) {
 }
 
 DeviceHome::~DeviceHome() {
-  if (inboxes_ != nullptr) device_->free(inboxes_);
+  if (inboxes_ != nullptr) device_->recycle(inboxes_);
 }
 
 // An allocation of its own: other processes open all of it.
@@ -61,6 +61,11 @@ Result<MeetingRecord*> DeviceHome::records() {
     records_ = reinterpret_cast<MeetingRecord*>(memory);
   }
   return records_;
+}
+
+Status DeviceHome::reserve(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return arena_.reserve(bytes);
 }
 
 Result<std::byte*> DeviceHome::take(std::size_t bytes) {

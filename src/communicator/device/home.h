@@ -39,6 +39,7 @@ class DeviceHome {
   Status open_inboxes(std::size_t bytes, DeviceHandle& handle);
   std::byte* inboxes() const { return inboxes_; }
   // Of the rank itself.
+  Status reserve(std::size_t bytes);
   Result<std::byte*> take(std::size_t bytes);
   Result<std::byte*> take_any(std::size_t bytes);
   void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);

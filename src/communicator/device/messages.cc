@@ -6,8 +6,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint16_t kFirstChannel =
-    0x4000;  // Apart from the lanes of collectives, which may be in flight beside it.
 constexpr std::uint64_t kChannelBytes = 256 * 1024;
 
 }  // namespace
@@ -21,12 +19,15 @@ std::uint32_t DeviceCommunicator::message_channels(const Call& call) const {
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kChannelBytes, 1, most));
 }
 
-Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
-  TUTTI_CHECK_OK(check_alignment(call));
-  TUTTI_CHECK_OK(settle());
+// Nothing that is forced is for messages.
+CommunicatorOptions DeviceCommunicator::message_options(const CommunicatorOptions& options) {
   CommunicatorOptions plain;
   plain.timeout_ms = options.timeout_ms;
-  Prepared* prepared = TUTTI_TRY(prepared_for(call, plain));
+  return plain;
+}
+
+Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
+  Prepared* prepared = TUTTI_TRY(prepared_for(call, message_options(options)));
   // Which message of its lane it is, the lane knows.
   const Signature signature = {mix(call.count * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type))};
   return job_of(*prepared, call, options, signature);
@@ -59,7 +60,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const Room room = {.algorithm = "message", .slot_bytes = kDeviceSlots.bulk, .granule_bytes = 128, .balanced = true};
   TUTTI_CHECK_OK(cut_call(call, choice, room, 1, launch));
   prepared->entry.call.task.type = call.type;
-  TUTTI_CHECK_OK(put_on_device(compiled.program(), launch, false, false, *prepared));
+  TUTTI_CHECK_OK(put_on_device(compiled.program(), launch, {}, *prepared));
   return prepared;
 }
 

@@ -1,5 +1,7 @@
 #include "src/communicator/device/neighbours.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <random>
 #include <string>
@@ -16,12 +18,13 @@ constexpr std::size_t kMostInboxBytes = 16 * kMiB;
 constexpr std::size_t kChannelBytes = 5 * kMiB / 3;  // Of one rank to another: both protocols, two tags, and messages.
 constexpr std::uint32_t kMostLaneChannels = 8;
 
+// Of the process, not of the one that it was forked from.
 std::uint64_t number_of_process() {
   static const std::uint64_t number = [] {
     std::random_device random;
     return std::uint64_t{random()} << 32 | random();
   }();
-  return number;
+  return number + static_cast<std::uint64_t>(::getpid());
 }
 
 std::size_t inbox_bytes(Rank ranks) {
@@ -35,13 +38,12 @@ std::size_t inbox_at(Rank writer, Rank reader, Rank ranks) {
 
 // Every rank's item, for each of the members.
 template <typename Item>
-Result<std::vector<std::vector<Item>>> gather(const std::vector<std::unique_ptr<Communicator>>& members,
-                                              const std::vector<Item>& own) {
+Result<std::vector<std::vector<Item>>> gather(const std::vector<Communicator*>& members, const std::vector<Item>& own) {
   std::vector<std::vector<Item>> all;
   std::vector<GroupedCall> calls(members.size());
-  for (const auto& member : members) all.emplace_back(member->ranks());
+  for (const Communicator* member : members) all.emplace_back(member->ranks());
   for (std::size_t i = 0; i < members.size(); ++i) {
-    calls[i].communicator = members[i].get();
+    calls[i].communicator = members[i];
     calls[i].options.timeout_ms = members[i]->options().init_timeout_ms;
     calls[i].options.force();
     Call& call = calls[i].call;
@@ -70,6 +72,8 @@ struct Neighbours::Card {
 Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_ptr<Communicator>>& members,
                                                  const std::shared_ptr<Device>& device) {
   static_assert(sizeof(Card) == 104);
+  std::vector<Communicator*> all_members;
+  for (const auto& member : members) all_members.push_back(member.get());
   std::vector<std::shared_ptr<DeviceHome>> own;
   std::vector<Card> cards;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -80,7 +84,7 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
     card.device = device->traits().identity;
     card.teams = device->traits().teams;
   }
-  auto all = TUTTI_TRY(gather(members, cards));
+  auto all = TUTTI_TRY(gather(all_members, cards));
   const auto is_foreign = [&](const Card& card) { return card.process != number_of_process(); };
   // All ranks come to the same answer, but a set of members may be part of one communicator alone.
   if (std::any_of(all.front().begin(), all.front().end(), is_foreign)) {
@@ -88,7 +92,7 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
       cards[i].failed =
           own[i]->open_inboxes((members[i]->ranks() - 1) * inbox_bytes(members[i]->ranks()), cards[i].inboxes).ok() ? 0
                                                                                                                     : 1;
-    all = TUTTI_TRY(gather(members, cards));
+    all = TUTTI_TRY(gather(all_members, cards));
   }
   std::vector<Neighbours> made;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -96,8 +100,11 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
     if (!each.ok()) return members[i]->fail(std::move(each).status());
     made.push_back(std::move(each).value());
   }
-  TUTTI_TRY(gather(members, cards));  // Nobody goes before all have found each other.
   return made;
+}
+
+Status Neighbours::await_all(const std::vector<Communicator*>& members) {
+  return gather(members, std::vector<std::uint64_t>(members.size())).status();
 }
 
 Result<Neighbours> Neighbours::among(const std::vector<Card>& cards, Rank self,
@@ -116,6 +123,9 @@ Result<Neighbours> Neighbours::among(const std::vector<Card>& cards, Rank self,
   }
   // The fewest that any rank can count on, where several share a device.
   made.teams_ = kMostChannels;
+  made.one_device_ = std::all_of(cards.begin(), cards.end(), [&](const Card& card) {
+    return card.process == cards.front().process && card.device == cards.front().device;
+  });
   for (const Card& card : cards) {
     const auto sharers =
         std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.device == card.device; });

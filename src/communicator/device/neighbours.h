@@ -18,6 +18,9 @@ class Neighbours {
   static Result<std::vector<Neighbours>> meet(const std::vector<std::unique_ptr<Communicator>>& members,
                                               const std::shared_ptr<Device>& device);
 
+  // Returns once all ranks have called it.
+  static Status await_all(const std::vector<Communicator*>& members);
+
   Neighbours(Neighbours&&) = default;
   Neighbours& operator=(Neighbours&&) = delete;
   ~Neighbours();
@@ -34,6 +37,8 @@ class Neighbours {
   // Of a rank of this process.
   DeviceHome& home(Rank rank) const { return *homes_[rank]; }
   bool all_in_process() const { return foreign_ == 0; }
+  // Then each rank's teams reach all buffers. Of another device they reach only what was allocated plainly.
+  bool on_one_device() const { return one_device_; }
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
   // Channels of a rank that can be under way at once; the same on all ranks.
   std::uint32_t teams() const { return teams_; }
@@ -53,6 +58,7 @@ class Neighbours {
   std::vector<Inbox> to_, from_;                    // By rank; of those in another process.
   std::vector<std::byte*> opened_;                  // Memory of theirs.
   Rank foreign_ = 0;                                // How many they are.
+  bool one_device_ = false;
   std::uint32_t teams_ = 0, lane_channels_ = 0;
   std::uint64_t family_ = 0;
 };

@@ -12,6 +12,8 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, by both protocols.
+constexpr std::size_t kMostReserved = 40 << 20;
 constexpr std::uint32_t kSlots = 4;          // How far loops may run ahead, whatever the lane's form.
 constexpr std::uint32_t kPackGranule = 128;  // Of parts of units: a line of a device's caches.
 constexpr std::uint32_t kWordGranule = kWordData;
@@ -20,10 +22,19 @@ std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit
 
 }  // namespace
 
-// What a communicator needs whose ranks meet.
+Status DeviceCommunicator::make_events() {
+  latest_ = TUTTI_TRY(device().make_event());
+  captured_ = TUTTI_TRY(device().make_event());
+  joins_ = TUTTI_TRY(device().make_event());
+  return {};
+}
+
+// What a communicator needs whose ranks meet, and memory for most of the lanes that it will come to need.
 Status DeviceCommunicator::settle() {
   if (settled_) return {};
   Device& device = this->device();
+  if (neighbours_.all_in_process() && ranks_ > 1)
+    TUTTI_CHECK_OK(home().reserve(std::min((ranks_ - 1) * kLanesBytes, kMostReserved)));
   std::vector<MeetingRecord*> records;
   for (Rank rank = 0; rank < ranks_ && neighbours_.all_in_process(); ++rank)
     records.push_back(TUTTI_TRY(neighbours_.home(rank).records()));
@@ -32,9 +43,6 @@ Status DeviceCommunicator::settle() {
   TUTTI_CHECK_OK(device.upload(memory, std::as_bytes(std::span(records))));
   records_ = reinterpret_cast<MeetingRecord**>(memory);
   meetings_ = reinterpret_cast<std::uint64_t*>(memory + table_bytes);
-  latest_ = TUTTI_TRY(device.make_event());
-  captured_ = TUTTI_TRY(device.make_event());
-  joins_ = TUTTI_TRY(device.make_event());
   const Segment& segment = board().segment();
   const HostMemory board_memory = TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), kPageBytes)));
   auto told = device.allocate_host(sizeof(TeamReport) + sizeof(std::uint64_t));
@@ -57,17 +65,28 @@ Status check_alignment(const Call& call) {
                           std::to_string(element) + " bytes of an element, as a GPU needs it");
 }
 
-Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
+bool DeviceCommunicator::only_copies(const Call& call) const {
+  return call.kind == Kind::collective && ranks_ == 1 && call.reduction != Reduction::pre_mul_sum;
+}
+
+Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions& options) {
   TUTTI_CHECK_OK(check_alignment(call));
+  const bool message = call.kind != Kind::collective;
+  if (only_copies(call) || (call.count == 0 && !message)) return {};
+  TUTTI_CHECK_OK(settle());
+  const Prepared* prepared = TUTTI_TRY(prepared_for(call, message ? message_options(options) : options));
+  return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
+}
+
+Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
   CallRecord alone = record_of(call, options.forced);
   DeviceJob job;
   Prepared* prepared = nullptr;
-  if (call.count > 0 && ranks_ == 1 && call.reduction != Reduction::pre_mul_sum) {
+  if (call.count > 0 && only_copies(call)) {
     job.copy_to = call.input == call.output ? nullptr : call.output;
     job.copy_from = call.input;
     job.copy_bytes = call.count * size_of(call.type);
   } else if (call.count > 0) {
-    TUTTI_CHECK_OK(settle());
     prepared = TUTTI_TRY(prepared_for(call, options));
   }
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
@@ -113,7 +132,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   // Peers' factors are not known here.
-  const bool mapped = neighbours_.all_in_process() && call.reduction != Reduction::pre_mul_sum;
+  const bool mapped = neighbours_.on_one_device() && call.reduction != Reduction::pre_mul_sum;
   const Query query = {.problem = problem,
                        .block_bytes = block_bytes,
                        .mapped = mapped,
@@ -126,9 +145,9 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   if (choice.mapped && !mapped) {
     return unsupported("algorithm '" + std::string(choice.algorithm) +
-                       (neighbours_.all_in_process()
+                       (neighbours_.on_one_device()
                             ? "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not know"
-                            : "' works in the peers' buffers, and not all of them are in this process") +
+                            : "' works in the peers' buffers, and not all of them are on one device in this process") +
                        ": take an algorithm that is not mapped, or leave the choice open");
   }
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
@@ -150,20 +169,20 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
-  TUTTI_CHECK_OK(put_on_device(program, launch, choice.mapped, copies, *prepared));
+  TUTTI_CHECK_OK(put_on_device(program, launch, {choice.mapped, choice.lines && !choice.mapped, copies}, *prepared));
   return prepared;
 }
 
-Status DeviceCommunicator::put_on_device(const Program& program, const Launch& given, bool meets, bool copies,
+Status DeviceCommunicator::put_on_device(const Program& program, const Launch& given, Manner manner,
                                          Prepared& prepared) {
   Launch launch = given;
   std::vector<RankBuffers> peers(ranks_);  // Told apart by their places only.
   launch.peers = peers.data();
-  const StraightProgram straight = straighten(program, launch, copies);
+  const StraightProgram straight = straighten(program, launch, manner.copies);
   launch.straight = straight.view();
-  // Only what fits a slot is received in words.
-  const std::size_t stage_bytes = meets ? 0 : words_capacity(kDeviceSlots.lines);
-  std::vector<std::byte> bytes = make_image(program, launch, straight, ranks_, meets, stage_bytes);
+  // Only lanes of small messages receive in words: as much as a slot holds.
+  const std::size_t stage_bytes = manner.lines ? words_capacity(kDeviceSlots.lines) : 0;
+  std::vector<std::byte> bytes = make_image(program, launch, straight, ranks_, manner.meets, stage_bytes);
   const Image image = *reinterpret_cast<const Image*>(bytes.data());
   const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device({program.lanes, image.lane_count}, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
@@ -273,7 +292,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
   }
-  prepared.latest = ++number_;
+  prepared.latest = number_;
   prepared.replayed = prepared.replayed || capture_ != 0;
   const auto* failed = reinterpret_cast<const std::byte*>(board().failed_word());
   TeamWatch& watch = job.entry.watch;

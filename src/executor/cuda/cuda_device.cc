@@ -10,6 +10,7 @@
 namespace tutti {
 namespace {
 
+constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint32_t kSpareBytes = 1024;  // Of a block's shared memory, for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
@@ -82,17 +83,41 @@ Status CudaDevice::zero(std::byte* memory, std::size_t bytes) {
 
 Result<std::byte*> CudaDevice::allocate(std::size_t bytes) {
   const OnDevice here(ordinal_);
-  void* memory = nullptr;
-  const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
-  TUTTI_CHECK_OK(check(cudaMalloc(&memory, bytes), call.c_str()));
-  Status zeroed = zero(static_cast<std::byte*>(memory), bytes);
-  if (zeroed.ok()) return static_cast<std::byte*>(memory);
-  free(static_cast<std::byte*>(memory));
+  std::byte* memory = take_kept(bytes);
+  if (memory == nullptr) {
+    void* fresh = nullptr;
+    const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
+    TUTTI_CHECK_OK(check(cudaMalloc(&fresh, bytes), call.c_str()));
+    memory = static_cast<std::byte*>(fresh);
+    const std::lock_guard lock(mutex_);
+    allocated_[memory] = bytes;
+  }
+  Status zeroed = zero(memory, bytes);
+  if (zeroed.ok()) return memory;
+  recycle(memory);
   return zeroed;
+}
+
+std::byte* CudaDevice::take_kept(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto kept = kept_.find(bytes);
+  if (kept == kept_.end()) return nullptr;
+  std::byte* memory = kept->second;
+  kept_.erase(kept);
+  return memory;
+}
+
+void CudaDevice::recycle(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  kept_.emplace(allocated_.at(memory), memory);
 }
 
 void CudaDevice::free(std::byte* memory) {
   const OnDevice here(ordinal_);
+  {
+    const std::lock_guard lock(mutex_);
+    allocated_.erase(memory);
+  }
   if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
 }
 
@@ -103,21 +128,37 @@ Status CudaDevice::upload(std::byte* to, std::span<const std::byte> from) {
   return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
+// What is short has a page of its own, which is kept when it comes back: to free it would wait for the device.
 Result<HostMemory> CudaDevice::allocate_host(std::size_t bytes) {
   const OnDevice here(ordinal_);
+  const std::size_t room = std::max(bytes, kPageBytes);
+  if (room == kPageBytes) {
+    const std::lock_guard lock(mutex_);
+    if (!kept_host_.empty()) {
+      const HostMemory kept = kept_host_.back();
+      kept_host_.pop_back();
+      std::fill_n(kept.host, room, std::byte{0});
+      return kept;
+    }
+  }
   void* memory = nullptr;
   void* seen = nullptr;
-  const std::string call = "cudaHostAlloc of " + std::to_string(bytes) + " bytes";
-  TUTTI_CHECK_OK(check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped), call.c_str()));
-  std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
+  const std::string call = "cudaHostAlloc of " + std::to_string(room) + " bytes";
+  TUTTI_CHECK_OK(check(cudaHostAlloc(&memory, room, cudaHostAllocPortable | cudaHostAllocMapped), call.c_str()));
+  std::fill_n(static_cast<std::byte*>(memory), room, std::byte{0});
   Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
-  const HostMemory made = {static_cast<std::byte*>(memory), static_cast<std::byte*>(seen)};
+  const HostMemory made = {static_cast<std::byte*>(memory), static_cast<std::byte*>(seen), room};
   if (status.ok()) return made;
   free_host(made);
   return status;
 }
 
 void CudaDevice::free_host(const HostMemory& memory) {
+  if (memory.bytes == kPageBytes) {
+    const std::lock_guard lock(mutex_);
+    kept_host_.push_back(memory);
+    return;
+  }
   const OnDevice here(ordinal_);
   if (cudaFreeHost(memory.host) != cudaSuccess) cudaGetLastError();
 }
@@ -128,7 +169,7 @@ Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
   TUTTI_CHECK_OK(check(HostPages::of_process().show(memory, bytes), call.c_str()));
   void* seen = nullptr;
   Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
-  const HostMemory mapped = {memory, static_cast<std::byte*>(seen)};
+  const HostMemory mapped = {memory, static_cast<std::byte*>(seen), bytes};
   if (status.ok()) return mapped;
   unmap_host(mapped);
   return status;

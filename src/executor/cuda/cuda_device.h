@@ -3,6 +3,10 @@
 
 #include <cuda_runtime.h>
 
+#include <map>
+#include <mutex>
+#include <vector>
+
 #include "src/executor/cuda/foreign_memory.h"
 #include "src/executor/cuda/host_pages.h"
 #include "src/executor/team/device.h"
@@ -18,6 +22,7 @@ class CudaDevice final : public Device {
 
   Result<std::byte*> allocate(std::size_t bytes) override;
   void free(std::byte* memory) override;
+  void recycle(std::byte* memory) override;
   Status upload(std::byte* to, std::span<const std::byte> from) override;
 
   Result<HostMemory> allocate_host(std::size_t bytes) override;
@@ -45,11 +50,16 @@ class CudaDevice final : public Device {
   Status prepare_kernel();
   Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }
   Status zero(std::byte* memory, std::size_t bytes);
+  std::byte* take_kept(std::size_t bytes);  // Null: there is none.
 
   const int ordinal_;
   DeviceTraits traits_;
   ForeignMemory foreign_;
-  cudaStream_t stream_ = nullptr;  // For zeroes and uploads; waits for no other, and none for it.
+  std::mutex mutex_;  // Of the next three.
+  std::map<std::byte*, std::size_t> allocated_;
+  std::multimap<std::size_t, std::byte*> kept_;  // By size.
+  std::vector<HostMemory> kept_host_;            // Of a page each.
+  cudaStream_t stream_ = nullptr;                // For zeroes and uploads; waits for no other, and none for it.
 };
 
 }  // namespace tutti

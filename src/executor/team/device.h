@@ -35,6 +35,7 @@ struct DeviceTraits {
 struct HostMemory {
   std::byte* host = nullptr;
   std::byte* device = nullptr;  // The same, as the device's teams see it.
+  std::size_t bytes = 0;        // The device's own affair.
 };
 
 // A mark in a stream. A thread at a time.
@@ -61,6 +62,8 @@ class Device {
   virtual Result<std::byte*> allocate(std::size_t bytes) = 0;
   // May wait for all work of the device: only for when no team waits for a peer any more.
   virtual void free(std::byte* memory) = 0;
+  // Does not: the device keeps the memory for its next allocate() of as many bytes.
+  virtual void recycle(std::byte* memory) = 0;
   // Done when it returns.
   virtual Status upload(std::byte* to, std::span<const std::byte> from) = 0;
 
@@ -69,7 +72,7 @@ class Device {
   virtual Result<HostMemory> allocate_host(std::size_t bytes) = 0;
   virtual void free_host(const HostMemory& memory) = 0;
   virtual Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) = 0;
-  virtual void unmap_host(const HostMemory& memory) = 0;
+  virtual void unmap_host(const HostMemory& memory) = 0;  // May wait, as free().
 
   // From now on teams of this device reach what the other's allocate() gives, and what programs usually allocate there.
   virtual Status reach(const Device& peer) = 0;
@@ -85,8 +88,9 @@ class Device {
   // Names the capture that the stream is part of; 0: none, its work runs.
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
 
-  // The calls batch.calls[0..count) side by side, each with `team_bytes` of memory for each of its teams. Either all
-  // teams are under way at the same time at some point, or it fails.
+  // The calls batch.calls[0..count) side by side, each with `team_bytes` of memory for each of its teams: count times
+  // the channels of the widest count. Either all of them are under way at the same time at some point, or it fails;
+  // what runs in other streams has to leave them room.
   virtual Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
 };

@@ -27,7 +27,7 @@ TEST_P(DeviceFailures, OfARankThatDoesNotComeNameIt) {
   ranks.synchronize();
   const Status status = ranks[0].failure();
   expect(status, Code::timeout,
-         {"waited too long for rank 1", "all_reduce(5000 float32, sum) #2", "rank 1 has not called it"});
+         {"waited too long for rank 1", "all_reduce(5000 float32, sum) #", "rank 1 has not called it"});
   // The one that comes late hears of it at once, and does nothing.
   expect(all_reduce(ranks, 1, kCount), Code::timeout, {"rank 1 has not called it"});
 }
