@@ -6,42 +6,42 @@ namespace perf {
 namespace {
 
 tutti_status all_reduce(const Call& call, const Position&) {
-  return tutti_all_reduce(call.send, call.recv, call.count, call.type, call.reduction, call.comm, nullptr);
+  return tutti_all_reduce(call.send, call.recv, call.count, call.type, call.reduction, call.comm, call.stream);
 }
 
 tutti_status all_gather(const Call& call, const Position&) {
-  return tutti_all_gather(call.send, call.recv, call.count, call.type, call.comm, nullptr);
+  return tutti_all_gather(call.send, call.recv, call.count, call.type, call.comm, call.stream);
 }
 
 tutti_status reduce_scatter(const Call& call, const Position&) {
-  return tutti_reduce_scatter(call.send, call.recv, call.count, call.type, call.reduction, call.comm, nullptr);
+  return tutti_reduce_scatter(call.send, call.recv, call.count, call.type, call.reduction, call.comm, call.stream);
 }
 
 tutti_status broadcast(const Call& call, const Position&) {
-  return tutti_broadcast(call.send, call.recv, call.count, call.type, call.root, call.comm, nullptr);
+  return tutti_broadcast(call.send, call.recv, call.count, call.type, call.root, call.comm, call.stream);
 }
 
 tutti_status reduce(const Call& call, const Position&) {
-  return tutti_reduce(call.send, call.recv, call.count, call.type, call.reduction, call.root, call.comm, nullptr);
+  return tutti_reduce(call.send, call.recv, call.count, call.type, call.reduction, call.root, call.comm, call.stream);
 }
 
 tutti_status all_to_all(const Call& call, const Position&) {
-  return tutti_all_to_all(call.send, call.recv, call.count, call.type, call.comm, nullptr);
+  return tutti_all_to_all(call.send, call.recv, call.count, call.type, call.comm, call.stream);
 }
 
 tutti_status gather(const Call& call, const Position&) {
-  return tutti_gather(call.send, call.recv, call.count, call.type, call.root, call.comm, nullptr);
+  return tutti_gather(call.send, call.recv, call.count, call.type, call.root, call.comm, call.stream);
 }
 
 tutti_status scatter(const Call& call, const Position&) {
-  return tutti_scatter(call.send, call.recv, call.count, call.type, call.root, call.comm, nullptr);
+  return tutti_scatter(call.send, call.recv, call.count, call.type, call.root, call.comm, call.stream);
 }
 
 // A ring shift.
 tutti_status send_recv(const Call& call, const Position& at) {
   tutti_group_start();
-  tutti_send(call.send, call.count, call.type, (at.rank + 1) % at.ranks, call.comm, nullptr);
-  tutti_recv(call.recv, call.count, call.type, (at.rank + at.ranks - 1) % at.ranks, call.comm, nullptr);
+  tutti_send(call.send, call.count, call.type, (at.rank + 1) % at.ranks, call.comm, call.stream);
+  tutti_recv(call.recv, call.count, call.type, (at.rank + at.ranks - 1) % at.ranks, call.comm, call.stream);
   return tutti_group_end();  // Tells the failures of the calls above, too.
 }
 

@@ -23,6 +23,7 @@ struct Call {
   tutti_reduction reduction = tutti_sum;
   int root = 0;
   tutti_comm comm = nullptr;
+  tutti_stream stream = nullptr;
 };
 
 // Which ranks' elements become which: see pattern.h.

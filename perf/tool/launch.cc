@@ -17,7 +17,8 @@
 
 #include "perf/tool/fail.h"
 #include "perf/tool/launcher.h"
-#include "perf/tool/rank.h"
+#include "perf/tool/pin.h"
+#include "perf/tool/thread_run.h"
 
 namespace perf {
 namespace {
@@ -53,7 +54,7 @@ int run_alone(const Collective& collective, const Options& options) {
   std::atomic<bool> right = true;
   run_threads(options.threads, 0, [&](int rank) {
     const int core = options.pin ? pin(rank) : -1;
-    if (!run_rank(collective, options, comms[static_cast<std::size_t>(rank)], core)) right = false;
+    if (!run_thread(collective, options, comms[static_cast<std::size_t>(rank)], core)) right = false;
   });
   return right ? 0 : 1;
 }
@@ -77,7 +78,7 @@ int run_process(const Collective& collective, const Options& options, int proces
     tutti_comm comm = nullptr;
     const tutti_comm_options general = comm_options(options);
     require(tutti_comm_create(&id, rank, ranks_of(options), &general, &comm), "creating the communicator");
-    if (!run_rank(collective, options, comm, core)) right = false;
+    if (!run_thread(collective, options, comm, core)) right = false;
   });
   return right ? 0 : 1;
 }
@@ -187,7 +188,7 @@ int launch(const Collective& collective, Options options) {
   } else if (tutti_comm launched = launched_rank(options)) {
     int rank = 0;
     require(tutti_comm_rank(launched, &rank), "tutti_comm_rank");
-    return run_rank(collective, options, launched, options.pin ? pin(rank) : -1) ? 0 : 1;
+    return run_thread(collective, options, launched, options.pin ? pin(rank) : -1) ? 0 : 1;
   } else {
     options.processes = 2;
   }

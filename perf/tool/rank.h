@@ -1,18 +1,61 @@
-// One rank's run: buffers, warm-up, timing, checks. Ranks talk to each other through Tutti alone.
+// One of the ranks that a thread drives: where it is, its communicator, its buffers, and the data of checked runs.
 #pragma once
 
-#include <string>
+#include <memory>
 
 #include "perf/tool/collective.h"
-#include "perf/tool/options.h"
-#include "perf/tool/report.h"
+#include "perf/tool/pattern.h"
+#include "perf/tool/site.h"
 
 namespace perf {
 
-// The part of one rank, from a communicator that it owns to the end of the run. Rank 0 prints. False: wrong results.
-bool run_rank(const Collective& collective, const Options& options, tutti_comm comm, int core);
+struct Case {
+  const Element& element;
+  const Operation& operation;
+  int root;
+  std::size_t count;  // Elements per block.
+  bool in_place;
+};
 
-// Binds the calling thread to the index-th of the cores that it may use; returns which, or -1 if it could not.
-int pin(int index);
+class Rank {
+ public:
+  // `comm` is the caller's, and outlives this.
+  Rank(const Collective& collective, std::unique_ptr<Site> site, tutti_comm comm);
+  ~Rank() { free(); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  // Buffers of this size; and an end of them, when no rank uses any more.
+  void allocate(std::size_t bytes);
+  void free();
+
+  const Position& at() const { return at_; }
+  Site& site() const { return *site_; }
+  tutti_comm comm() const { return comm_; }
+
+  // What this rank does in a case, until done_with() it.
+  Call call_of(const Case& one);
+  void done_with(const Case& one, const Call& call);
+  void run(const Call& call);
+  // Until calls in its stream are done: what went wrong in them ends the program.
+  void settle();
+
+  // Before and after a checked call: its data, and how many elements of the output are wrong.
+  void fill(const Case& one, const Call& call, const Pattern& pattern);
+  std::uint64_t wrong(const Case& one, const Call& call, const Pattern& pattern);
+
+ private:
+  std::size_t sent_bytes(const Case& one) const { return collective_.send_blocks(at_) * one.count * one.element.size; }
+  std::size_t received_bytes(const Case& one) const {
+    return collective_.recv_blocks(at_) * one.count * one.element.size;
+  }
+
+  const Collective& collective_;
+  const std::unique_ptr<Site> site_;
+  const tutti_comm comm_;
+  Position at_;
+  void* send_ = nullptr;
+  void* recv_ = nullptr;
+};
 
 }  // namespace perf

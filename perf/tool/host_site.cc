@@ -1,0 +1,53 @@
+// Host memory: private to the process, or such that other ranks map it.
+#include <cstdlib>
+#include <cstring>
+
+#include "perf/tool/fail.h"
+#include "perf/tool/site.h"
+
+namespace perf {
+namespace {
+
+class HostSite final : public Site {
+ public:
+  explicit HostSite(Memory kind) : kind_(kind) {}
+
+  std::string memory() const override { return "host"; }
+  std::string description() const override { return kind_ == Memory::host ? "host memory" : "registered host memory"; }
+  tutti_stream stream() const override { return nullptr; }
+
+  void* allocate(std::size_t bytes) override {
+    constexpr std::size_t page = 4096;
+    const std::size_t size = (bytes + page) / page * page;
+    void* memory = nullptr;
+    if (kind_ == Memory::registered) {
+      require(tutti_mem_alloc(&memory, size), "tutti_mem_alloc");
+    } else {
+      memory = std::aligned_alloc(page, size);
+    }
+    if (memory == nullptr) fail("no memory for a buffer of %zu bytes: give a smaller --maxbytes", size);
+    std::memset(memory, 0, size);
+    return memory;
+  }
+  void free(void* memory) override {
+    if (kind_ == Memory::registered) {
+      require(tutti_mem_free(memory), "tutti_mem_free");
+    } else {
+      std::free(memory);
+    }
+  }
+
+  void* window(void* memory, std::size_t) override { return memory; }
+  void publish(void*, std::size_t) override {}
+  const void* look(void* memory, std::size_t) override { return memory; }
+  void synchronize() override {}
+
+ private:
+  const Memory kind_;
+};
+
+}  // namespace
+
+std::unique_ptr<Site> host_site(Memory memory) { return std::make_unique<HostSite>(memory); }
+
+}  // namespace perf

@@ -1,0 +1,18 @@
+// The ranks that a thread drives: one on host memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "perf/tool/rank.h"
+
+namespace perf {
+
+using Ranks = std::vector<std::unique_ptr<Rank>>;
+
+// Of all threads in `threads`, in its order, at once. On host memory their communicator is another handle of `threads`.
+Ranks make_ranks(const Collective& collective, const Options& options, tutti_comm threads);
+// Ends their communicators and `threads`, with all other threads.
+void end_ranks(Ranks& ranks, tutti_comm threads);
+
+}  // namespace perf

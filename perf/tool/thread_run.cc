@@ -1,0 +1,244 @@
+#include "perf/tool/thread_run.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "perf/tool/fail.h"
+#include "perf/tool/ranks.h"
+#include "perf/tool/report.h"
+
+namespace perf {
+namespace {
+
+double seconds(clockid_t clock) {
+  timespec time = {};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// What a thread tells the others about a timing. The mark shows rank 0 that the telling itself worked.
+struct Sample {
+  std::uint64_t mark = 0;
+  std::uint64_t wrong = 0;
+  double mean_us = 0, min_us = 0, median_us = 0;
+};
+constexpr std::uint64_t kMark = 0x7475747469000000;
+
+class ThreadRun {
+ public:
+  ThreadRun(const Collective& collective, const Options& options, tutti_comm threads)
+      : collective_(collective), options_(options), threads_(threads) {
+    require(tutti_comm_rank(threads, &thread_), "tutti_comm_rank");
+    require(tutti_comm_ranks(threads, &thread_count_), "tutti_comm_ranks");
+    rank_count_ = thread_count_;
+    if (options.root >= rank_count_)
+      fail("--root %d: there are %d ranks; give 0 to %d, or all", options.root, rank_count_, rank_count_ - 1);
+    ranks_ = make_ranks(collective, options, threads);
+    const std::size_t bytes = std::max<std::size_t>(options.max_bytes, 8 * static_cast<std::size_t>(rank_count_));
+    for (const auto& rank : ranks_) rank->allocate(bytes);
+  }
+
+  bool run(int core) {
+    if (thread_ == 0) {
+      const char* launcher = "";
+      require(tutti_comm_launcher(threads_, &launcher), "tutti_comm_launcher");
+      report_ = std::make_unique<Report>(collective_, options_, launcher);
+      report_->check_output();
+    }
+    announce(core);
+    std::uint64_t bytes = options_.min_bytes;
+    while (bytes <= options_.max_bytes) {
+      measure_size(bytes);
+      bytes = options_.step_factor > 1 ? bytes * options_.step_factor : bytes + options_.step_bytes;
+    }
+    end_ranks(ranks_, threads_);
+    return report_ == nullptr || report_->end();
+  }
+
+ private:
+  template <typename T>
+  std::vector<T> gather(const T& mine) {
+    std::vector<T> all(static_cast<std::size_t>(thread_count_));
+    require(tutti_all_gather(&mine, all.data(), sizeof mine, tutti_uint8, threads_, nullptr),
+            "gathering the ranks' reports");
+    return all;
+  }
+
+  void barrier() {
+    const std::int32_t here = 1;
+    std::int32_t all = 0;
+    require(tutti_all_reduce(&here, &all, 1, tutti_int32, tutti_sum, threads_, nullptr), "barrier");
+    if (all != thread_count_) fail("thread %d: a barrier counted %d of %d threads", thread_, all, thread_count_);
+  }
+
+  void announce(int core) {
+    std::vector<Place> places(static_cast<std::size_t>(rank_count_));
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      Place place;
+      place.pid = static_cast<int>(::getpid());
+      place.core = core;
+      ::gethostname(place.host, sizeof place.host - 1);
+      const std::vector<Place> of_threads = gather(place);
+      for (std::size_t thread = 0; thread < of_threads.size(); ++thread)
+        places[thread * ranks_.size() + i] = of_threads[thread];
+    }
+    if (report_ != nullptr) report_->begin(places);
+  }
+
+  void measure_size(std::uint64_t bytes) {
+    static const std::vector<Operation> none = {{"none", tutti_sum, false}};
+    const int first_root = std::max(options_.root, 0);
+    const int last_root = collective_.has_root && options_.root < 0 ? rank_count_ - 1 : first_root;
+    for (const Element& element : options_.elements) {
+      for (const Operation& operation : collective_.reduces() ? options_.operations : none) {
+        for (int root = first_root; root <= last_root; ++root) measure_row(bytes, element, operation, root);
+      }
+    }
+  }
+
+  // Blocks are multiples of 16 bytes where they can be.
+  std::size_t count_of(std::uint64_t bytes, const Element& element) const {
+    const std::size_t elements = bytes / element.size;
+    if (!collective_.divides()) return elements;
+    const std::size_t block = elements / static_cast<std::size_t>(rank_count_);
+    const std::size_t aligned = block & ~(std::size_t{16} / element.size - 1);
+    return aligned == 0 ? block : aligned;
+  }
+
+  void measure_row(std::uint64_t bytes, const Element& element, const Operation& operation, int root) {
+    Row row;
+    row.count = count_of(bytes, element);
+    const std::size_t blocks = collective_.divides() ? static_cast<std::size_t>(rank_count_) : 1;
+    row.bytes = row.count * blocks * element.size;
+    row.type = element.name;
+    row.operation = operation.name;
+    row.root = collective_.has_root ? root : -1;
+    Case one = {element, operation, root, row.count, false};
+    row.out_of_place = measure(one, row.bytes);
+    one.in_place = true;
+    if (collective_.in_place) row.in_place = measure(one, row.bytes);
+    if (report_ != nullptr) report_->add(row);
+  }
+
+  Timing measure(const Case& one, std::uint64_t bytes) {
+    if (report_ != nullptr) report_->progress(bytes, one.in_place ? "timing, in place" : "timing, out of place");
+    calls_.clear();
+    for (const auto& rank : ranks_) calls_.push_back(rank->call_of(one));
+    Timing timing;
+    timing.measured = true;
+    timing.calls = calls_per_iteration();
+    Sample sample = time(timing.calls);
+    if (report_ != nullptr) report_->progress(bytes, one.in_place ? "checking, in place" : "checking, out of place");
+    for (std::uint32_t i = 0; i < options_.checks; ++i) sample.wrong += check(one);
+    timing.checked = options_.checks > 0;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->done_with(one, calls_[i]);
+    sample.mark = kMark + static_cast<std::uint64_t>(thread_);
+    combine(gather(sample), timing);
+    if (timing.time_us > 0) timing.algorithm_bandwidth = static_cast<double>(bytes) / timing.time_us / 1e3;
+    timing.bus_bandwidth = timing.algorithm_bandwidth * collective_.bus_factor(rank_count_);
+    return timing;
+  }
+
+  // A call of every rank of the thread, `times` each.
+  void enqueue(std::uint32_t times) {
+    if (times == 1 && ranks_.size() == 1) return ranks_.front()->run(calls_.front());
+    require(tutti_group_start(), "tutti_group_start");
+    for (std::uint32_t n = 0; n < times; ++n) {
+      for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->run(calls_[i]);
+    }
+    require(tutti_group_end(), collective_.name);
+  }
+
+  void settle() {
+    for (const auto& rank : ranks_) rank->settle();
+  }
+
+  // One call may be shorter than reading the clock twice: enough calls for 20 us, the same on every rank.
+  std::uint32_t calls_per_iteration() {
+    enqueue(1);
+    settle();
+    barrier();
+    const double start = seconds(CLOCK_MONOTONIC);
+    const std::uint32_t probes = std::max(options_.warmups, 1U);
+    for (std::uint32_t i = 0; i < probes; ++i) enqueue(1);
+    settle();
+    const double mine = (seconds(CLOCK_MONOTONIC) - start) / probes;
+    double slowest = 0;
+    for (const double each : gather(mine)) slowest = std::max(slowest, each);
+    return static_cast<std::uint32_t>(std::clamp(20e-6 / std::max(slowest, 1e-9), 1.0, 1000.0));
+  }
+
+  clockid_t clock() const { return options_.cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; }
+
+  Sample time(std::uint32_t calls) {
+    std::vector<double> iterations(options_.iterations);
+    barrier();
+    const double start = seconds(clock());
+    double begin = start;
+    for (double& iteration : iterations) {
+      for (std::uint32_t i = 0; i < calls; ++i) enqueue(options_.aggregated);
+      const double end = seconds(clock());
+      iteration = end - begin;
+      begin = end;
+    }
+    settle();
+    const double mean = (seconds(clock()) - start) / options_.iterations;
+    const double per_call_us = 1e6 / calls / options_.aggregated;
+    const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>(iterations.size() / 2);
+    std::nth_element(iterations.begin(), middle, iterations.end());
+    Sample sample;
+    sample.mean_us = mean * per_call_us;
+    sample.median_us = *middle * per_call_us;
+    sample.min_us = *std::min_element(iterations.begin(), iterations.end()) * per_call_us;
+    return sample;
+  }
+
+  std::uint64_t check(const Case& one) {
+    const Pattern pattern(one.element, one.operation, rank_count_, ++salt_);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->fill(one, calls_[i], pattern);
+    enqueue(1);
+    settle();
+    std::uint64_t wrong = 0;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) wrong += ranks_[i]->wrong(one, calls_[i], pattern);
+    return wrong;
+  }
+
+  void combine(const std::vector<Sample>& samples, Timing& timing) {
+    std::vector<double> means;
+    for (std::size_t thread = 0; thread < samples.size(); ++thread) {
+      if (samples[thread].mark != kMark + thread)
+        fail("thread %d: the report of thread %zu arrived damaged", thread_, thread);
+      means.push_back(samples[thread].mean_us);
+      timing.wrong += samples[thread].wrong;
+      timing.min_us = std::max(timing.min_us, samples[thread].min_us);
+      timing.median_us = std::max(timing.median_us, samples[thread].median_us);
+    }
+    double sum = 0;
+    for (const double mean : means) sum += mean;
+    switch (options_.average) {
+      case Average::first_rank: timing.time_us = means.front(); break;
+      case Average::mean: timing.time_us = sum / static_cast<double>(means.size()); break;
+      case Average::fastest: timing.time_us = *std::min_element(means.begin(), means.end()); break;
+      case Average::slowest: timing.time_us = *std::max_element(means.begin(), means.end()); break;
+    }
+  }
+
+  const Collective& collective_;
+  const Options& options_;
+  tutti_comm threads_;  // For barriers and reports: on host memory, and chosen freely.
+  int thread_ = 0, thread_count_ = 1, rank_count_ = 1;
+  std::uint32_t salt_ = 0;
+  Ranks ranks_;
+  std::vector<Call> calls_;         // Of the case that is being measured, by rank.
+  std::unique_ptr<Report> report_;  // Of the thread of rank 0.
+};
+
+}  // namespace
+
+bool run_thread(const Collective& collective, const Options& options, tutti_comm threads, int core) {
+  return ThreadRun(collective, options, threads).run(core);
+}
+
+}  // namespace perf
