@@ -23,7 +23,7 @@
 namespace perf {
 namespace {
 
-int ranks_of(const Options& options) { return static_cast<int>(options.processes * options.threads); }
+int threads_of(const Options& options) { return static_cast<int>(options.processes * options.threads); }
 
 // Brings rank 0's id to the other processes.
 struct Invitation {
@@ -50,7 +50,7 @@ void run_threads(std::uint32_t count, int first, const RunRank& run) {
 int run_alone(const Collective& collective, const Options& options) {
   std::vector<tutti_comm> comms(options.threads);
   const tutti_comm_options general = comm_options(options);
-  require(tutti_comm_create_all(ranks_of(options), &general, comms.data()), "creating the communicators");
+  require(tutti_comm_create_all(threads_of(options), &general, comms.data()), "creating the communicators");
   std::atomic<bool> right = true;
   run_threads(options.threads, 0, [&](int rank) {
     const int core = options.pin ? pin(rank) : -1;
@@ -77,7 +77,7 @@ int run_process(const Collective& collective, const Options& options, int proces
     const int core = options.pin ? pin(rank) : -1;  // First, since a communicator looks at where its ranks may run.
     tutti_comm comm = nullptr;
     const tutti_comm_options general = comm_options(options);
-    require(tutti_comm_create(&id, rank, ranks_of(options), &general, &comm), "creating the communicator");
+    require(tutti_comm_create(&id, rank, threads_of(options), &general, &comm), "creating the communicator");
     if (!run_thread(collective, options, comm, core)) right = false;
   });
   return right ? 0 : 1;
@@ -164,7 +164,7 @@ tutti_comm launched_rank(const Options& options) {
 }
 
 void warn_of_others(const Launcher& launcher, const Options& options) {
-  if (launcher.ranks == std::to_string(ranks_of(options))) return;
+  if (launcher.ranks == std::to_string(threads_of(options))) return;
   std::fprintf(stderr,
                "%s: --ranks %u: forks them itself, and does not join the %s of %s; leave --ranks out for those\n",
                program_name(), options.processes, launcher.ranks.c_str(), launcher.name.c_str());
@@ -177,7 +177,7 @@ int launch(const Collective& collective, Options options) {
   const std::optional<Launcher> launcher = find_launcher();
   if (options.processes > 0) {
     if (launcher) warn_of_others(*launcher, options);
-  } else if (options.threads > 1) {
+  } else if (options.threads * options.per_thread > 1) {
     if (launcher) {
       fail(
           "-t and -g: ranks are the processes that %s started; start more of them instead, or give --ranks to fork "
@@ -189,6 +189,9 @@ int launch(const Collective& collective, Options options) {
     int rank = 0;
     require(tutti_comm_rank(launched, &rank), "tutti_comm_rank");
     return run_thread(collective, options, launched, options.pin ? pin(rank) : -1) ? 0 : 1;
+  } else if (options.memory == Memory::cuda) {  // Processes share a GPU by turns, or through MPS.
+    options.processes = 1;
+    options.threads = 2;
   } else {
     options.processes = 2;
   }

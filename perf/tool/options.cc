@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "perf/tool/fail.h"
 #include "tutti/tutti.h"
@@ -20,7 +21,7 @@ struct Description {
   const char* name;
   int key;
   const char* argument;  // Null: takes none.
-  const char* help;      // Null: nccl-tests has it, and it means nothing on host memory.
+  const char* help;      // Null: nccl-tests has it, and it means nothing here.
 };
 
 constexpr Description kDescriptions[] = {
@@ -35,14 +36,15 @@ constexpr Description kDescriptions[] = {
     {"op", 'o', "NAME", "sum, prod, min, max, avg, mulsum or all"},
     {"datatype", 'd', "NAME", "float, double, half, bfloat16, f8e4m3, f8e5m2, [u]int{8,16,32,64} or all"},
     {"root", 'r', "RANK", "root, or all"},
-    {"nthreads", 't', "N", "ranks per process, as threads; under a launcher only with --ranks"},
-    {"ngpus", 'g', "N", "multiplies -t"},
+    {"nthreads", 't', "N", "threads per process, each with a rank; under a launcher only with --ranks"},
+    {"ngpus", 'g', "N", "ranks per thread, driven in groups; on host memory it multiplies -t"},
     {"average", 'a', "0-3", "time of rank 0, mean, fastest, slowest rank (default)"},
     {"report_cputime", 'C', "0|1", "report the CPU time of the ranks' threads instead"},
     {"timeout", 'T', "SECONDS", "longest wait of a call, barriers of the tool included"},
+    {"cudagraph", 'G', "N", "on GPUs: replay a graph of all iterations N times"},
     {"output_file", 'J', "FILE", "write JSON too"},
-    {"ranks", kRanks, "N", "fork N processes on this machine (default 2, 1 with -t, or the launcher's ranks)"},
-    {"memory", kMemory, "KIND", "host: malloc'd, private (default); registered: tutti_mem_alloc"},
+    {"ranks", kRanks, "N", "fork N processes (default 2, 1 with -t, -g or cuda, or the launcher's ranks)"},
+    {"memory", kMemory, "KIND", "host: malloc'd, private (default); registered: tutti_mem_alloc; cuda: GPUs, in turn"},
     {"algorithm", kAlgorithm, "NAME", "force this algorithm"},
     {"protocol", kProtocol, "NAME", "force this protocol"},
     {"transport", kTransport, "NAME", "force this transport"},
@@ -55,7 +57,6 @@ constexpr Description kDescriptions[] = {
     {"parallel_init", 'p', "0|1", nullptr},
     {"blocking", 'z', "0-3", nullptr},
     {"stream_null", 'y', "0|1", nullptr},
-    {"cudagraph", 'G', "N", nullptr},
     {"report_timestamps", 'S', "0|1", nullptr},
     {"local_register", 'R', "0-2", nullptr},
     {"cta_policy", 'x', "0-2", nullptr},
@@ -132,7 +133,8 @@ std::vector<Element> elements_named(const char* text) {
 Memory memory_named(const char* text) {
   if (std::strcmp(text, "host") == 0) return Memory::host;
   if (std::strcmp(text, "registered") == 0) return Memory::registered;
-  fail("--memory %s: give host or registered", text);
+  if (std::strcmp(text, "cuda") == 0) return Memory::cuda;
+  fail("--memory %s: give host, registered or cuda", text);
 }
 
 void apply(const Description& option, const char* text, Options& options) {
@@ -151,8 +153,9 @@ void apply(const Description& option, const char* text, Options& options) {
     case 'o': options.operations = operations_named(text); break;
     case 'd': options.elements = elements_named(text); break;
     case 'r': options.root = std::strcmp(text, "all") == 0 ? -1 : static_cast<int>(count(0)); break;
-    case 't':
-    case 'g': options.threads *= static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
+    case 't': options.threads = static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
+    case 'g': options.per_thread = static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
+    case 'G': options.graph_launches = count(0); break;
     case 'a': options.average = static_cast<Average>(number(option.name, text, 0, 3)); break;
     case 'C': options.cpu_time = count(0) != 0; break;
     case 'T': options.timeout_ms = static_cast<std::int64_t>(count(0)) * 1000; break;
@@ -167,8 +170,17 @@ void apply(const Description& option, const char* text, Options& options) {
     case kNoPin: options.pin = false; break;
     case kVersion: print_version();
     case 'h': print_help();
-    default: std::fprintf(stderr, "%s: --%s has no meaning on host memory: ignored\n", program_name(), option.name);
+    default: std::fprintf(stderr, "%s: --%s has no meaning here: ignored\n", program_name(), option.name);
   }
+}
+
+// What options mean together.
+void settle_ranks(Options& options) {
+  if (options.memory == Memory::cuda) return;
+  options.threads *= std::exchange(options.per_thread, 1);
+  if (options.graph_launches == 0) return;
+  std::fprintf(stderr, "%s: --cudagraph has no meaning on host memory: ignored\n", program_name());
+  options.graph_launches = 0;
 }
 
 }  // namespace
@@ -204,6 +216,7 @@ Options parse_options(int argc, char** argv) {
   }
   if (options.step_factor == 1 && options.step_bytes == 0) options.step_factor = 4;
   if (options.min_bytes == 0 && options.step_factor > 1) fail("--minbytes 0 never grows by a factor: give 1 or more");
+  settle_ranks(options);
   return options;
 }
 

@@ -10,7 +10,7 @@
 namespace perf {
 
 enum class Average { first_rank, mean, fastest, slowest };  // -a, in nccl-tests' numbering.
-enum class Memory { host, registered };
+enum class Memory { host, registered, cuda };
 
 struct Options {
   std::uint64_t min_bytes = 8;
@@ -20,13 +20,15 @@ struct Options {
   std::uint32_t iterations = 20;
   std::uint32_t aggregated = 1;  // Calls per group.
   std::uint32_t warmups = 5;
-  std::uint32_t checks = 1;  // Checked runs per row; 0: none.
+  std::uint32_t graph_launches = 0;  // Above 0: iterations are captured into a graph, and it is replayed so often.
+  std::uint32_t checks = 1;          // Checked runs per row; 0: none.
   std::vector<Operation> operations;
   std::vector<Element> elements;
-  int root = 0;                 // -1: all.
-  std::uint32_t threads = 1;    // Ranks per process.
-  std::uint32_t processes = 0;  // 0: one, or what the launcher started.
-  std::int64_t timeout_ms = 0;  // 0: the library's.
+  int root = 0;                  // -1: all.
+  std::uint32_t threads = 1;     // Per process.
+  std::uint32_t per_thread = 1;  // Ranks; always 1 on host memory, where each wants a thread of its own.
+  std::uint32_t processes = 0;   // 0: one, or what the launcher started.
+  std::int64_t timeout_ms = 0;   // 0: the library's.
   Average average = Average::slowest;
   bool cpu_time = false;
   bool pin = true;

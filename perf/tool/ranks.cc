@@ -1,5 +1,7 @@
 #include "perf/tool/ranks.h"
 
+#include <thread>
+
 #include "perf/tool/fail.h"
 
 namespace perf {
@@ -26,14 +28,52 @@ Ranks on_host(const Collective& collective, const Options& options, tutti_comm t
   return ranks;
 }
 
+std::unique_ptr<Rank> on_gpu(const Collective& collective, const Options& options, const tutti_unique_id& id,
+                             const Position& at) {
+  std::unique_ptr<Site> site = gpu_site(at.rank);
+  const std::string memory = site->memory();
+  tutti_comm_options general = forced_by(options);
+  general.timeout_ms = options.timeout_ms;
+  general.memory = memory.c_str();
+  tutti_comm comm = nullptr;
+  require(tutti_comm_create(&id, at.rank, at.ranks, &general, &comm), "creating the communicator");
+  return std::make_unique<Rank>(collective, std::move(site), comm);
+}
+
+// Each in a thread of its own for as long as they join, since joining waits for all.
+Ranks on_gpus(const Collective& collective, const Options& options, tutti_comm threads) {
+  Position thread;
+  require(tutti_comm_rank(threads, &thread.rank), "tutti_comm_rank");
+  require(tutti_comm_ranks(threads, &thread.ranks), "tutti_comm_ranks");
+  tutti_unique_id id = {};
+  if (thread.rank == 0) require(tutti_get_unique_id(&id), "tutti_get_unique_id");
+  require(tutti_broadcast(&id, &id, sizeof id, tutti_uint8, 0, threads, nullptr), "sending the id");
+  const int own = static_cast<int>(options.per_thread);
+  Ranks ranks(options.per_thread);
+  std::vector<std::thread> joining;
+  for (int i = 0; i < own; ++i) {
+    joining.emplace_back([&, i] {
+      const Position at = {.rank = thread.rank * own + i, .ranks = thread.ranks * own, .root = 0};
+      ranks[static_cast<std::size_t>(i)] = on_gpu(collective, options, id, at);
+    });
+  }
+  for (std::thread& one : joining) one.join();
+  return ranks;
+}
+
 }  // namespace
 
 Ranks make_ranks(const Collective& collective, const Options& options, tutti_comm threads) {
-  return on_host(collective, options, threads);
+  return options.memory == Memory::cuda ? on_gpus(collective, options, threads) : on_host(collective, options, threads);
 }
 
 void end_ranks(Ranks& ranks, tutti_comm threads) {
   for (const auto& rank : ranks) rank->free();
+  require(tutti_group_start(), "tutti_group_start");
+  for (const auto& rank : ranks) {
+    if (rank->site().stream() != nullptr) require(tutti_comm_destroy(rank->comm()), "tutti_comm_destroy");
+  }
+  require(tutti_group_end(), "tutti_comm_destroy");
   ranks.clear();
   require(tutti_comm_destroy(threads), "tutti_comm_destroy");
 }

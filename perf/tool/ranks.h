@@ -1,4 +1,4 @@
-// The ranks that a thread drives: one on host memory.
+// The ranks that a thread drives: one on host memory, as many as -g says on GPUs.
 #pragma once
 
 #include <memory>

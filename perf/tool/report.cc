@@ -58,9 +58,15 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
   json.close('}');
 }
 
+const char* name_of(Memory memory) {
+  if (memory == Memory::cuda) return "cuda";
+  return memory == Memory::host ? "host" : "registered";
+}
+
 void write_config(Json& json, const Options& options) {
   json.open("config", '{');
   json.field("nthreads", std::uint64_t{options.threads});
+  json.field("ngpus", std::uint64_t{options.memory == Memory::cuda ? options.per_thread : 0});
   json.field("minbytes", options.min_bytes);
   json.field("maxbytes", options.max_bytes);
   json.field("stepbytes", options.step_bytes);
@@ -70,7 +76,8 @@ void write_config(Json& json, const Options& options) {
   json.field("warmup_iters", std::uint64_t{options.warmups});
   json.field("check", std::uint64_t{options.checks});
   json.field("average", static_cast<std::uint64_t>(options.average));
-  json.field("memory", options.memory == Memory::host ? "host" : "registered");
+  json.field("cudagraph", std::uint64_t{options.graph_launches});
+  json.field("memory", name_of(options.memory));
   json.field("algorithm", options.algorithm);
   json.field("protocol", options.protocol);
   json.field("transport", options.transport);
@@ -95,16 +102,17 @@ void Report::begin(const std::vector<Place>& places) {
               launcher_.empty() ? "" : " launcher: ", launcher_.c_str());
   std::printf("# Collective test starting: %s\n", program_name());
   std::printf(
-      "# nThread %u nGpus 0 minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %u iters: %u agg iters: %u "
-      "validation: %u graph: 0 unalign: 0\n#\n",
-      options_.threads, static_cast<unsigned long long>(options_.min_bytes),
-      static_cast<unsigned long long>(options_.max_bytes),
+      "# nThread %u nGpus %u minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %u iters: %u agg iters: %u "
+      "validation: %u graph: %u unalign: 0\n#\n",
+      options_.threads, options_.memory == Memory::cuda ? options_.per_thread : 0,
+      static_cast<unsigned long long>(options_.min_bytes), static_cast<unsigned long long>(options_.max_bytes),
       static_cast<unsigned long long>(by_factor ? options_.step_factor : options_.step_bytes),
-      by_factor ? "factor" : "bytes", options_.warmups, options_.iterations, options_.aggregated, options_.checks);
+      by_factor ? "factor" : "bytes", options_.warmups, options_.iterations, options_.aggregated, options_.checks,
+      options_.graph_launches);
   std::printf("# Using devices\n");
   for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    std::printf("#  Rank %2zu Group  0 Pid %6d on %10s core %2d %s memory\n", rank, places_[rank].pid,
-                places_[rank].host, places_[rank].core, options_.memory == Memory::host ? "host" : "registered host");
+    std::printf("#  Rank %2zu Group  0 Pid %6d on %10s core %2d %s\n", rank, places_[rank].pid, places_[rank].host,
+                places_[rank].core, places_[rank].memory);
   }
   const char* time = options_.cpu_time ? "cputime" : "time";
   std::printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "",
@@ -178,6 +186,7 @@ void Report::write_json(double average) const {
     json.field("pid", static_cast<std::uint64_t>(places_[rank].pid));
     json.field("host", places_[rank].host);
     json.field("core", static_cast<double>(places_[rank].core));
+    json.field("memory", places_[rank].memory);
     json.close('}');
   }
   json.close(']');

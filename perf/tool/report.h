@@ -34,6 +34,7 @@ struct Place {  // Of one rank.
   int pid = 0;
   int core = 0;  // -1: not pinned.
   char host[64] = {};
+  char memory[96] = {};  // "device 0 NVIDIA H200"
 };
 
 class Report {

@@ -1,8 +1,10 @@
-// Where buffers lie and calls run.
+// Where buffers lie and calls run: in the host's memory and the calling thread, or on a GPU and in a stream of it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "perf/tool/options.h"
 #include "tutti/tutti.h"
@@ -14,8 +16,8 @@ class Site {
  public:
   virtual ~Site() = default;
 
-  virtual std::string memory() const = 0;       // Of the communicator's options: "host".
-  virtual std::string description() const = 0;  // In the table: "host memory".
+  virtual std::string memory() const = 0;       // Of the communicator's options: "host", "cuda:0".
+  virtual std::string description() const = 0;  // In the table: "host memory", "device 0 NVIDIA H200".
   virtual tutti_stream stream() const = 0;      // Null: calls block.
 
   // Zeroed, and all there: no page of it is touched for the first time in a timed call.
@@ -32,6 +34,20 @@ class Site {
   virtual void synchronize() = 0;
 };
 
+// Calls that were captured into a graph.
+class Replay {
+ public:
+  virtual ~Replay() = default;
+  virtual void launch() = 0;
+};
+
 std::unique_ptr<Site> host_site(Memory memory);
+
+// On the GPU that falls to this rank: ranks take those of the process in turn. Ends the program with a sentence where
+// there is none, or where the build knows none. CMake picks the file.
+std::unique_ptr<Site> gpu_site(int rank);
+
+// Captures what `calls` puts in the streams of these GPUs' sites, the first of which launches it.
+std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls);
 
 }  // namespace perf

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "perf/tool/fail.h"
 #include "perf/tool/ranks.h"
@@ -32,7 +33,7 @@ class ThreadRun {
       : collective_(collective), options_(options), threads_(threads) {
     require(tutti_comm_rank(threads, &thread_), "tutti_comm_rank");
     require(tutti_comm_ranks(threads, &thread_count_), "tutti_comm_ranks");
-    rank_count_ = thread_count_;
+    rank_count_ = thread_count_ * static_cast<int>(options.memory == Memory::cuda ? options.per_thread : 1);
     if (options.root >= rank_count_)
       fail("--root %d: there are %d ranks; give 0 to %d, or all", options.root, rank_count_, rank_count_ - 1);
     ranks_ = make_ranks(collective, options, threads);
@@ -80,6 +81,7 @@ class ThreadRun {
       place.pid = static_cast<int>(::getpid());
       place.core = core;
       ::gethostname(place.host, sizeof place.host - 1);
+      std::snprintf(place.memory, sizeof place.memory, "%s", ranks_[i]->site().description().c_str());
       const std::vector<Place> of_threads = gather(place);
       for (std::size_t thread = 0; thread < of_threads.size(); ++thread)
         places[thread * ranks_.size() + i] = of_threads[thread];
@@ -129,7 +131,7 @@ class ThreadRun {
     Timing timing;
     timing.measured = true;
     timing.calls = calls_per_iteration();
-    Sample sample = time(timing.calls);
+    Sample sample = options_.graph_launches == 0 ? time(timing.calls) : time_replays(timing.calls);
     if (report_ != nullptr) report_->progress(bytes, one.in_place ? "checking, in place" : "checking, out of place");
     for (std::uint32_t i = 0; i < options_.checks; ++i) sample.wrong += check(one);
     timing.checked = options_.checks > 0;
@@ -172,6 +174,7 @@ class ThreadRun {
 
   clockid_t clock() const { return options_.cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC; }
 
+  // Calls that block are timed one iteration at a time. In a stream, all at once: waiting between them would count.
   Sample time(std::uint32_t calls) {
     std::vector<double> iterations(options_.iterations);
     barrier();
@@ -185,6 +188,7 @@ class ThreadRun {
     }
     settle();
     const double mean = (seconds(clock()) - start) / options_.iterations;
+    if (options_.memory == Memory::cuda) std::fill(iterations.begin(), iterations.end(), mean);
     const double per_call_us = 1e6 / calls / options_.aggregated;
     const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>(iterations.size() / 2);
     std::nth_element(iterations.begin(), middle, iterations.end());
@@ -195,10 +199,35 @@ class ThreadRun {
     return sample;
   }
 
+  std::unique_ptr<Replay> captured(std::uint32_t iterations, std::uint32_t calls) {
+    std::vector<Site*> sites;
+    for (const auto& rank : ranks_) sites.push_back(&rank->site());
+    return capture(sites, [&] {
+      for (std::uint32_t i = 0; i < iterations * calls; ++i) enqueue(options_.aggregated);
+    });
+  }
+
+  // A graph of all iterations: replayed once to bring it to the device, then as often as -G says.
+  Sample time_replays(std::uint32_t calls) {
+    const auto graph = captured(options_.iterations, calls);
+    graph->launch();
+    settle();
+    barrier();
+    const double start = seconds(clock());
+    for (std::uint32_t i = 0; i < options_.graph_launches; ++i) graph->launch();
+    settle();
+    const double in_all = static_cast<double>(options_.graph_launches) * options_.iterations * calls;
+    Sample sample;
+    sample.mean_us = (seconds(clock()) - start) * 1e6 / in_all / options_.aggregated;
+    sample.median_us = sample.min_us = sample.mean_us;
+    return sample;
+  }
+
   std::uint64_t check(const Case& one) {
     const Pattern pattern(one.element, one.operation, rank_count_, ++salt_);
+    const auto graph = options_.graph_launches == 0 ? nullptr : captured(1, 1);
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->fill(one, calls_[i], pattern);
-    enqueue(1);
+    graph == nullptr ? enqueue(1) : graph->launch();
     settle();
     std::uint64_t wrong = 0;
     for (std::size_t i = 0; i < ranks_.size(); ++i) wrong += ranks_[i]->wrong(one, calls_[i], pattern);

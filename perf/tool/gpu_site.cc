@@ -1,0 +1,133 @@
+// A GPU of this process: memory of cudaMalloc, and a stream of its own for each rank.
+#include <cuda_runtime.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "perf/tool/fail.h"
+#include "perf/tool/site.h"
+
+namespace perf {
+namespace {
+
+void check(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) fail("%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+int count_gpus() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    fail("--memory cuda: there is no GPU that this process may use (%s): see nvidia-smi, and CUDA_VISIBLE_DEVICES",
+         cudaGetErrorName(error));
+  }
+  return count;
+}
+
+class GpuSite final : public Site {
+ public:
+  explicit GpuSite(int rank) {
+    // Ranks that share a GPU wait for each other, in streams that must not share a queue; CUDA reads this when it
+    // starts.
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    device_ = rank % count_gpus();
+    select();
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+  ~GpuSite() override { cudaStreamDestroy(stream_); }
+  GpuSite(const GpuSite&) = delete;
+  GpuSite& operator=(const GpuSite&) = delete;
+
+  std::string memory() const override { return "cuda:" + std::to_string(device_); }
+  std::string description() const override {
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
+    return "device " + std::to_string(device_) + " " + properties.name;
+  }
+  tutti_stream stream() const override { return reinterpret_cast<tutti_stream>(stream_); }
+  cudaStream_t cuda_stream() const { return stream_; }
+
+  void* allocate(std::size_t bytes) override {
+    select();
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess)
+      fail("no memory for a buffer of %zu bytes on device %d: give a smaller --maxbytes", bytes, device_);
+    check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
+    synchronize();
+    return memory;
+  }
+  void free(void* memory) override {
+    select();
+    check(cudaFree(memory), "cudaFree");
+  }
+
+  void* window(void*, std::size_t bytes) override {
+    if (window_.size() < bytes) window_.resize(bytes);
+    return window_.data();
+  }
+  void publish(void* memory, std::size_t bytes) override { copy(memory, window_.data(), bytes); }
+  const void* look(void* memory, std::size_t bytes) override {
+    copy(window(memory, bytes), memory, bytes);
+    return window_.data();
+  }
+
+  void synchronize() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+ private:
+  void select() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
+
+  // In the rank's stream, since others do not wait for each other.
+  void copy(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+    synchronize();
+  }
+
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+  std::vector<char> window_;
+};
+
+class GpuReplay final : public Replay {
+ public:
+  GpuReplay(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {}
+  ~GpuReplay() override { cudaGraphExecDestroy(graph_); }
+  GpuReplay(const GpuReplay&) = delete;
+  GpuReplay& operator=(const GpuReplay&) = delete;
+  void launch() override { check(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraphExec_t graph_;
+  cudaStream_t stream_;
+};
+
+cudaStream_t stream_of(Site* site) { return static_cast<GpuSite*>(site)->cuda_stream(); }
+
+// What is put in `after` from now on comes after what is in `before`.
+void order(cudaStream_t before, cudaStream_t after) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check(cudaEventRecord(event, before), "cudaEventRecord");
+  check(cudaStreamWaitEvent(after, event, 0), "cudaStreamWaitEvent");
+  check(cudaEventDestroy(event), "cudaEventDestroy");
+}
+
+}  // namespace
+
+std::unique_ptr<Site> gpu_site(int rank) { return std::make_unique<GpuSite>(rank); }
+
+// One graph for all ranks of the thread: their streams leave the first one's, and come back to it.
+std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls) {
+  cudaStream_t first = stream_of(sites.front());
+  check(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  for (std::size_t i = 1; i < sites.size(); ++i) order(first, stream_of(sites[i]));
+  calls();
+  for (std::size_t i = 1; i < sites.size(); ++i) order(stream_of(sites[i]), first);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  check(cudaStreamEndCapture(first, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return std::make_unique<GpuReplay>(ready, first);
+}
+
+}  // namespace perf

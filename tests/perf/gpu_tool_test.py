@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The perf tools with --memory cuda, on a twin of a GPU or without one: gpu_tool_test.py TWIN_PERF ALL_REDUCE_PERF"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ALL_REDUCE_PERF = sys.argv.pop()
+TWIN_PERF = sys.argv.pop()
+LAUNCHER = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+def run(program, *options, **environment):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER)}
+    return subprocess.run([program, "--memory", "cuda", *options], capture_output=True, text=True, timeout=120,
+                          env={**inherited, **environment})
+
+
+class OnATwin(unittest.TestCase):
+    def measure(self, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.json")
+            result = run(TWIN_PERF, "-b", "8", "-e", "2K", "-f", "16", "-n", "2", "-w", "1", "--channels", "2", "-J", path,
+                         *options)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertEqual(result.stderr, "")
+            with open(path) as file:
+                written = json.load(file)
+        self.assertEqual([row["size"] for row in written["results"]], [8, 128, 2048])
+        self.assertEqual(written["out_of_bounds"], {"count": 0, "okay": "true"})
+        for row in written["results"]:
+            self.assertGreater(row["out_of_place"]["time"], 0)
+            self.assertEqual(row["in_place"]["nwrong"], 0)
+        self.assertEqual([rank["rank"] for rank in written["devices"]], list(range(len(written["devices"]))))
+        self.assertEqual({rank["memory"] for rank in written["devices"]}, {"device 0 twin"})
+        return written
+
+    def test_two_threads_share_a_gpu_unless_told_otherwise(self):
+        devices = self.measure()["devices"]
+        self.assertEqual((len(devices), len({rank["pid"] for rank in devices})), (2, 1))
+
+    def test_threads_drive_several_ranks_in_groups(self):
+        self.assertEqual(len(self.measure("-g", "3")["devices"]), 3)
+        self.assertEqual(len(self.measure("-t", "2", "-g", "2", "-m", "2")["devices"]), 4)
+
+    def test_processes_share_a_gpu(self):
+        self.assertEqual(len({rank["pid"] for rank in self.measure("--ranks", "2")["devices"]}), 2)
+
+    def test_replays_graphs(self):
+        written = self.measure("-t", "2", "-g", "2", "-G", "3")
+        self.assertEqual((written["config"]["cudagraph"], written["config"]["memory"]), (3, "cuda"))
+
+    def test_refuses_a_root_that_is_no_rank(self):
+        result = run(TWIN_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--root 4: there are 4 ranks", result.stderr)
+
+
+class OnThisMachine(unittest.TestCase):
+    def test_measures_or_says_what_is_missing(self):
+        result = run(ALL_REDUCE_PERF, "-g", "2", "-e", "8")
+        if result.returncode == 0:
+            self.assertIn("Out of bounds values : 0 OK", result.stdout)
+        else:
+            self.assertEqual(result.returncode, 2)
+            self.assertRegex(result.stderr, r"--memory cuda: (there is no GPU that|this build has no CUDA)")
+
+
+if __name__ == "__main__":
+    unittest.main()
