@@ -1,0 +1,38 @@
+// The kernels of gpu_bench: data, copies, and an all-reduce written by hand. Enqueued; errors end the program.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace perf {
+
+void check(cudaError_t error, const char* call);  // Ends the program with CUDA's words.
+
+inline constexpr int kMostRanks = 8;
+
+// Element i of a rank's input: a small integer, so that sums are exact in any order.
+void fill(float* memory, int rank, std::size_t count, cudaStream_t stream);
+// Adds to *wrong the elements that are not the sum of all ranks' inputs.
+void count_wrong(const float* memory, int ranks, std::size_t count, std::uint64_t* wrong, cudaStream_t stream);
+
+void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream);  // A multiple of 64 bytes.
+void nothing(cudaStream_t stream);
+void nothing_cooperative(int blocks, cudaStream_t stream);
+
+// Two-shot all-reduce of ranks that share a GPU: blocks of the same number on all ranks meet, each rank sums its part
+// of all inputs into all outputs, and they meet again. All ranks in one cooperative launch.
+struct TwoShot {
+  const float* inputs[kMostRanks];
+  float* outputs[kMostRanks];
+  std::uint32_t* flags;   // [receiver][block][sender], zeroed before the first call.
+  std::uint32_t* epochs;  // [rank][block], likewise.
+  std::size_t count;      // Elements; a multiple of 4 for each rank, or fewer than 4 per rank.
+  int ranks;
+  int blocks;  // Of each rank.
+};
+void two_shot(const TwoShot& call, cudaStream_t stream);
+int most_blocks(int ranks);  // Of each rank, so that those of all run at the same time.
+
+}  // namespace perf

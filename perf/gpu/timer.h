@@ -1,0 +1,36 @@
+// How long work in a stream takes: enqueued call by call, or as a graph.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <functional>
+
+namespace perf {
+
+// Enqueues one call.
+using Enqueue = std::function<void(cudaStream_t)>;
+
+class Timer {
+ public:
+  Timer();
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+  void settle() const;
+
+  // Microseconds per call: the median of several runs of as many calls as take some milliseconds.
+  double eager_us(const Enqueue& call) const;
+  double graph_us(const Enqueue& call) const;
+  // Of the calling thread alone, until the call has been enqueued; there is room in the stream.
+  double enqueue_us(const Enqueue& call) const;
+
+ private:
+  double run_us(const std::function<void()>& run, int calls) const;
+
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+}  // namespace perf
