@@ -1,0 +1,85 @@
+"""Programs of others on the GPU of this machine: with the NCCL that they brought, and with our libnccl.so.2."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def measure(run):
+    """What each part found, by name; parts whose programs are missing are left out, with a sentence."""
+    found = {}
+    ours = os.path.join(run.options.build, "lib", "libnccl.so.2")
+    if not has_torch():
+        run.skip("PyTorch", "there is no torch with CUDA in python3")
+    else:
+        one_rank(run, found, ours)
+        ddp_steps(run, found, ours)
+    nccl_tests(run, ours)
+    return found
+
+
+def has_torch():
+    return subprocess.run(["python3", "-c", "import torch; assert torch.cuda.is_available()"], capture_output=True).returncode == 0
+
+
+def preloaded(library):
+    return {"LD_PRELOAD": library} if library else {}
+
+
+def one_rank(run, found, ours):
+    """What NCCL itself can do on one GPU: one rank."""
+    for name, library in (("NCCL of PyTorch, 1 rank", None), ("ours in PyTorch, 1 rank", ours)):
+        path = os.path.join(run.folder, "one_rank.json")
+        if run.do(name, ["python3", os.path.join(HERE, "torch_one_rank.py"), path], environment=preloaded(library)):
+            found[name] = read_json(path)
+
+
+def ddp_steps(run, found, ours):
+    """The same steps by 1, 2 and 4 ranks that share the GPU."""
+    alone = "steps of 1 rank"
+    for name, *arguments in ((alone, "--ranks", "1"), ("DDP steps of 2 ranks", "--ranks", "2"),
+                             ("DDP steps of 4 ranks", "--ranks", "4"), ("FSDP steps of 2 ranks", "--ranks", "2", "--fsdp"),
+                             ("FSDP steps of 4 ranks", "--ranks", "4", "--fsdp")):
+        path = os.path.join(run.folder, "steps.json")
+        command = ["python3", os.path.join(HERE, "ddp_step.py"), *arguments, "--out", path]
+        if not run.do(name, command, environment=preloaded(ours)):
+            continue
+        found[name] = read_json(path)
+        furthest = furthest_apart(found[alone]["losses"], found[name]["losses"]) if alone in found else 0
+        if furthest > 1e-4:
+            run.fail(name, f"failed: losses are up to {furthest:.2g} from those of one rank")
+
+
+def furthest_apart(wanted, found):
+    """Relative; sums of gradients are in another order, so not 0."""
+    if len(wanted) != len(found):
+        return float("inf")
+    return max(abs(a - b) / max(abs(a), 1e-9) for a, b in zip(wanted, found))
+
+
+def nccl_tests(run, ours):
+    """A build of nccl-tests in DEPS/nccl-tests: one process of one GPU, and processes that share it under MPI."""
+    program = os.path.join(run.options.deps, "nccl-tests", "build", "all_reduce_perf")
+    if not os.path.exists(program):
+        return run.skip("nccl-tests", f"there is no {program}")
+    sizes = ["-b", "8", "-e", "64M", "-f", "64", "-n", "10"]
+    environment = {**preloaded(ours), "NCCL_TESTS_DEVICE": "0"}
+    run.do("nccl-tests, 1 rank", [program, "-g", "1", *sizes], environment=environment)
+    mpirun = shutil.which("mpirun")
+    if mpirun is None:
+        return run.skip("nccl-tests, 2 processes", "there is no mpirun")
+    run.do("nccl-tests, 2 processes", [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", program, "-g", "1", *sizes],
+           environment=environment)
+
+
+def read_json(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+if __name__ == "__main__":
+    sys.exit("clients.py is part of run.py")

@@ -1,0 +1,87 @@
+"""What a run on a GPU comes to: the bytes that had to be moved, and a table."""
+
+import math
+
+# Bytes that the memory has to read and write, in units of what the perf tools call the size, by N ranks on one GPU.
+FLOORS = {
+    "all_reduce": lambda n: 2 * n,      # Each rank's input is read once, its output written once.
+    "alltoall": lambda n: 2 * n,
+    "all_gather": lambda n: 1 + n,      # The size is that of all blocks: each is read once and written N times.
+    "reduce_scatter": lambda n: n + 1,  # The same the other way round.
+    "broadcast": lambda n: 1 + n,
+}
+LARGE_BYTES = 64 << 20
+TARGET_OF_FLOOR = 0.8
+TARGET_OF_HAND = 1.03  # Times as long as the kernel written by hand.
+TARGET_SMALL_US = 6
+
+
+def floor_us(collective, ranks, size_bytes, copied_gb_s):
+    return FLOORS[collective](ranks) * size_bytes / (copied_gb_s * 1e3)
+
+
+def copied_gb_s(bench):
+    return max(bench["copy_driver_gb_s"], bench["copy_kernel_gb_s"])
+
+
+def add_floors(measured, collective, ranks, copied):
+    """Share of the copy bandwidth that each row of a perf tool comes to, out of place."""
+    for row in measured["results"]:
+        us = row["out_of_place"]["time"]
+        row["of_floor"] = floor_us(collective, ranks, row["size"], copied) / us if us > 0 else math.nan
+
+
+def verdicts(bench):
+    """The targets that gpu_bench alone decides: (what, measured, wanted, met)."""
+    large = [row for row in bench["large"] if row["bytes"] >= LARGE_BYTES]
+    slowest = min(large, key=lambda row: row["floor_us"] / row["tutti_us"])
+    of_floor = slowest["floor_us"] / slowest["tutti_us"]
+    yield (f"two-shot all-reduce of at least 64 MiB, of the floor (least: {slowest['ranks']} ranks)", f"{of_floor:.2f}",
+           f">= {TARGET_OF_FLOOR}", of_floor >= TARGET_OF_FLOOR)
+    worst = max(bench["large"], key=lambda row: row["tutti_us"] / row["hand_us"])
+    of_hand = worst["tutti_us"] / worst["hand_us"]
+    yield (f"interpreter / by hand from 1 MiB on (most: {worst['ranks']} ranks, {worst['bytes']} bytes)", f"{of_hand:.3f}",
+           f"<= {TARGET_OF_HAND}", of_hand <= TARGET_OF_HAND)
+    small = next(row for row in bench["small"] if row["ranks"] == 8 and row["bytes"] == 8)
+    # Three steps: signal, fold, await. So this bounds a launch with its steps from above.
+    above = small["two_shot_mapped_graph_us"] - small["hand_graph_us"]
+    yield "launch and 3 steps above the kernel by hand, 8 ranks, in a graph, us", f"{above:.2f}", "<= 1.18", above <= 1.18
+    yield ("8 B all-reduce, 8 ranks, in a graph, us", f"{small['tutti_graph_us']:.2f}", f"<= {TARGET_SMALL_US}",
+           small["tutti_graph_us"] <= TARGET_SMALL_US)
+
+
+def table(result):
+    """A page for people."""
+    place = result["machine"]
+    lines = [f"# {place['gpu']}, {result['date']}", "",
+             f"Driver {place['driver']}, CUDA {place['cuda']}, commit {result['commit']}"
+             f"{' with changes' if result['dirty'] else ''}; `{result['command']}`.",
+             "One GPU, N ranks: bound by its memory, not by links.", ""]
+    bench = result["bench"]
+    if bench is not None:
+        lines += [f"Copy bandwidth {copied_gb_s(bench):.0f} GB/s (read and written); wrong elements {bench['wrong']}.", "",
+                  "| target | measured | wanted | |", "|---|---|---|---|"]
+        lines += [f"| {what} | {measured} | {wanted} | {'met' if met else 'missed'} |"
+                  for what, measured, wanted, met in verdicts(bench)]
+        lines += ["", "| two-shot all-reduce | us | of the floor | by hand, us | of the floor |", "|---|---|---|---|---|"]
+        lines += [f"| {row['ranks']} ranks, {named(row['bytes'])} | {row['tutti_us']:.1f} | "
+                  f"{row['floor_us'] / row['tutti_us']:.2f} | {row['hand_us']:.1f} | {row['floor_us'] / row['hand_us']:.2f} |"
+                  for row in bench["large"]]
+    lines += ["", "| what | size | us | busbw GB/s | of the floor |", "|---|---|---|---|---|"]
+    for one in result["collectives"]:
+        lines += [f"| {one['title']} | {named(row['size'])} | {row['out_of_place']['time']:.2f} | "
+                  f"{row['out_of_place']['bus_bw']:.1f} | {share(row)} |" for row in one["measured"]["results"]]
+    lines += ["", "| part | outcome |", "|---|---|"]
+    lines += [f"| {name} | {outcome} |" for name, outcome in result["outcomes"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def share(row):
+    return f"{row['of_floor']:.2f}" if "of_floor" in row else ""
+
+
+def named(size_bytes):
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= unit and size_bytes % unit == 0:
+            return f"{size_bytes // unit} {name}"
+    return f"{size_bytes} B"

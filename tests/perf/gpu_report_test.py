@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What perf/gpu/run.py makes of its measurements."""
+
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "perf", "gpu"))
+sys.dont_write_bytecode = True
+import clients  # noqa: E402
+import report  # noqa: E402
+import run  # noqa: E402
+
+MIB = 1 << 20
+
+
+def bench(large_us=10.0, hand_us=10.0, small_us=5.0):
+    large = [{"ranks": 8, "bytes": bytes, "tutti_us": large_us, "hand_us": hand_us, "hand_blocks": 16, "floor_us": 9.0}
+             for bytes in (MIB, 64 * MIB)]
+    small = [{"ranks": 8, "bytes": 8, "tutti_graph_us": small_us, "two_shot_mapped_graph_us": 5.0, "hand_graph_us": 4.5}]
+    return {"copy_driver_gb_s": 3900.0, "copy_kernel_gb_s": 4000.0, "wrong": 0, "large": large, "small": small}
+
+
+def run_of(**options):
+    return run.Run(types.SimpleNamespace(**{"seconds": 60, "part_seconds": 60, "build": "/nowhere", **options}))
+
+
+class Gpu(unittest.TestCase):
+    def test_floors_count_each_byte_once(self):
+        # 8 ranks: 16 S over 4 TB/s; a gathered block is read once and written 8 times.
+        self.assertAlmostEqual(report.floor_us("all_reduce", 8, 1e9, 4000), 4000)
+        self.assertAlmostEqual(report.floor_us("all_gather", 8, 1e9, 4000), 2250)
+        measured = {"results": [{"size": 1e9, "out_of_place": {"time": 5000}}]}
+        report.add_floors(measured, "all_reduce", 8, report.copied_gb_s(bench()))
+        self.assertAlmostEqual(measured["results"][0]["of_floor"], 0.8)
+
+    def test_targets_are_those_of_the_worst_row(self):
+        self.assertEqual([met for *_, met in report.verdicts(bench())], [True, True, True, True])
+        slow = bench()
+        slow["large"][1]["tutti_us"] = 12.0  # 0.75 of the floor, 1.2 times as long as by hand.
+        self.assertEqual([met for *_, met in report.verdicts(slow)], [False, False, True, True])
+        self.assertFalse(list(report.verdicts(bench(small_us=6.5)))[3][3])
+
+    def test_small_messages_are_not_held_to_the_floor_of_large_ones(self):
+        mixed = bench()
+        mixed["large"][0]["tutti_us"] = mixed["large"][0]["hand_us"] = 1000.0
+        self.assertTrue(list(report.verdicts(mixed))[0][3])
+
+    def test_the_table_says_what_failed(self):
+        result = {"machine": {"gpu": "A GPU", "driver": "1", "cuda": "13.0"}, "date": "today", "commit": "abc", "dirty": True,
+                  "command": "tools/dev gpu", "bench": None, "collectives": [], "outcomes": {"a part": "failed: for a reason"}}
+        self.assertIn("| a part | failed: for a reason |", report.table(result))
+        self.assertIn("| 8 ranks, 64 MiB | 10.0 | 0.90 |", report.table({**result, "bench": bench()}))
+
+    def test_a_part_that_fails_or_hangs_ends_no_other(self):
+        one = run_of()
+        self.assertFalse(one.do("bad", ["sh", "-c", "echo a reason >&2; exit 3"]))
+        self.assertFalse(one.do("missing", ["/nowhere/program"]))
+        self.assertFalse(run_of(part_seconds=0.1).do("hung", ["sh", "-c", "sleep 600 & wait"]))
+        self.assertTrue(one.do("good", ["true"]))
+        self.assertEqual(one.outcomes, {"bad": "failed: a reason", "good": "done", "missing": one.outcomes["missing"]})
+        self.assertIn("failed: ", one.outcomes["missing"])
+        self.assertTrue(one.failed)
+
+    def test_nothing_begins_when_the_time_is_up(self):
+        late = run_of(seconds=1)
+        self.assertFalse(late.do("late", ["true"]))
+        self.assertIn("not begun", late.outcomes["late"])
+
+    def test_losses_are_compared_step_by_step(self):
+        self.assertAlmostEqual(clients.furthest_apart([2.0, 1.0], [2.0, 1.1]), 0.1)
+        self.assertEqual(clients.furthest_apart([2.0, 1.0], [2.0]), float("inf"))
+
+    def test_results_are_named_after_the_gpu(self):
+        with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+            result = {"machine": {"gpu": "NVIDIA H200", "driver": "1", "cuda": "13.0"}, "date": "", "commit": "", "dirty": False,
+                      "command": "", "bench": bench(), "collectives": [], "outcomes": {}}
+            sys.stdout, shown = nowhere, sys.stdout
+            for whole in (True, False):
+                run.store(types.SimpleNamespace(results=folder), result, whole)
+            sys.stdout = shown
+            self.assertEqual(sorted(os.listdir(folder)), ["gpu-nvidia-h200-partial.json", "gpu-nvidia-h200-partial.md", "gpu-nvidia-h200.json",
+                                                          "gpu-nvidia-h200.md"])
+
+
+if __name__ == "__main__":
+    unittest.main()
