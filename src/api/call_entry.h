@@ -24,8 +24,9 @@ struct CallEntry {
 // Of a block: no machine holds more, and no product overflows.
 inline constexpr std::uint64_t kMostElements = 1ULL << 40;
 
-// Depth of the calling thread's group. Initial-exec: one instruction instead of a call.
-extern thread_local constinit int group_depth __attribute__((tls_model("initial-exec")));
+// Depth of the calling thread's group. Not initial-exec: with CUDA's runtime inside, what the library keeps for a
+// thread is more than a running program has room for in its static block, so that dlopen would fail.
+extern thread_local constinit int group_depth;
 
 // Communicators are not made, split or ended where calls to them may be waiting for the group's end.
 Status check_outside_group(const char* action);

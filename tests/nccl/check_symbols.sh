@@ -29,4 +29,7 @@ readelf -d "$library" | grep -q 'SONAME.*\[libnccl\.so\.2\]' || fail "is not nam
 grep -aqE 'NCCL version [^+[:space:]]+\+cuda[0-9]+\.[0-9]+' "$library" || fail "does not say which NCCL it is"
 needed=$(readelf -d "$library" | grep NEEDED | grep -vE '\[(lib(c|m|pthread|dl|rt)|ld-linux[^]]*)\.so' || true)
 [ -z "$needed" ] || fail "needs more than the C library: $needed"
+if readelf -d "$library" | grep STATIC_TLS >/dev/null; then
+  fail "has data of threads in the static block (initial-exec): a program that is running may have no room for it"
+fi
 exit $status
