@@ -1,0 +1,33 @@
+"""Which of NCCL's functions a file needs or exports, and where the loader found them."""
+
+import os
+import re
+import subprocess
+
+NCCL = re.compile(r"p?nccl[A-Z]\w*$")
+# A line of the loader's report (LD_DEBUG=bindings).
+BINDING = re.compile(r"binding file (.+) \[\d+\] to (.+) \[\d+\]: \w+ symbol `(p?nccl[A-Z]\w*)'")
+
+
+def functions(which, file):
+    """which: "defined" or "undefined"."""
+    run = subprocess.run(["nm", "-D", f"--{which}-only", file], capture_output=True, text=True, check=True)
+    names = {line.split()[-1].split("@")[0] for line in run.stdout.splitlines() if line.strip()}
+    return {name for name in names if NCCL.match(name)}
+
+
+def bindings(report):
+    """{(file that asked, function, file that has it)} of the loader's report, which may be long."""
+    found = set()
+    for line in report:
+        match = BINDING.search(line)
+        if match:
+            asked, answered, function = match.groups()
+            found.add((os.path.realpath(asked), function, os.path.realpath(answered)))
+    return found
+
+
+def strangers(found, library):
+    """Bindings to another library than ours. What an NVIDIA library that is loaded as well asks for itself is its own
+    business; it asks nobody else."""
+    return {one for one in found if one[2] != library and not os.path.basename(one[0]).startswith("libnccl.")}
