@@ -7,6 +7,7 @@
 
 #include "src/api/call_entry.h"
 #include "src/api/environment.h"
+#include "src/api/joining.h"
 #include "src/api/on_device.h"
 #include "src/api/turn.h"
 #include "src/base/config.h"
@@ -15,55 +16,10 @@
 namespace tutti {
 namespace {
 
-Result<tutti_comm> insert(std::shared_ptr<Membership> membership, Rank rank, Rank ranks) {
-  auto door = std::make_unique<Door>();
-  door->rank = rank;
-  door->ranks = ranks;
-  door->runner = membership->communicator.get();
-  door->membership = std::move(membership);
-  void* handle = TUTTI_TRY(Doors::instance().insert(std::move(door)));
-  return static_cast<tutti_comm>(handle);
-}
-
-Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator, std::string launcher = "") {
-  auto membership = std::make_shared<Membership>();
-  const Rank rank = communicator->rank();
-  const Rank ranks = communicator->ranks();
-  membership->communicator = std::move(communicator);
-  note_device(*membership);
-  membership->launcher = std::move(launcher);
-  return insert(std::move(membership), rank, ranks);
-}
-
-struct Seat {
-  Rank rank, ranks;
-};
-
-Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, Seat seat, CommunicatorOptions options) {
+Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Seat& seat, CommunicatorOptions options) {
   const std::shared_ptr<Device> device = TUTTI_TRY(device_for(options));
   auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
   return place(std::move(created), device);
-}
-
-// The handle is there before the ranks have joined, so that another thread can abort that.
-Status join(const UniqueId& id, Seat seat, CommunicatorOptions options, tutti_comm* comm) {
-  const auto membership = std::make_shared<Membership>();
-  options.abort = &membership->abort;
-  const tutti_comm handle = TUTTI_TRY(insert(membership, seat.rank, seat.ranks));
-  __atomic_store_n(comm, handle, __ATOMIC_RELEASE);
-  auto joined = create_placed(id, seat, std::move(options));
-  if (!joined.ok()) {
-    __atomic_store_n(comm, nullptr, __ATOMIC_RELEASE);
-    Doors::instance().remove(handle);
-    return std::move(joined).status();
-  }
-  Doors::instance().visit(handle, [&](Door& door) {
-    membership->communicator = std::move(joined).value();
-    note_device(*membership);
-    door.runner = membership->communicator.get();
-    if (membership->abort != 0) membership->communicator->abort();  // It came after the last look.
-  });
-  return {};
 }
 
 Status check_ranks(int rank, int ranks) {
@@ -131,12 +87,6 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
-Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
-  const CommunicatorOptions& own = options_of(door);
-  if (options.memory == own.memory && options.device == own.device) return {};
-  return invalid_argument("options.memory is not that of the communicator: leave it null");
-}
-
 Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicator>> communicators) {
   std::vector<tutti_comm> handles;
   for (auto& communicator : communicators) {
@@ -160,6 +110,12 @@ Status check_outside_group(const char* action) {
 
 const CommunicatorOptions& options_of(const Door& door) {
   return door.options != nullptr ? *door.options : door.membership->communicator->options();
+}
+
+Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
+  const CommunicatorOptions& own = options_of(door);
+  if (options.memory == own.memory && options.device == own.device) return {};
+  return invalid_argument("options.memory is not that of the communicator: leave it null");
 }
 
 Status no_communicator(tutti_comm comm) {
@@ -228,8 +184,12 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    return tutti::join(std::bit_cast<tutti::UniqueId>(*id), {static_cast<Rank>(rank), static_cast<Rank>(ranks)},
-                       std::move(merged), comm);
+    const tutti::Seat seat = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+    const auto make = [&](const std::uint32_t* abort) {
+      merged.abort = abort;
+      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), seat, merged);
+    };
+    return tutti::join(seat, make, comm);
   });
 }
 

@@ -71,6 +71,8 @@ inline Result<Door*> door_of(tutti_comm comm) {
 }
 
 const CommunicatorOptions& options_of(const Door& door);
+// Fails where what comes out of a communicator would lie elsewhere.
+Status check_same_memory(const Door& door, const CommunicatorOptions& options);
 
 // The options of C over those that unset ones are inherited from.
 Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* options);
