@@ -1,0 +1,66 @@
+// Ranks for tests: processes, which meet by id.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "tests/api/ranks.h"
+
+namespace tutti {
+
+// Forks a process per rank; each ends with body's result. Returns their wait statuses.
+inline std::vector<int> run_processes(int ranks, const std::function<int(int)>& body) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(body(rank));
+    children.push_back(child);
+  }
+  std::vector<int> statuses;
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    statuses.push_back(status);
+  }
+  return statuses;
+}
+
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  int ends[2] = {-1, -1};
+};
+
+// Rank 0 makes the id and sends it to the others.
+inline tutti_comm create(int rank, int ranks, const Pipe& pipe) {
+  tutti_unique_id id = {};
+  if (rank == 0 && tutti_get_unique_id(&id) != tutti_ok) return nullptr;
+  for (int other = 1; rank == 0 && other < ranks; ++other) {
+    if (::write(pipe.ends[1], &id, sizeof id) != sizeof id) return nullptr;
+  }
+  if (rank != 0 && ::read(pipe.ends[0], &id, sizeof id) != sizeof id) return nullptr;
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.timeout_ms = options.init_timeout_ms = 30'000;
+  tutti_comm comm = nullptr;
+  if (tutti_comm_create(&id, rank, ranks, &options, &comm) != tutti_ok) ::fprintf(stderr, "%s\n", last_error().c_str());
+  return comm;
+}
+
+inline bool sums_to(tutti_comm comm, std::int32_t mine, std::int32_t expected) {
+  std::vector<std::int32_t> values(10'000, mine);
+  const bool ok =
+      tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr) == tutti_ok;
+  if (!ok) ::fprintf(stderr, "%s\n", last_error().c_str());
+  return ok && values == std::vector<std::int32_t>(values.size(), expected);
+}
+
+}  // namespace tutti
