@@ -30,7 +30,7 @@ struct CommunicatorOptions {
   std::string algorithm, protocol;       // Forced where not empty.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   std::uint32_t forced = 0;              // Hash of the three; by force().
-  const std::uint32_t* abort = nullptr;  // Watched by create() alone: not 0 gives up.
+  const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   void force();
 };
@@ -69,6 +69,10 @@ class Communicator {
 
   // Every rank calls it; null for a rank whose colour is negative.
   virtual Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) = 0;
+  // A communicator of all ranks but these (sorted, each once, not this one), in the order of this one; only those that
+  // stay call it. Changes nothing here, and works after a failure as well. An abort() that comes meanwhile ends it.
+  virtual Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
+                                                       const CommunicatorOptions& options) = 0;
 
   // Both wait for this rank's calls in streams; after either, only destruction may follow. finalize() waits for all
   // peers to do one of the two, leave() for none: the peers finish the calls in which this rank has done its part, also

@@ -132,6 +132,7 @@ Status HostCommunicator::finalize() {
 }
 
 void HostCommunicator::abort() {
+  store_release(&aborted_, 1U);
   board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator"));
 }
 

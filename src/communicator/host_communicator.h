@@ -1,5 +1,5 @@
-// The communicator of ranks on one host. Its functions lie in create.cc, split.cc, prepare.cc (plans and their
-// wiring), mapped.cc, execute.cc (running), waiting.cc and point_to_point.cc.
+// The communicator of ranks on one host. Its functions lie in create.cc, split.cc, shrink.cc, prepare.cc (plans and
+// their wiring), mapped.cc, execute.cc (running), waiting.cc and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -45,6 +45,8 @@ class HostCommunicator final : public Communicator {
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
+  Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
+                                               const CommunicatorOptions& options) override;
   Status finalize() override;
   Status leave() override;
   void abort() override;
@@ -213,6 +215,7 @@ class HostCommunicator final : public Communicator {
   bool crowded_ = false;                  // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
   bool crowd_known_ = false;
   std::int64_t timeout_ms_;             // Of the call that runs.
+  std::uint32_t aborted_ = 0;           // 1: by abort(), since the last shrink() began.
   std::uint64_t sequence_ = 0;          // Collectives so far.
   const CallRecord* record_ = nullptr;  // Of the collective that runs.
   const Call* message_ = nullptr;       // The send or recv that waits.

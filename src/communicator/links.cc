@@ -74,6 +74,8 @@ Status Links::collect(Rank peer) {
 Status Links::take_in(Rank peer, ReceivedFrame received) {
   if (received.frame.kind == FrameKind::region) return regions_.adopt(peer, std::move(received));
   if (received.frame.kind == FrameKind::withdrawal) return regions_.drop(peer, received.frame);
+  if (received.frame.kind == FrameKind::proposal || received.frame.kind == FrameKind::refusal)
+    return proposals_.take_in(peer, std::move(received));
   if (received.frame.kind == FrameKind::socket) {
     sockets_[peer].push_back(std::move(received.file));
     return {};

@@ -10,6 +10,7 @@
 
 #include "src/communicator/lane_specs.h"
 #include "src/communicator/mesh.h"
+#include "src/communicator/proposals.h"
 #include "src/communicator/regions.h"
 #include "src/executor/lane_io.h"
 #include "transports/shm/shm_transport.h"
@@ -25,10 +26,12 @@ class Links {
   Status offer(const LaneSpec& spec);
   // Whether both ends can be used; false while the owner's address has not come, or not gone out. Does not wait.
   Result<bool> ready(const LaneSpec& spec);
-  // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets.
+  // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets,
+  // proposals.
   Status collect(Rank peer);
   // A socket that the peer has passed for a split, and that was collected; nothing if there is none.
   File take_socket(Rank peer);
+  Proposals& proposals() { return proposals_; }
   // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
   LaneState* end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
 
@@ -52,6 +55,7 @@ class Links {
   std::map<LaneSpec, LaneAddress> made_;             // Ours, of which the other end has not been told.
   std::map<LaneSpec, LaneAddress> addresses_;        // Come, not yet attached.
   std::map<Rank, std::deque<File>> sockets_;         // Come, not yet taken.
+  Proposals proposals_;                              // As far as collected.
   std::set<std::pair<Rank, std::uint32_t>> passed_;  // Segments whose descriptor the peer has.
 };
 

@@ -160,6 +160,11 @@ bool Mesh::is_dead(Rank peer) {
   return has_died(peer);
 }
 
+bool Mesh::has_left(Rank peer) {
+  const std::lock_guard lock(*mutex_);
+  return peers_[peer].left;
+}
+
 bool Mesh::has_died(Rank rank) {
   Peer& peer = peers_[rank];
   if (rank == self_ || peer.left) return false;

@@ -17,7 +17,17 @@
 
 namespace tutti {
 
-enum class FrameKind : std::uint32_t { lane = 1, board = 2, region = 3, goodbye = 4, socket = 5, withdrawal = 6 };
+enum class FrameKind : std::uint32_t {
+  lane = 1,
+  board = 2,
+  region = 3,
+  goodbye = 4,
+  socket = 5,
+  withdrawal = 6,
+  proposal = 7,  // These and the next two: to go on without some ranks, see proposals.h.
+  refusal = 8,
+  consent = 9,
+};
 
 // What travels: fixed-width plain data.
 struct Frame {
@@ -53,6 +63,7 @@ class Mesh {
   // A rank whose process ended without a goodbye. Does not wait. Any thread.
   std::optional<Rank> find_dead();
   bool is_dead(Rank peer);
+  bool has_left(Rank peer);  // As far as was received.
   // Tells the peers that this rank leaves in good order.
   void leave();
 

@@ -47,6 +47,9 @@ class FakeCommunicator final : public Communicator {
     if (color < 0) return std::unique_ptr<Communicator>();
     return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
   }
+  Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>&, const CommunicatorOptions&) override {
+    return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
+  }
   Status finalize() override { return {}; }
   Status leave() override { return {}; }
   void abort() override { aborted = true; }

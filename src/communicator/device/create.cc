@@ -69,6 +69,14 @@ Result<std::unique_ptr<Communicator>> DeviceCommunicator::split(int color, int k
   return std::move(made[0]);
 }
 
+Result<std::unique_ptr<Communicator>> DeviceCommunicator::shrink(const std::vector<Rank>& excluded,
+                                                                 const CommunicatorOptions& options) {
+  std::vector<std::unique_ptr<Communicator>> parts(1);
+  parts[0] = TUTTI_TRY(control_->shrink(excluded, options));
+  auto made = TUTTI_TRY(make(std::move(parts), home().shared_device()));
+  return std::move(made[0]);
+}
+
 Status DeviceCommunicator::run(const Call&, const CommunicatorOptions*) {
   return internal_error("a call on a device was not enqueued");
 }

@@ -53,6 +53,8 @@ class DeviceCommunicator final : public Communicator {
   Status await_ticket(std::uint64_t ticket) override { return control_->await_ticket(ticket); }
   void finish_ticket() override { control_->finish_ticket(); }
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
+  Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
+                                               const CommunicatorOptions& options) override;
   Status finalize() override;
   Status leave() override;
   void abort() override { control_->abort(); }

@@ -1,0 +1,239 @@
+// Going on without some ranks, among threads of one process.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <random>
+
+#include "src/base/atomic.h"
+#include "src/communicator/group.h"
+#include "tests/communicator/calls.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+using List = std::vector<Rank>;
+
+bool contains(const List& list, Rank rank) { return std::find(list.begin(), list.end(), rank) != list.end(); }
+
+CommunicatorOptions waiting(const Communicator& communicator, std::int64_t init_timeout_ms) {
+  CommunicatorOptions options = communicator.options();
+  options.init_timeout_ms = init_timeout_ms;
+  return options;
+}
+
+// Fails unless the part's ranks reduce right among themselves; each passes its number in the parent.
+Status expect_sum(Communicator& part, Rank self, Rank expected) {
+  std::vector<float> buffer(30'000, static_cast<float>(self));
+  TUTTI_CHECK_OK(part.run(all_reduce(buffer)));
+  return buffer == std::vector<float>(buffer.size(), static_cast<float>(expected)) ? Status()
+                                                                                   : internal_error("a wrong sum");
+}
+
+// Shrinks and reduces, or does neither if it is left out.
+Status go_on(Communicator& communicator, const List& excluded) {
+  if (contains(excluded, communicator.rank())) return {};
+  const auto part = TUTTI_TRY(communicator.shrink(excluded, communicator.options()));
+  Rank sum = 0, place = 0;
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
+    if (contains(excluded, rank)) continue;
+    sum += rank;
+    if (rank < communicator.rank()) ++place;
+  }
+  if (part->rank() != place || part->ranks() != communicator.ranks() - excluded.size())
+    return internal_error("rank " + std::to_string(communicator.rank()) + " is misplaced");
+  return expect_sum(*part, communicator.rank(), sum);
+}
+
+void expect_ok(const std::vector<Status>& statuses) {
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+void expect_words(const Status& status, Code code, const std::vector<std::string>& words) {
+  EXPECT_EQ(status.code(), code) << status.message();
+  for (const std::string& word : words) EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+}
+
+TEST(Shrink, KeepsTheOrderAndTheParent) {
+  Communicators ranks = make_ranks(5);
+  for (const List& excluded : {List{1, 3}, List{0}, List{4}, List{}, List{0, 1, 2, 3}}) {
+    expect_ok(on_all(ranks, [&](Communicator& communicator) { return go_on(communicator, excluded); }));
+    expect_ok(on_all(ranks, [](Communicator& whole) { return expect_sum(whole, whole.rank(), 10); }));
+  }
+}
+
+TEST(Shrink, TellsThePartFromItsParentByName) {
+  CommunicatorOptions options;
+  options.name = "grid";
+  Communicators ranks = make_ranks(3, options);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    if (communicator.rank() == 1) return {};
+    const auto part = TUTTI_TRY(communicator.shrink({1}, communicator.options()));
+    return invalid_usage(part->options().name);
+  });
+  EXPECT_EQ(statuses[0].message(), "grid (2 of 3 ranks)");
+  EXPECT_EQ(statuses[2].message(), "grid (2 of 3 ranks)");
+}
+
+// The failed call has left lanes and their addresses half exchanged.
+TEST(Shrink, GoesOnAfterAFailure) {
+  for (const Rank culprit : {0U, 1U, 3U}) {
+    CommunicatorOptions options;
+    Communicators ranks = make_ranks(4, options);
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+      if (communicator.rank() == culprit) return {};
+      std::vector<float> buffer(100'000);
+      CommunicatorOptions impatient = communicator.options();
+      impatient.timeout_ms = 20;
+      const Status told = communicator.run(all_reduce(buffer), &impatient);
+      if (told.code() != Code::timeout) return internal_error("not told: " + told.message());
+      communicator.abort();  // Once more; a peer may be in its shrink by now, and is not disturbed.
+      return go_on(communicator, {culprit});
+    });
+    expect_ok(statuses);
+    EXPECT_EQ(ranks[culprit]->failure().code(), Code::timeout);
+  }
+}
+
+TEST(Shrink, CanBeRepeated) {
+  Communicators ranks = make_ranks(5);
+  std::barrier<> round(5);  // Nobody is in a call any more that an abort would disturb.
+  expect_ok(on_all(ranks, [&](Communicator& communicator) -> Status {
+    Communicator* parent = &communicator;
+    std::unique_ptr<Communicator> part;
+    for (Rank left = 5; left > 1; --left) {  // Always the second of those that are left.
+      if (parent->rank() == 1) return round.arrive_and_drop(), Status();
+      auto next = TUTTI_TRY(parent->shrink({1}, parent->options()));
+      if (left % 2 == 0) parent->abort();
+      TUTTI_CHECK_OK(expect_sum(*next, next->rank(), (left - 1) * (left - 2) / 2));
+      round.arrive_and_wait();
+      part = std::move(next);
+      parent = part.get();
+    }
+    return {};
+  }));
+}
+
+TEST(Shrink, TakesPartsOfASplit) {
+  Communicators ranks = make_ranks(6);
+  expect_ok(on_all(ranks, [](Communicator& communicator) -> Status {
+    const auto row =
+        TUTTI_TRY(communicator.split(static_cast<int>(communicator.rank() % 2), 0, communicator.options()));
+    if (row->rank() == 2) return {};
+    return go_on(*row, {2});
+  }));
+}
+
+// What rank 0's recv has sent is still needed.
+TEST(Shrink, TakesInWhatWasSentBeforeIt) {
+  Communicators ranks = make_ranks(3);
+  expect_ok(on_all(ranks, [](Communicator& communicator) -> Status {
+    if (communicator.rank() == 2) return {};
+    std::vector<int> buffer(100, communicator.rank() == 0 ? 0 : 7);
+    std::vector<std::unique_ptr<Operation>> recv;
+    if (communicator.rank() == 0) {
+      recv.push_back(TUTTI_TRY(communicator.start(message(Kind::recv, 1, buffer))));
+      (void)TUTTI_TRY(recv[0]->advance());
+    }
+    TUTTI_CHECK_OK(go_on(communicator, {2}));
+    if (communicator.rank() == 1) return communicator.run(message(Kind::send, 0, buffer));
+    TUTTI_CHECK_OK(drive(recv));
+    return buffer == std::vector<int>(100, 7) ? Status() : internal_error("another message arrived");
+  }));
+}
+
+TEST(Shrink, ShowsBothListsOnAllWhereTheyDiffer) {
+  Communicators ranks = make_ranks(4);
+  for (const Rank odd : {0U, 1U, 2U}) {
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+      if (communicator.rank() == 3) return {};
+      const List list = communicator.rank() == odd ? List{} : List{3};
+      return communicator.shrink(list, communicator.options()).status();
+    });
+    for (Rank rank = 0; rank < 3; ++rank)
+      expect_words(statuses[rank], Code::invalid_usage,
+                   {"rank " + std::to_string(odd) + " excludes nobody", " excludes rank 3"});
+    expect_ok(on_all(ranks, [&](Communicator& communicator) { return go_on(communicator, {3}); }));
+  }
+  expect_ok(on_all(ranks, [](Communicator& communicator) { return communicator.failure(); }));
+}
+
+// It comes when the others are gone, and is not told in vain what they thought of it.
+TEST(Shrink, TellsARankThatItWasLeftOut) {
+  Communicators ranks = make_ranks(3);
+  expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {2}); }));
+  const Status late = ranks[2]->shrink({}, waiting(*ranks[2], 20)).status();
+  expect_words(late, Code::timeout, {"waited 20 ms for ranks 0, 1", "rank 0 has gone on without rank 2"});
+  expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {1}); }));
+}
+
+TEST(Shrink, NamesWhoDoesNotComeAndMayBeTriedAgain) {
+  Communicators ranks = make_ranks(5);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    if (communicator.rank() != 0 && communicator.rank() != 2) return {};
+    return communicator.shrink({3}, waiting(communicator, 30)).status();
+  });
+  for (const Rank rank : {0U, 2U})
+    expect_words(statuses[rank], Code::timeout, {"for ranks 1, 4 to come to the shrink"});
+  expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {3}); }));
+}
+
+TEST(Shrink, SaysThatARankIsGone) {
+  Communicators ranks = make_ranks(3);
+  ranks[1]->abort();
+  ranks[1].reset();
+  expect_words(ranks[0]->shrink({2}, ranks[0]->options()).status(), Code::invalid_usage,
+               {"rank 1 has destroyed its communicator"});
+}
+
+// By the parent's abort, or by the word that the new handle's sets; the peers hear why.
+TEST(Shrink, IsEndedByAbort) {
+  for (const bool by_parent : {true, false}) {
+    Communicators ranks = make_ranks(3);
+    std::atomic<bool> done = false;
+    std::uint32_t word = 0;
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+      if (communicator.rank() == 2) {  // Does not come, and no deadline helps.
+        if (!by_parent) store_release(&word, 1U);
+        while (by_parent && !done) ranks[0]->abort();
+        return {};
+      }
+      CommunicatorOptions options = waiting(communicator, 0);
+      if (communicator.rank() == 0) options.abort = &word;
+      const Status status = communicator.shrink({}, options).status();
+      done = true;
+      return Status(status.code(), status.message());
+    });
+    for (const Rank rank : {0U, 1U}) expect_words(statuses[rank], Code::aborted, {"rank 0 aborted the shrink"});
+  }
+}
+
+// Whatever came to nothing before, in whatever order: who then passes the same list goes on.
+TEST(Shrink, SucceedsAfterAnyDisorder) {
+  constexpr std::uint32_t seed = 20261121;
+  std::mt19937 random(seed);
+  Communicators ranks = make_ranks(4);
+  const std::vector<List> lists = {{}, {3}, {0}, {1, 2}, {2}};
+  for (int round = 0; round < 60; ++round) {
+    std::vector<std::vector<List>> attempts(ranks.size());
+    for (Rank rank = 0; rank < ranks.size(); ++rank) {
+      for (std::uint32_t count = random() % 3; count > 0; --count) {
+        const List& list = lists[random() % lists.size()];
+        if (!contains(list, rank)) attempts[rank].push_back(list);
+      }
+    }
+    (void)on_all(ranks, [&](Communicator& communicator) -> Status {
+      for (const List& list : attempts[communicator.rank()])
+        (void)communicator.shrink(list, waiting(communicator, 3)).status().ok();
+      return {};
+    });
+    const List& agreed = lists[random() % lists.size()];
+    expect_ok(on_all(ranks, [&](Communicator& communicator) { return go_on(communicator, agreed); }));
+    if (HasFailure()) FAIL() << "seed " << seed << ", round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
