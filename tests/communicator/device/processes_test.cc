@@ -128,6 +128,40 @@ TEST_P(DeviceProcesses, HearOfADeath) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
+// Two of three, when the other has been killed.
+std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
+  constexpr std::uint64_t kCount = 5000;
+  auto* buffer = own.take<float>(kCount, 1);
+  DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
+  if (!enqueue({&call, 1}).ok()) return "not enqueued";
+  gate.open();
+  while (own[0].failure().ok()) std::this_thread::yield();
+  own.synchronize();
+  auto part = own[0].shrink({killed}, own[0].options());
+  if (!part.ok()) return std::move(part).status().message();
+  std::fill_n(buffer, kCount, 1.0F);
+  call.communicator = part.value()->on_device();
+  const Status status = enqueue({&call, 1});
+  if (!status.ok()) return status.message();
+  own.synchronize();
+  if (buffer[0] != 2 || buffer[kCount - 1] != 2) return "a wrong sum";
+  return part.value()->finalize().message();
+}
+
+TEST_P(DeviceProcesses, GoOnWithoutOneThatWasKilled) {
+  const Gate gate;
+  const auto survive = [&](DeviceRanks& own, Rank) { return go_on_without(own, 1, gate); };
+  start(0, 1, 3, survive);
+  start(1, 1, 3, [](DeviceRanks&, Rank) -> std::string {
+    for (;;) ::pause();
+  });
+  start(2, 1, 3, survive);
+  gate.wait();
+  gate.wait();
+  processes_.kill(1);
+  for (const std::size_t survivor : {0U, 2U}) EXPECT_EQ(processes_.report(survivor), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DeviceProcesses, testing::ValuesIn(device_kinds()), kind_of);
 
 }  // namespace

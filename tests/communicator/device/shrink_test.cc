@@ -1,0 +1,59 @@
+// Ranks on a device that go on without some of the others.
+#include <thread>
+
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kCount = 5000;
+
+Status enqueue_sum(Communicator& communicator, DeviceStream stream, float* buffer) {
+  const DeviceCall call = {.communicator = communicator.on_device(),
+                           .call = call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer),
+                           .options = communicator.options(),
+                           .stream = stream};
+  return enqueue({&call, 1});
+}
+
+class DeviceShrink : public OnDevices {};
+
+// Rank 1 does not come to a call, which therefore fails; the others shrink.
+TEST_P(DeviceShrink, GoesOnAfterAFailure) {
+  DeviceRanks ranks(*rig_, 3);
+  for (const Rank rank : {0U, 2U}) {
+    DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, kCount,
+                                               ranks.take<float>(kCount, 1), ranks.take<float>(kCount)));
+    call.options.timeout_ms = 20;
+    ASSERT_TRUE(enqueue({&call, 1}).ok());
+  }
+  ranks.synchronize();
+  ASSERT_EQ(ranks[0].failure().code(), Code::timeout);
+
+  Communicators parts(2);
+  std::vector<std::thread> threads;
+  for (const Rank rank : {0U, 2U}) {
+    threads.emplace_back([&, rank] {
+      auto part = ranks[rank].shrink({1}, ranks[rank].options());
+      EXPECT_TRUE(part.ok()) << std::move(part).status().message();
+      if (part.ok()) parts[rank / 2] = std::move(part).value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(parts[0] != nullptr && parts[1] != nullptr);
+  std::vector<float*> buffers;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    ASSERT_NE(parts[rank]->on_device(), nullptr);
+    EXPECT_EQ(parts[rank]->rank(), rank);
+    buffers.push_back(ranks.take<float>(kCount, static_cast<float>(rank + 1)));
+    ASSERT_TRUE(enqueue_sum(*parts[rank], ranks.stream(2 * rank), buffers[rank]).ok());
+  }
+  ranks.synchronize();
+  for (const float* buffer : buffers)
+    EXPECT_EQ(std::vector<float>(buffer, buffer + kCount), std::vector<float>(kCount, 3));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceShrink, testing::ValuesIn(device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti
