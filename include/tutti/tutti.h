@@ -87,13 +87,13 @@ typedef struct {
 /* From `algorithm` on they are for measuring, and for a machine on which the tuner chooses badly: programs leave them
  * unset. */
 typedef struct {
-  size_t size;             /* sizeof(tutti_comm_options) */
-  const char* name;        /* In messages: "gradients". Null: none, and of a split its parent's and the colour. Only at
-                              creation. */
-  int64_t timeout_ms;      /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
+  size_t size;        /* sizeof(tutti_comm_options) */
+  const char* name;   /* In messages: "gradients". Null: none, and of a split its parent's and the colour; of a shrink,
+                         its   parent's and how many are left. Only at   creation. */
+  int64_t timeout_ms; /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
-                              -1: none. Other negative times are refused. In options of a split or of another handle,
-                              0 means what is inherited. In the two variables 0 is none, and so is -1. */
+                              -1: none. Other negative times are refused. In options of a split, a shrink or of another
+                              handle, 0 means what is inherited. In the two variables 0 is none, and so is -1. */
   const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: TUTTI_ALGORITHM, or the
                               tuner's choice. A name that none has is refused, also in the environment. One that ends
                               in _mapped works in memory of tutti_mem_alloc: where any rank passes other buffers, the
@@ -143,6 +143,19 @@ TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launche
 TUTTI_API tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_comm_options* options,
                                         tutti_comm* part);
 
+/* A communicator of all ranks of `comm` but excluded[count], in the same order, for those that go on after some have
+ * died or hang. Only the ranks that stay call it, each with the same list, in any order; the others take no part: they
+ * may be dead, stopped or in a call. `comm` may have failed or been aborted, and may be well; it is left as it was: one
+ * that is well can still be used, with all its ranks, and shrunk again; one that has failed can only be shrunk and
+ * destroyed. A rank that hangs in a call on `comm` is let go by tutti_comm_abort(comm), which may come before this, and
+ * after which destroying `comm` waits for nobody. With no ranks to exclude (count 0) all go on.
+ * Blocks until this rank's calls in streams are done, and until all that stay have come; after init_timeout_ms it fails
+ * and says which have not. Ranks that pass different lists are shown both. Where it fails on one rank it fails on all
+ * that wait for it, and may be called again with another list. Unset options are inherited. `part` is written early, so
+ * that another thread can abort the wait, by tutti_comm_abort of either; on failure it is null again. */
+TUTTI_API tutti_status tutti_comm_shrink(tutti_comm comm, const int* excluded, int count,
+                                         const tutti_comm_options* options, tutti_comm* part);
+
 /* Another handle to the same communicator, whose calls use these options; unset ones are inherited. Talks to nobody
  * and costs nothing per call: make one per tuning and keep it. It dies with `comm`, or alone by tutti_comm_destroy. */
 TUTTI_API tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* options, tutti_comm* view);
@@ -179,7 +192,7 @@ TUTTI_API tutti_status tutti_comm_leave(tutti_comm comm);
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm comm);
 
 /* Writes tutti_ok, or what made the communicator fail, be it by a call or by the death of a peer while idle. Failure is
- * final: destroy the communicator and make a new one. */
+ * final: destroy the communicator and make a new one, or go on without some ranks by tutti_comm_shrink. */
 TUTTI_API tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error);
 
 /* ---- Elements and reductions ------------------------------------------------------------------------------------- */
@@ -292,9 +305,9 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
  * reason, on the peers with tutti_remote_error. That of the refused call, if it has no other in the group, stays well,
  * and its peers wait for the call to be made. Of any other function that fails the group takes no notice. What a stream
  * is asked for within a group (record, wait, query, synchronize) does not see the group's calls, which are queued at
- * its end. Communicators are not created or split within a group; finalized and destroyed they are at its end, after
- * all its calls, even those that were made later, and even if those fail or do not run. The end blocks if a call had a
- * null stream, or if it ends communicators. */
+ * its end. Communicators are not created, split or shrunk within a group; finalized and destroyed they are at its end,
+ * after all its calls, even those that were made later, and even if those fail or do not run. The end blocks if a call
+ * had a null stream, or if it ends communicators. */
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 
@@ -325,12 +338,12 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
 /* A communicator with options.memory "cuda" takes buffers that its GPU reaches, and where a stream is asked for, a
  * cudaStream_t of that GPU, cast: (tutti_stream)cuda_stream. Null is CUDA's legacy default stream. Buffers are aligned
  * to their elements. A call returns when it is enqueued, and waits for no peer, with these exceptions: creating,
- * splitting, synchronizing, finalizing and destroying. It runs after what is in its stream, and before what is put
- * there later. Calls of one communicator run in the order in which they were made, whatever their streams; those of a
- * group run side by side where they are of different communicators, and its messages after its collectives. Calls in a
- * stream that is being captured become part of the graph. The program keeps replays of a graph and other calls of the
- * same communicator apart, and what a graph may replay stays allocated until the communicator ends. A call that waits
- * too long, or for a peer that made another one, ends, and the communicator fails: that is told by
+ * splitting, shrinking, synchronizing, finalizing and destroying. It runs after what is in its stream, and before what
+ * is put there later. Calls of one communicator run in the order in which they were made, whatever their streams; those
+ * of a group run side by side where they are of different communicators, and its messages after its collectives. Calls
+ * in a stream that is being captured become part of the graph. The program keeps replays of a graph and other calls of
+ * the same communicator apart, and what a graph may replay stays allocated until the communicator ends. A call that
+ * waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
  * Ranks are on one host, as threads of one process or driven by one thread in groups, or in several processes, which
  * see each other's GPUs. They may share a GPU. Then their calls wait for each other there, so all must be able to run

@@ -151,6 +151,23 @@ TEST_F(OnDevice, SplitsAndOtherOptionsStayThere) {
   destroy(parts);
 }
 
+TEST_F(OnDevice, ShrinksStayThere) {
+  tutti_comm parts[kRanks] = {};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      EXPECT_EQ(tutti_comm_shrink(comms_[rank], nullptr, 0, nullptr, &parts[rank]), tutti_ok)
+          << tutti_last_error(nullptr);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int device = -2;
+  ASSERT_EQ(tutti_comm_device(parts[1], &device), tutti_ok);
+  EXPECT_EQ(device, 0);
+  expect_sum(parts, kRanks);
+  destroy(parts);
+}
+
 TEST_F(OnDevice, AFactorIsThatOfTheCall) {
   std::vector<double> buffers[kRanks];
   ASSERT_EQ(tutti_group_start(), tutti_ok);

@@ -1,0 +1,163 @@
+// tutti_comm_shrink: processes of which some are killed, and what is wrong with its arguments.
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/api/processes.h"
+
+namespace tutti {
+namespace {
+
+bool is_in(const std::vector<int>& list, int rank) { return std::find(list.begin(), list.end(), rank) != list.end(); }
+
+// Dies in the middle of some all-reduce.
+void reduce_and_die(tutti_comm comm) {
+  std::vector<std::int32_t> values(1 << 20, 1);
+  std::thread killer([] { ::kill(::getpid(), SIGKILL); });
+  for (;;) (void)tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr);
+}
+
+// Until it fails.
+tutti_status reduce_until_told(tutti_comm comm) {
+  std::vector<std::int32_t> values(1 << 20, 1);
+  tutti_status status = tutti_ok;
+  while (status == tutti_ok) {
+    status = tutti_all_reduce(values.data(), values.data(), values.size(), tutti_int32, tutti_sum, comm, nullptr);
+  }
+  return status;
+}
+
+void expect_survivors_go_on(int ranks, const std::vector<int>& killed) {
+  const Pipe pipe;
+  int survivors = 0;
+  for (int rank = 0; rank < ranks; ++rank) survivors += is_in(killed, rank) ? 0 : rank;
+  const auto statuses = run_processes(ranks, [&](int rank) {
+    const tutti_comm comm = create(rank, ranks, pipe);
+    if (comm == nullptr || !sums_to(comm, 1, ranks)) return 1;
+    if (is_in(killed, rank)) reduce_and_die(comm);
+    if (reduce_until_told(comm) != tutti_remote_error) return 2;
+    tutti_comm part = nullptr;
+    const int count = static_cast<int>(killed.size());
+    if (tutti_comm_shrink(comm, killed.data(), count, nullptr, &part) != tutti_ok) {
+      ::fprintf(stderr, "rank %d: %s\n", rank, last_error().c_str());
+      return 3;
+    }
+    if (tutti_comm_destroy(comm) != tutti_ok || !sums_to(part, rank, survivors)) return 4;
+    return tutti_comm_destroy(part) == tutti_ok ? 0 : 5;
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int status = statuses[static_cast<std::size_t>(rank)];
+    if (is_in(killed, rank)) {
+      EXPECT_TRUE(WIFSIGNALED(status)) << rank;
+    } else {
+      EXPECT_EQ(status, 0) << rank;
+    }
+  }
+}
+
+TEST(Shrink, GoesOnAfterADeathInAnAllReduce) {
+  for (const int killed : {0, 1, 3}) expect_survivors_go_on(4, {killed});
+}
+
+TEST(Shrink, GoesOnAfterTwoDeathsOfFive) {
+  expect_survivors_go_on(5, {3, 1});
+  expect_survivors_go_on(5, {0, 4});
+}
+
+TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
+  const Pipe pipe, told;
+  const auto statuses = run_processes(3, [&](int rank) {
+    const tutti_comm comm = create(rank, 3, pipe);
+    const int excluded = 2;
+    tutti_comm part = nullptr;
+    if (comm == nullptr) return 1;
+    if (rank == 2) return tutti_comm_abort(comm) == tutti_ok ? 0 : 2;
+    rlimit files = {};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    const rlimit no_more_files = {3, files.rlim_max};
+    if (rank == 0 && ::setrlimit(RLIMIT_NOFILE, &no_more_files) != 0) return 3;
+    pollfd answer = {told.ends[0], POLLIN, 0};
+    do {  // Rank 0 fails again and again, until the other has come and was told.
+      if (tutti_comm_shrink(comm, &excluded, 1, nullptr, &part) != tutti_system_error || part != nullptr) return 4;
+      if (last_error().find("rank 0 makes sockets") == std::string::npos) return 5;
+    } while (rank == 0 && ::poll(&answer, 1, 0) == 0);
+    if (rank == 1 && ::write(told.ends[1], "!", 1) != 1) return 8;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    if (tutti_comm_shrink(comm, &excluded, 1, nullptr, &part) != tutti_ok || !sums_to(part, rank, 1)) return 6;
+    return tutti_comm_destroy(part) == tutti_ok ? 0 : 7;
+  });
+  EXPECT_EQ(statuses, std::vector<int>(3, 0));
+}
+
+// Said before anything is sent: no other rank takes part here.
+TEST(Shrink, SaysWhatIsWrongWithTheList) {
+  const Ranks ranks(4);
+  const auto expect = [&](const std::vector<int>& list, const std::string& words) {
+    tutti_comm part = nullptr;
+    EXPECT_EQ(tutti_comm_shrink(ranks[1], list.data(), static_cast<int>(list.size()), nullptr, &part),
+              tutti_invalid_argument);
+    EXPECT_NE(last_error().find(words), std::string::npos) << last_error();
+    EXPECT_EQ(part, nullptr);
+  };
+  expect({0, 4}, "excluded[1] is 4, which is no rank: there are 4, counted from 0");
+  expect({-1}, "excluded[0] is -1, which is no rank");
+  expect({2, 3, 2}, "excluded[2] is 2, as one before it: pass each rank once");
+  expect({3, 2, 1, 0}, "excluded has all 4 ranks");
+  expect({3, 1}, "excluded has rank 1, which is this one");
+  tutti_comm part = nullptr;
+  const int list = 0;
+  EXPECT_EQ(tutti_comm_shrink(ranks[1], &list, -1, nullptr, &part), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_shrink(ranks[1], nullptr, 1, nullptr, &part), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_shrink(ranks[1], &list, 1, nullptr, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_comm_shrink(nullptr, &list, 1, nullptr, &part), tutti_invalid_argument);
+  TUTTI_EXPECT_OK(tutti_group_start());
+  EXPECT_EQ(tutti_comm_shrink(ranks[1], &list, 1, nullptr, &part), tutti_invalid_usage);
+  TUTTI_EXPECT_OK(tutti_group_end());
+}
+
+TEST(Shrink, CanBeAbortedByTheNewHandle) {
+  const Ranks ranks(2);
+  tutti_comm part = nullptr;
+  std::thread shrinking([&] {  // Rank 1 does not come.
+    EXPECT_EQ(tutti_comm_shrink(ranks[0], nullptr, 0, nullptr, &part), tutti_aborted) << last_error();
+  });
+  tutti_comm early = nullptr;
+  while (early == nullptr) early = __atomic_load_n(&part, __ATOMIC_ACQUIRE);
+  int count = 0;
+  EXPECT_EQ(tutti_comm_ranks(early, &count), tutti_ok);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(tutti_comm_abort(early), tutti_ok);
+  shrinking.join();
+  EXPECT_EQ(part, nullptr);
+  ranks.run([&](int, tutti_comm comm) {
+    tutti_status error = tutti_aborted;
+    EXPECT_EQ(tutti_comm_async_error(comm, &error), tutti_ok);
+    EXPECT_EQ(error, tutti_ok);
+  });
+}
+
+// A rank hangs in a call; those that are given up on are let go by abort.
+TEST(Shrink, ComesAfterCallsInStreams) {
+  const Ranks ranks(3);
+  ranks.run([](int rank, tutti_comm comm) {
+    if (rank == 2) return;
+    tutti_stream stream = nullptr;
+    TUTTI_EXPECT_OK(tutti_stream_create(&stream));
+    std::vector<std::int32_t> values(100, 1);
+    TUTTI_EXPECT_OK(tutti_all_reduce(values.data(), values.data(), 100, tutti_int32, tutti_sum, comm, stream));
+    TUTTI_EXPECT_OK(tutti_comm_abort(comm));
+    const int excluded = 2;
+    tutti_comm part = nullptr;
+    TUTTI_EXPECT_OK(tutti_comm_shrink(comm, &excluded, 1, nullptr, &part));
+    EXPECT_EQ(tutti_stream_query(stream), tutti_aborted);
+    EXPECT_TRUE(sums_to(part, rank + 1, 3));
+    EXPECT_EQ(tutti_stream_destroy(stream), tutti_aborted);
+    TUTTI_EXPECT_OK(tutti_comm_destroy(part));
+  });
+}
+
+}  // namespace
+}  // namespace tutti
