@@ -230,7 +230,7 @@ TEST(Failures, SayThatWhatIsForcedDiffers) {
     const Call call = all_reduce(buffer);
     return communicator.run(call, &options);
   });
-  expect_both(ranks, statuses, {"with different algorithms or protocols forced"});
+  expect_both(ranks, statuses, {"with different algorithms, protocols or channels forced"});
 }
 
 TEST(Failures, DoNotSayWhoFoundWhatThatRankDid) {
