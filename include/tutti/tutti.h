@@ -151,8 +151,8 @@ TUTTI_API tutti_status tutti_comm_split(tutti_comm comm, int color, int key, con
  * after which destroying `comm` waits for nobody. With no ranks to exclude (count 0) all go on.
  * Blocks until this rank's calls in streams are done, and until all that stay have come; after init_timeout_ms it fails
  * and says which have not. Ranks that pass different lists are shown both. Where it fails on one rank it fails on all
- * that wait for it, and may be called again with another list. Unset options are inherited. `part` is written early, so
- * that another thread can abort the wait, by tutti_comm_abort of either; on failure it is null again. */
+ * that wait for it, and may be called again, also with another list. Unset options are inherited. `part` is written
+ * early, so that another thread can abort the wait, by tutti_comm_abort of either; on failure it is null again. */
 TUTTI_API tutti_status tutti_comm_shrink(tutti_comm comm, const int* excluded, int count,
                                          const tutti_comm_options* options, tutti_comm* part);
 

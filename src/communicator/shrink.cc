@@ -138,7 +138,7 @@ Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* act
                      ExcludedList::of(missing).describe() + " " + action + " the shrink" + terms_.name;
   for (const Rank peer : missing) {
     const Status& reason = proposals_.with(peer).withdrawn;
-    if (!reason.ok()) return timeout_error(text + "; " + rank_name(peer) + " gave up before: " + reason.message());
+    if (!reason.ok()) return {reason.code(), text + "; " + rank_name(peer) + " gave up before: " + reason.message()};
   }
   return timeout_error(text);
 }

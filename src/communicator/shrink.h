@@ -50,7 +50,8 @@ class Shrinking {
   Status gave_up(Rank peer) const;
   Status disagreement(Rank peer) const;
   Result<ReceivedFrame> await(Rank member, FrameKind kind);
-  // Fails when waiting for these has no sense any more.
+  // Fails when waiting for these has no sense any more. Who comes when the others have given up waits for them to try
+  // again, and hears in the end why they gave up.
   Status keep_waiting(const std::vector<Rank>& missing, const char* action) const;
 
   Mesh& mesh_;
