@@ -9,6 +9,7 @@ import glob
 import os
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 from collections import namedtuple
@@ -22,7 +23,7 @@ SCRATCH = os.path.join(FOLDER, "scratch")
 NEEDED_GB = 9  # On the disk, while pip unpacks what it has downloaded; 6 of them stay with --keep.
 LIMIT_S = 300
 # files: where a package keeps what is linked with NCCL.
-Client = namedtuple("Client", "name package program files")
+Client = namedtuple("Client", "name packages program files")
 Row = namedtuple("Row", "client version shown holds")
 OPEN = """
 import ctypes, sys
@@ -84,15 +85,16 @@ def clients_of(torch):
     if cuda is None:
         yield Row("PyTorch", "-", "pip installs a PyTorch for CUDA: this one is for CPUs", False)
         return
-    yield Client("PyTorch", torch, "use_pytorch.py", "torch/lib/libtorch_cuda.so")
-    others = [Client("CuPy", f"cupy-cuda{cuda.split('.')[0]}x", "use_cupy.py", "cupy_backends/cuda/libs/nccl*.so"),
-              Client("nccl4py", "nccl4py", "use_nccl4py.py", None)]
+    yield Client("PyTorch", [torch], "use_pytorch.py", "torch/lib/libtorch_cuda.so")
+    major = cuda.split(".")[0]
+    others = [Client("CuPy", [f"cupy-cuda{major}x"], "use_cupy.py", "cupy_backends/cuda/libs/nccl*.so"),
+              Client("nccl4py", ["nccl4py", f"cuda-bindings~={major}.0"], "use_nccl4py.py", None)]
     for client in others:
         # With PyTorch named too, pip does not change what it needs.
-        if pip_install(torch, client.package):
+        if pip_install(torch, *client.packages):
             yield client
         else:
-            yield Row(client.name, "-", f"pip installs {client.package} (what it said is above)", False)
+            yield Row(client.name, "-", f"pip installs {' and '.join(client.packages)} (what it said is above)", False)
 
 
 def open_row(library):
@@ -205,6 +207,7 @@ def main():
     if not os.path.isfile(options.library):
         stop(f"there is no library {options.library}: build the target tutti_nccl")
     os.makedirs(SCRATCH, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # So that it cleans up then, too.
     try:
         check_machine(os.path.exists(ENVIRONMENT))
         rows = show(os.path.realpath(options.library), options.torch)
