@@ -66,7 +66,7 @@ TEST_P(DeviceCollectives, OfMoreShapesThanAreKeptStayRightInLittleMemory) {
   DeviceRanks ranks(*rig_, kRanks);
   for (std::uint32_t turn = 0; turn < 3; ++turn) {
     std::vector<Part> parts;
-    for (std::uint64_t count = 1; count <= 600; ++count) {
+    for (std::uint64_t count = 1; count <= 320; ++count) {
       const Problem problem{.collective = Collective::all_gather, .ranks = kRanks, .groups = {}};
       for (Rank rank = 0; rank < kRanks; ++rank)
         parts.emplace_back(ranks, rank, CallShape{problem, count, turn}, false);
