@@ -40,9 +40,14 @@ class Run:
     def perf(self, title, tool, *arguments):
         """A perf tool's JSON; None, and why in outcomes, if it failed or there is no time."""
         path = os.path.join(self.folder, "out.json")
-        command = [os.path.join(self.options.build, "perf", tool), *map(str, arguments)]
-        command += [path] if tool == "gpu_bench" else ["-J", path]
-        return json_of(path) if self.do(title, command, shown=tool == "gpu_bench") else None
+        command = [os.path.join(self.options.build, "perf", tool), *map(str, arguments), "-J", path]
+        return json_of(path) if self.do(title, command) else None
+
+    def bench(self):
+        """gpu_bench's JSON, or None; its table is shown while it runs."""
+        path = os.path.join(self.folder, "bench.json")
+        command = [os.path.join(self.options.build, "perf", "gpu", "gpu_bench"), path]
+        return json_of(path) if self.do("gpu_bench", command, shown=True) else None
 
     def do(self, title, command, shown=False, environment=None):
         """Whether it ended well in the time that is left."""
@@ -157,7 +162,7 @@ def main():
         print("run.py: there is no GPU here: nvidia-smi lists none", file=sys.stderr)
         return 77
     run = Run(options)
-    bench = run.perf("gpu_bench", "gpu_bench")
+    bench = run.bench()
     # Clients before the long list: what time is left over is the list's.
     in_clients = clients.measure(run)
     collectives = measure_collectives(run, report.copied_gb_s(bench) if bench else None)
