@@ -2,7 +2,7 @@
 #include <random>
 
 #include "src/bootstrap/bootstrap.h"
-#include "tests/bootstrap/processes.h"
+#include "tests/bootstrap/meeting.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti {
@@ -18,14 +18,13 @@ class DeviceProcesses : public testing::TestWithParam<DeviceKind> {
   }
   // In a process of its own: `work` with the ranks [first, first + count) of `ranks`.
   void start(Rank first, Rank count, Rank ranks, const std::function<std::string(DeviceRanks&, Rank first)>& work) {
-    if (count > 0) id_ = id_ ? id_ : std::optional(make_unique_id({}).value());
     processes_.start([=, this]() -> std::string {
       const auto rig = GetParam().make();
       Communicators members(count);
       std::vector<std::thread> threads;
       for (Rank i = 0; i < count; ++i) {
         threads.emplace_back(
-            [&, i] { members[i] = std::move(Communicator::create(*id_, first + i, ranks, {})).value(); });
+            [&, i] { members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, {})).value(); });
       }
       for (std::thread& thread : threads) thread.join();
       DeviceRanks own(*rig, std::move(members));
@@ -36,7 +35,7 @@ class DeviceProcesses : public testing::TestWithParam<DeviceKind> {
     for (const std::string& report : processes_.reports()) EXPECT_EQ(report, wanted);
   }
 
-  std::optional<UniqueId> id_;
+  Meeting meeting_;
   Processes processes_;
 };
 
