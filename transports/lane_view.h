@@ -8,12 +8,9 @@
 
 #include "src/base/lane_form.h"
 #include "src/base/platform.h"
+#include "src/base/protocol.h"
 
 namespace tutti {
-
-// Bulk: data in slots, then a counter. Lines: each 64-byte line carries its own flag (NCCL's LL idea), so that a
-// message costs one transfer instead of two.
-enum class Protocol : std::uint8_t { bulk, lines };
 
 inline constexpr std::uint32_t kMaxSlots = 16;
 inline constexpr std::size_t kLineBytes = 64;

@@ -100,7 +100,8 @@ typedef struct {
                               call is tutti_invalid_argument on all, and the communicator stays well. Ranks that are
                               all threads of one process may pass any. */
   const char* protocol;    /* "lines": each cache line says that it is there, for small messages; "bulk": a counter says
-                              so of many, for large ones. Null: TUTTI_PROTOCOL, or the tuner's choice. */
+                              so of many, for large ones; "rows": on GPUs, each 128 bytes do, for those in between.
+                              Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* What carries messages: "shm". Null: the cheapest that reaches the peer. */
   const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than

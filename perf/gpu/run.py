@@ -125,6 +125,9 @@ def measure_collectives(run, copied):
         add(f"all_reduce, {ranks} ranks in a graph", "all_reduce", ranks, "-g", ranks, "-b", 8, "-e", 64 << 10, "-f", 8,
             "-n", 100, "-G", 10)
         add(f"all_reduce, {ranks} ranks in threads", "all_reduce", ranks, "-t", ranks, "-b", 8, "-e", 64 * MIB, "-f", 64)
+    for protocol in ("lines", "rows", "bulk"):
+        add(f"all_reduce, 8 ranks, {protocol}", "all_reduce", 8, "-g", 8, "-b", 1024, "-e", 4 * MIB, "-f", 4, "--algorithm",
+            "two_shot", "--protocol", protocol)
     add("all_reduce, 2 processes", "all_reduce", 2, "--ranks", 2, "-b", 1024, "-e", MIB, "-f", 32, "-n", 5, "-w", 1,
         "-T", 30)
     add("soak: 10,000 iterations, 8 ranks", "all_reduce", 8, "-g", 8, "-b", 4096, "-e", 4096, "-n", 10000)

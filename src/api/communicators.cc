@@ -151,6 +151,11 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
     return unsupported(std::to_string(merged.channels) +
                        " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
   }
+  if (merged.protocol == "rows" && merged.memory == Memory::host) {
+    return unsupported(
+        "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
+        "TUTTI_PROTOCOL)");
+  }
   merged.force();
   return merged;
 }

@@ -88,7 +88,7 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_ALGORITHM", nullptr, "", "algorithm of all collectives that have one of this name: ring"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.algorithm); }},
-    Entry{{"TUTTI_PROTOCOL", nullptr, "", "protocol of all lanes: lines or bulk"},
+    Entry{{"TUTTI_PROTOCOL", nullptr, "", "protocol of all lanes: lines, bulk or, on GPUs, rows"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
     Entry{{"TUTTI_CHANNELS", nullptr, "0",

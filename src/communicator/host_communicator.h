@@ -76,7 +76,7 @@ class HostCommunicator final : public Communicator {
   struct PlanKey {
     Problem problem;
     const Algorithm* algorithm;
-    bool lines;
+    Protocol protocol;
     bool pipelined;  // Pieces may overlap: the order of steps, and so the form of lanes, depends on it.
     bool operator==(const PlanKey&) const = default;
   };

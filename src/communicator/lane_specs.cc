@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 LaneSpec spec_with_slots(LaneForm form, Protocol protocol, const SlotSizes& sizes) {
-  const bool lines = protocol == Protocol::lines;
+  const bool lines = is_small(protocol);
   LaneSpec spec;
   spec.form = form;
   spec.protocol = protocol;

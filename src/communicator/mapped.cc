@@ -102,7 +102,8 @@ Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& p
     PlanKey key = prepared.plan->key;
     key.algorithm = prepared.mapped_algorithm;
     key.problem.in_place = prepared.in_place;
-    key.lines = key.pipelined = false;
+    key.protocol = Protocol::bulk;
+    key.pipelined = false;
     variant->record = prepared.record;
     variant->in_place = prepared.in_place;
     variant->plan = TUTTI_TRY(wired_plan(key));

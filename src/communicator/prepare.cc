@@ -20,7 +20,7 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
 }
 
 // Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
-std::uint32_t granule_bytes(bool lines) { return lines ? 8 : kCacheLine; }
+std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
 }  // namespace
 
@@ -80,7 +80,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
-  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.lines, block_bytes > choice.piece_bytes}));
+  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, block_bytes > choice.piece_bytes}));
   prepared->choice = choice;
   return prepared;
 }
@@ -91,7 +91,7 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
                      .units = plan.compiled->program().units,
                      .longest_units = plan.longest_units,
                      .slot_bytes = plan.slot_bytes,
-                     .granule_bytes = granule_bytes(plan.key.lines),
+                     .granule_bytes = granule_bytes(plan.key.protocol),
                      .overlaps = plan.overlaps,
                      .balanced = plan.balanced};
   TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch));
@@ -144,8 +144,8 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
 Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
   const PlanKey& key = wired.key;
   Loop loop = loop_of(wired.overlaps, kBulkSlots);
-  if (key.lines) loop.slots = 1;
-  const Protocol protocol = key.lines ? Protocol::lines : Protocol::bulk;
+  const Protocol protocol = key.protocol;
+  if (is_small(protocol)) loop.slots = 1;
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
   std::vector<LaneSpec> specs;
   for (const LaneUse& use : uses) {

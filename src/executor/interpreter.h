@@ -217,7 +217,7 @@ class Interpreter {
   }
 
   TUTTI_HOST_DEVICE bool is_small(const Operand& operand) const {
-    return operand.place == Place::lane && lane_of(operand).view.protocol == Protocol::lines;
+    return operand.place == Place::lane && tutti::is_small(lane_of(operand).view.protocol);
   }
 
   TUTTI_HOST_DEVICE Progress reserve(const Operand& operand, std::uint32_t index) {

@@ -61,7 +61,7 @@ class Straightener {
   void add_lane(const Operand& operand, std::uint16_t index) {
     LaneState* lane = program_.lanes[operand.first];
     const bool flag = operand.place == Place::flag;
-    if (!flag) result_.lines = lane->view.protocol == Protocol::lines;
+    if (!flag) result_.lines = is_small(lane->view.protocol);
     result_.lanes.push_back({.lane = lane, .operand = &operand, .index = index, .flag = flag});
   }
 
@@ -87,7 +87,7 @@ class Straightener {
     add_lane(operand, step.outputs);
     StraightLane& lane = result_.lanes.back();
     const bool copies = copies_ && step.inputs == 1 && step.reads == 1;
-    lane.copy = copies && !lane.flag && lane.lane->view.protocol == Protocol::lines;
+    lane.copy = copies && !lane.flag && is_small(lane.lane->view.protocol);
     if (!lane.flag && !lane.copy) ++step.outputs;
   }
 

@@ -67,24 +67,27 @@ std::uint64_t shared_among(Rank ranks, std::uint64_t piece_bytes) {
 Status check_protocol(std::string_view protocol) {
   if (protocol.empty() || std::find(std::begin(kProtocols), std::end(kProtocols), protocol) != std::end(kProtocols))
     return {};
-  return invalid_argument("there is no protocol '" + std::string(protocol) + "'; the protocols are lines and bulk");
+  return invalid_argument("there is no protocol '" + std::string(protocol) +
+                          "'; the protocols are lines, bulk and, on GPUs, rows");
 }
 
 Result<Choice> choose(const Query& query) {
   TUTTI_CHECK_OK(check_protocol(query.protocol));
   if (query.teams > 0) return choose_for_teams(query);
+  if (query.protocol == "rows") return unsupported("protocol 'rows' is for GPUs: on host memory take lines or bulk");
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   const bool small = longest_message(choice.algorithm, query) <= kLinesBytes;
-  choice.lines = query.protocol.empty() ? small : query.protocol == "lines";
+  const bool lines = query.protocol.empty() ? small : query.protocol == "lines";
+  choice.protocol = lines ? Protocol::lines : Protocol::bulk;
   const bool one_message = choice.algorithm == "one_shot" && query.block_bytes <= kStreamBytes;
   const Collective collective = query.problem.collective;
   const bool exchange = choice.algorithm == "direct" &&
                         (collective == Collective::all_gather || collective == Collective::reduce_scatter ||
                          collective == Collective::all_to_all);
   const Rank ranks = query.problem.ranks;
-  choice.piece_bytes = choice.lines                     ? kLinesBytes
+  choice.piece_bytes = lines                            ? kLinesBytes
                        : one_message                    ? kStreamBytes
                        : exchange                       ? shared_among(ranks, kExchangePieceBytes)
                        : choice.algorithm == "two_shot" ? shared_among(ranks, kPieceBytes)

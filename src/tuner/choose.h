@@ -5,27 +5,28 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/base/protocol.h"
 #include "src/base/status.h"
 #include "src/plan/loop.h"
 #include "src/plan/problem.h"
 
 namespace tutti {
 
-inline constexpr std::string_view kProtocols[] = {"lines", "bulk"};
+inline constexpr std::string_view kProtocols[] = {"lines", "bulk", "rows"};
 
 struct Query {
   Problem problem;                // in_place is not looked at: ranks may differ in it.
   std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives.
   bool mapped = false;            // Every rank can read and write every rank's buffers.
   std::string_view algorithm;     // Forced, where not empty.
-  std::string_view protocol;      // One of kProtocols, likewise.
+  std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
   std::uint32_t teams = 0;        // On a device: channels of a rank that can be under way at once. 0: on host memory.
 };
 
 struct Choice {
-  std::string_view algorithm;     // A name of the catalogue.
-  bool mapped = false;            // Works in the peers' memory.
-  bool lines = false;             // The small-message protocol.
+  std::string_view algorithm;  // A name of the catalogue.
+  bool mapped = false;         // Works in the peers' memory.
+  Protocol protocol = Protocol::bulk;
   std::uint64_t piece_bytes = 0;  // Longest message.
   std::uint32_t channels = 1;
   Loop loop;  // Pieces are filled in when the longest message is known.

@@ -13,6 +13,7 @@ constexpr std::uint64_t kOneShotBytes = 256 * kKiB;   // That a rank sends in al
 constexpr std::uint64_t kLinesBytes = 64 * kKiB;      // Above, half of the bytes being flags costs more than it saves.
 constexpr std::uint64_t kMappedBytes = 64 * kKiB;     // Below, flags in two rounds cost more than a copy.
 constexpr std::uint64_t kLinesPieceBytes = 4 * kKiB;  // What a slot of such lanes holds.
+constexpr std::uint64_t kRowsPieceBytes = 7680;       // Likewise. Nothing chooses rows until they are measured.
 constexpr std::uint64_t kBulkPieceBytes = 64 * kKiB;
 constexpr std::uint64_t kLinesChannelBytes = 4 * kKiB;  // A word for each worker.
 constexpr std::uint64_t kBulkChannelBytes = 64 * kKiB;
@@ -42,15 +43,21 @@ std::string_view algorithm_for(const Query& query) {
   return "";
 }
 
+Protocol protocol_for(const Query& query) {
+  if (query.protocol.empty()) return query.block_bytes <= kLinesBytes ? Protocol::lines : Protocol::bulk;
+  return query.protocol == "lines" ? Protocol::lines : query.protocol == "rows" ? Protocol::rows : Protocol::bulk;
+}
+
 }  // namespace
 
 Choice choose_for_teams(const Query& query) {
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
-  choice.lines = query.protocol.empty() ? query.block_bytes <= kLinesBytes : query.protocol == "lines";
-  choice.piece_bytes = choice.lines ? kLinesPieceBytes : kBulkPieceBytes;
-  const std::uint64_t share = choice.lines && !choice.mapped ? kLinesChannelBytes : kBulkChannelBytes;
+  choice.protocol = protocol_for(query);
+  const bool small = is_small(choice.protocol);
+  choice.piece_bytes = choice.protocol == Protocol::rows ? kRowsPieceBytes : small ? kLinesPieceBytes : kBulkPieceBytes;
+  const std::uint64_t share = small && !choice.mapped ? kLinesChannelBytes : kBulkChannelBytes;
   const std::uint64_t most = choice.mapped ? query.teams : std::min(query.teams, kMostLaneChannels);
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
   choice.loop.skew = 1;

@@ -231,8 +231,13 @@ TEST_F(Doors, RefuseNamesThatNothingHas) {
   options.algorithm = nullptr;
   options.protocol = "smoke";
   EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_invalid_argument);
-  EXPECT_NE(last_error().find("options.protocol is \"smoke\", but must be one of lines, bulk"), std::string::npos);
+  EXPECT_NE(last_error().find("options.protocol is \"smoke\", but must be one of lines, bulk, rows"),
+            std::string::npos);
   EXPECT_EQ(comm, nullptr);
+
+  options.protocol = "rows";
+  EXPECT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_unsupported);
+  EXPECT_NE(last_error().find("protocol rows is for GPUs"), std::string::npos) << last_error();
 
   EXPECT_EQ(complaint_of("binary_tree", "lines"), "");
   EXPECT_EQ(complaint_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);

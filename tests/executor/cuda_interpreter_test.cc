@@ -11,7 +11,7 @@ class Kernels : public CatalogueVoyages {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) return;
     voyage_.engine = &engine;
-    for (const Protocol protocol : {Protocol::bulk, Protocol::lines}) {
+    for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
       voyage_.protocol = protocol;
       for (const VoyageShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(sail(shape));
     }

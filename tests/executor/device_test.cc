@@ -120,7 +120,7 @@ TEST_P(Devices, RunCallsOfOneLaunchAndOfSeveralStreams) {
   Fleet fleet(1);
   for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
     if (!algorithm->supports(of_ranks(2))) continue;
-    for (const Protocol protocol : {Protocol::bulk, Protocol::lines}) {
+    for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
       for (const auto streams : {DeviceEngine::Streams::one, DeviceEngine::Streams::one_per_rank}) {
         DeviceEngine engine(*rig_, streams);
         Voyage voyage = voyage_of(2);

@@ -29,7 +29,7 @@ TEST_P(Teams, EndWithExactlyTheRightNumbers) {
     if (!emit(ranks, root)) continue;
     HostEngine engine(4 - ranks);
     voyage_.engine = &engine;
-    for (const Protocol protocol : {Protocol::bulk, Protocol::lines}) {
+    for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
       voyage_.protocol = protocol;
       for (const VoyageShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(sail(shape));
     }

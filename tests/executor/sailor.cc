@@ -61,7 +61,7 @@ std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
   std::vector<RankBuffers> peers(plan_.problem.ranks);  // Told apart by their places only.
   launch_.peers = peers.data();
   lay_out();
-  const std::uint64_t stage_bytes = voyage_.protocol == Protocol::lines ? slot_elements(voyage_) * sizeof(Number) : 0;
+  const std::uint64_t stage_bytes = is_small(voyage_.protocol) ? slot_elements(voyage_) * sizeof(Number) : 0;
   const std::vector<std::byte> image =
       make_image(program(), launch_, straight_, plan_.problem.ranks, !records.empty(), stage_bytes);
   image_.assign(image.begin(), image.end());

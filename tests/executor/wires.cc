@@ -10,12 +10,14 @@ namespace {
 
 constexpr std::uint32_t kBulkBytes = 256;
 constexpr std::uint32_t kLines = 8;
+constexpr std::uint32_t kRows = 4;
 
 }  // namespace
 
 std::uint64_t slot_elements(const Voyage& voyage) {
   constexpr std::uint64_t kElement = 8;
   if (voyage.protocol == Protocol::bulk) return kBulkBytes / kElement;
+  if (voyage.protocol == Protocol::rows) return rows_capacity(kRows * kRowBytes) / kElement;
   return (voyage.engine != nullptr ? words_capacity(kLines * kLineBytes) : kLines * kLineData) / kElement;
 }
 
@@ -33,7 +35,7 @@ LaneSpec spec_of(const LaneUse& use, Rank self, const Voyage& voyage, std::uint1
   spec.form = form;
   spec.channel = channel;
   spec.protocol = voyage.protocol;
-  spec.slot_bytes = voyage.protocol == Protocol::lines ? kLines * kLineBytes : kBulkBytes;
+  spec.slot_bytes = is_small(voyage.protocol) ? kLines * kLineBytes : kBulkBytes;
   while ((1U << spec.slot_shift) < voyage.loop.slots) ++spec.slot_shift;
   return spec;
 }

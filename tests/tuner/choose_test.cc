@@ -74,7 +74,8 @@ TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
       const std::vector<Plan> plans =
           cases::fused(emit_plans(*entry.algorithm, asked.problem), cases::Fusion::whole_stages);
       const std::uint64_t longest = longest_message(plans) * kBlock / plans[0].shape.units;
-      EXPECT_TRUE(longest <= 448 || !choose(asked).value().lines) << cases::title(entry) << " of " << ranks;
+      EXPECT_TRUE(longest <= 448 || choose(asked).value().protocol == Protocol::bulk)
+          << cases::title(entry) << " of " << ranks;
     }
   }
 }
@@ -91,8 +92,8 @@ TEST(Choose, HasItsCrossoversWhereTheyWereMeasured) {
   EXPECT_EQ(chosen(65, 1 << 20).algorithm, "ring");
   EXPECT_EQ(chosen(2, 1 << 20, true).algorithm, "two_shot_mapped");
   EXPECT_EQ(chosen(2, 8, true).algorithm, "one_shot");
-  EXPECT_TRUE(chosen(2, 8).lines);
-  EXPECT_FALSE(chosen(2, 1 << 20).lines);
+  EXPECT_EQ(chosen(2, 8).protocol, Protocol::lines);
+  EXPECT_EQ(chosen(2, 1 << 20).protocol, Protocol::bulk);
 }
 
 TEST(Choose, ObeysWhatIsForced) {
@@ -101,9 +102,10 @@ TEST(Choose, ObeysWhatIsForced) {
   asked.protocol = "bulk";
   const Choice choice = choose(asked).value();
   EXPECT_EQ(choice.algorithm, "ring");
-  EXPECT_FALSE(choice.lines);
+  EXPECT_EQ(choice.protocol, Protocol::bulk);
   asked.protocol = "smoke";
-  EXPECT_EQ(choose(asked).status().message(), "there is no protocol 'smoke'; the protocols are lines and bulk");
+  EXPECT_EQ(choose(asked).status().message(),
+            "there is no protocol 'smoke'; the protocols are lines, bulk and, on GPUs, rows");
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ class DeviceCommunicator final : public Communicator {
   struct PlanKey {
     Problem problem;
     const Algorithm* algorithm;
-    bool lines;
+    Protocol protocol;
     bool pipelined;
     bool operator==(const PlanKey&) const = default;
   };
@@ -128,9 +128,9 @@ class DeviceCommunicator final : public Communicator {
   // The image of a program as launched, on the device with the ends of its lanes.
   // How a program's teams work.
   struct Manner {
-    bool meets = false;   // In the peers' memory.
-    bool lines = false;   // Its lanes are of small messages.
-    bool copies = false;  // A fold of one source is a copy.
+    bool meets = false;                  // In the peers' memory.
+    Protocol protocol = Protocol::bulk;  // Of its lanes.
+    bool copies = false;                 // A fold of one source is a copy.
   };
   Status put_on_device(const Program& program, const Launch& launch, Manner manner, Prepared& prepared);
   void retire(Prepared& prepared);

@@ -5,6 +5,7 @@
 #include "src/communicator/device/device_communicator.h"
 #include "src/executor/straighten.h"
 #include "src/executor/team/image.h"
+#include "src/executor/team/rows.h"
 #include "src/executor/team/run_call.h"
 #include "src/executor/team/words.h"
 
@@ -17,6 +18,13 @@ constexpr std::size_t kMostReserved = 40 << 20;
 constexpr std::uint32_t kSlots = 4;          // How far loops may run ahead, whatever the lane's form.
 constexpr std::uint32_t kPackGranule = 128;  // Of parts of units: a line of a device's caches.
 constexpr std::uint32_t kWordGranule = kWordData;
+
+// What a slot holds.
+std::uint32_t slot_data(Protocol protocol) {
+  if (protocol == Protocol::bulk) return kDeviceSlots.bulk;
+  const std::uint64_t small = kDeviceSlots.lines;
+  return static_cast<std::uint32_t>(protocol == Protocol::rows ? rows_capacity(small) : words_capacity(small));
+}
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -155,7 +163,8 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
     problem.in_place = false;
     prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
   }
-  WiredPlan* plan = TUTTI_TRY(wired_plan({problem, algorithm, choice.lines, block_bytes > choice.piece_bytes}, choice));
+  WiredPlan* plan =
+      TUTTI_TRY(wired_plan({problem, algorithm, choice.protocol, block_bytes > choice.piece_bytes}, choice));
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
   const Program& program = plan->compiled->program();
   Launch launch;
@@ -169,7 +178,8 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
-  TUTTI_CHECK_OK(put_on_device(program, launch, {choice.mapped, choice.lines && !choice.mapped, copies}, *prepared));
+  TUTTI_CHECK_OK(put_on_device(program, launch,
+                               {choice.mapped, choice.mapped ? Protocol::bulk : choice.protocol, copies}, *prepared));
   return prepared;
 }
 
@@ -181,7 +191,7 @@ Status DeviceCommunicator::put_on_device(const Program& program, const Launch& g
   const StraightProgram straight = straighten(program, launch, manner.copies);
   launch.straight = straight.view();
   // Only lanes of small messages receive in words: as much as a slot holds.
-  const std::size_t stage_bytes = manner.lines ? words_capacity(kDeviceSlots.lines) : 0;
+  const std::size_t stage_bytes = is_small(manner.protocol) ? slot_data(manner.protocol) : 0;
   std::vector<std::byte> bytes = make_image(program, launch, straight, ranks_, manner.meets, stage_bytes);
   const Image image = *reinterpret_cast<const Image*>(bytes.data());
   const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device({program.lanes, image.lane_count}, launch.channels));
@@ -212,21 +222,17 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   }
   const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots));
   const bool mapped = choice.mapped;
-  const bool lines = key.lines && !mapped;
+  const Protocol protocol = mapped ? Protocol::bulk : key.protocol;
   Loop loop = loop_of(proved.overlaps, kSlots);
-  if (lines) loop.slots = 1;
-  const Protocol protocol = lines ? Protocol::lines : Protocol::bulk;
+  if (is_small(protocol)) loop.slots = 1;
   const std::vector<LaneUse> uses = lanes_of(proved.plans, rank_, loop);
-  const std::uint64_t lines_bytes = words_capacity(kDeviceSlots.lines);
   auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
   wired->room = {.algorithm = key.algorithm->name(),
                  .units = proved.plans[rank_].shape.units,
                  .longest_units = std::max(longest_message(proved.plans), 1U),
-                 .slot_bytes = mapped  ? 0
-                               : lines ? static_cast<std::uint32_t>(lines_bytes)
-                                       : kDeviceSlots.bulk,
-                 .granule_bytes = lines ? kWordGranule : kPackGranule,
+                 .slot_bytes = mapped ? 0 : slot_data(protocol),
+                 .granule_bytes = protocol == Protocol::lines ? kWordGranule : kPackGranule,
                  .overlaps = proved.overlaps,
                  .balanced = proved.balanced};
   const Plan& mine = proved.plans[rank_];

@@ -10,6 +10,7 @@
 
 #include "src/executor/interpreter.h"
 #include "src/executor/team/fold.h"
+#include "src/executor/team/rows.h"
 #include "src/executor/team/words.h"
 
 namespace tutti {
@@ -34,6 +35,15 @@ TUTTI_HOST_DEVICE Progress await_in(Team& team, std::uint32_t* stop, Poll&& poll
     if (progress == Progress::mismatch) store_relaxed(stop, 1U);
     if (progress != Progress::waiting || load_relaxed(stop) != 0 || team.stopped()) return progress;
   }
+}
+
+// Not inlined, as folds are not, and with a team of its own: what escapes is kept in memory.
+template <typename Team>
+TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_rows(Team team, std::uint32_t* stop,
+                                                                      const std::byte* slot, std::uint64_t flag,
+                                                                      std::byte* to, std::uint64_t bytes) {
+  return rows_receive(slot, flag, to, bytes, team.worker(), team.workers(),
+                      [&](auto&& poll) { return await_in(team, stop, poll); });
 }
 
 template <typename Team>
@@ -66,14 +76,22 @@ class TeamMachine {
                                            std::uint32_t index, std::byte*& data, Blocked& blocked) {
     data = stage(index);
     blocked.flag = line_flag(lane, signature);
+    const std::byte* slot = slot_of(lane.view, lane.next);
     Progress progress = Progress::done;
-    blocked.line = words_receive(slot_of(lane.view, lane.next), blocked.flag, data, bytes, team_.worker(),
-                                 team_.workers(), [&](auto&& poll) { return progress = await(poll); });
+    if (lane.view.protocol == Protocol::rows) {
+      blocked.line = receive_rows(team_, memory_.stop, slot, blocked.flag, data, bytes);
+      return blocked.line == nullptr ? Progress::done : refused(blocked);
+    }
+    blocked.line = words_receive(slot, blocked.flag, data, bytes, team_.worker(), team_.workers(),
+                                 [&](auto&& poll) { return progress = await(poll); });
     return progress;
   }
   TUTTI_HOST_DEVICE void send_small(const LaneState& lane, Signature signature, const std::byte* data,
                                     std::uint64_t bytes) {
-    words_send(slot_of(lane.view, lane.next), line_flag(lane, signature), data, bytes, team_.worker(), team_.workers());
+    std::byte* slot = slot_of(lane.view, lane.next);
+    const std::uint64_t flag = line_flag(lane, signature);
+    lane.view.protocol == Protocol::rows ? rows_send(slot, flag, data, bytes, team_.worker(), team_.workers())
+                                         : words_send(slot, flag, data, bytes, team_.worker(), team_.workers());
   }
 
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
@@ -99,6 +117,11 @@ class TeamMachine {
   }
 
  private:
+  // What a wait has come to that was not for nothing.
+  TUTTI_HOST_DEVICE static Progress refused(const Blocked& blocked) {
+    return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
+  }
+
   Team team_;
   const TeamMemory& memory_;
   const FoldTask& task_;

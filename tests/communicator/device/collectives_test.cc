@@ -2,6 +2,7 @@
 #include <random>
 #include <thread>
 
+#include "src/tuner/choose.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti {
@@ -10,24 +11,37 @@ namespace {
 class DeviceCollectives : public OnDevices {
  protected:
   std::vector<CallShape> shapes(Rank ranks) { return shapes_of(ranks, random_); }
+  // One of each shape and rank, at once.
+  void run_group(DeviceRanks& ranks) {
+    std::vector<Part> parts;
+    std::vector<DeviceCall> calls;
+    for (const CallShape& shape : shapes(ranks.size())) {
+      for (Rank rank = 0; rank < ranks.size(); ++rank) parts.emplace_back(ranks, rank, shape, random_() % 2 == 0);
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      calls.push_back(ranks.call(static_cast<Rank>(i % ranks.size()), parts[i].call()));
+    const Status status = enqueue(calls);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ranks.synchronize();
+    for (const Part& part : parts) ASSERT_NO_FATAL_FAILURE(part.expect_right());
+  }
   std::mt19937_64 random_{kSeed};
 };
 
 TEST_P(DeviceCollectives, OfAGroupEndWithTheRightNumbers) {
   for (const Rank n : {1U, 2U, 3U, 5U}) {
     DeviceRanks ranks(*rig_, n);
-    std::vector<Part> parts;
-    std::vector<DeviceCall> calls;
-    const std::vector<CallShape> all = shapes(n);
-    for (const CallShape& shape : all) {
-      for (Rank rank = 0; rank < n; ++rank) parts.emplace_back(ranks, rank, shape, random_() % 2 == 0);
-    }
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      calls.push_back(ranks.call(static_cast<Rank>(i % n), parts[i].call()));
-    const Status status = enqueue(calls);
-    ASSERT_TRUE(status.ok()) << status.message();
-    ranks.synchronize();
-    for (const Part& part : parts) ASSERT_NO_FATAL_FAILURE(part.expect_right());
+    ASSERT_NO_FATAL_FAILURE(run_group(ranks));
+  }
+}
+
+TEST_P(DeviceCollectives, OfEachProtocolEndWithTheRightNumbers) {
+  for (const std::string_view protocol : kProtocols) {
+    SCOPED_TRACE(protocol);
+    CommunicatorOptions options;
+    options.protocol = protocol;
+    DeviceRanks ranks(*rig_, 3, options);
+    ASSERT_NO_FATAL_FAILURE(run_group(ranks));
   }
 }
 
