@@ -86,6 +86,8 @@ inline constexpr unsigned kConfigMagic = 0xcafebeef;
 inline constexpr unsigned kSimInfoMagic = 0x74685283;
 inline constexpr int kUndefined = INT_MIN;  // A field of a config that the program left alone.
 inline constexpr int kNoColor = -1;
+inline constexpr int kShrinkDefault = 0;
+inline constexpr int kShrinkAbort = 1;
 inline constexpr float kNoTime = -1;
 
 }  // namespace tutti::nccl

@@ -45,14 +45,14 @@ Outcome Communicator::join(const ncclUniqueId& id) {
   {
     const std::lock_guard lock(mutex_);
     if (aborted_) return {ncclRemoteError, "the communicator was aborted before its ranks joined"};
-    joining_ = true;
+    being_made_ = &comm_;
   }
   const tutti_unique_id same_id = std::bit_cast<tutti_unique_id>(id);
   const tutti_comm_options options = options_for(settings);
   Outcome outcome = outcome_of(tutti_comm_create(&same_id, seat.rank, seat.ranks, &options, &comm_));
   {
     const std::lock_guard lock(mutex_);
-    joining_ = false;
+    being_made_ = nullptr;
   }
   if (outcome.failed()) return outcome;
   return make_stream();
@@ -73,6 +73,33 @@ Outcome Communicator::make_stream() {
 Outcome Communicator::close() {
   if (!closed_.exchange(true)) return {};
   return invalid_argument("the communicator is finalized already: destroy it");
+}
+
+Outcome Communicator::ready_to_be_shrunk() const {
+  if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
+  if (!joined_) return invalid_argument("the ranks of the communicator have not joined yet, or never did");
+  return {};
+}
+
+void Communicator::end_calls() {
+  calls_ended_ = true;
+  tutti_comm_abort(comm());
+}
+
+Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part) {
+  {
+    const std::lock_guard lock(mutex_);
+    worked_ = {};  // What failed before is no failure of this.
+    if (aborted_) return {ncclRemoteError, "the communicator was aborted before it was shrunk"};
+    being_made_ = &part;
+  }
+  if (calls_ended_) (void)tutti_comm_synchronize(comm());  // It says that they were ended.
+  const tutti_comm_options options = options_for(asked);
+  Outcome outcome =
+      outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
+  const std::lock_guard lock(mutex_);
+  being_made_ = nullptr;
+  return outcome;
 }
 
 Outcome Communicator::flush() { return outcome_of(tutti_comm_synchronize(comm())); }
@@ -115,6 +142,7 @@ Outcome Communicator::state() const {
   TUTTI_NCCL_CHECK(state_of_jobs());
   const bool blocking = settings.mode == Mode::blocking;
   if (!joined_) return blocking ? Outcome() : in_progress();  // Its group is still open, or its thread is in join().
+  if (calls_ended_) return {};
   if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
   tutti_status failure = tutti_ok;
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm(), &failure)));
@@ -124,6 +152,11 @@ Outcome Communicator::state() const {
 
 Outcome Communicator::ready() const {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
+  if (calls_ended_) {
+    return invalid_usage(
+        "ncclCommShrink with NCCL_SHRINK_ABORT has ended the calls of the communicator: go on with the one that it "
+        "made, and destroy this one or shrink it again");
+  }
   if (settings.mode == Mode::blocking) {
     if (joined_) return {};
     return invalid_argument("the ranks of the communicator have not joined yet: call ncclGroupEnd first");
@@ -134,18 +167,27 @@ Outcome Communicator::ready() const {
       "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress");
 }
 
+// tutti.h writes the handle before it waits for any rank, but for calls of this rank, which have been aborted by then.
+tutti_comm Communicator::being_made() const {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (being_made_ == nullptr) return nullptr;
+      const tutti_comm made = __atomic_load_n(being_made_, __ATOMIC_ACQUIRE);
+      if (made != nullptr) return made;
+    }
+    std::this_thread::yield();
+  }
+}
+
 void Communicator::abort() {
   {
     const std::lock_guard lock(mutex_);
     aborted_ = true;
   }
-  const auto is_joining = [&] {
-    const std::lock_guard lock(mutex_);
-    return joining_;
-  };
-  // tutti_comm_create writes the handle before it waits for anybody.
-  while (comm() == nullptr && is_joining()) std::this_thread::yield();
   if (comm() != nullptr) tutti_comm_abort(comm());
+  if (const tutti_comm made = being_made(); made != nullptr) tutti_comm_abort(made);
+  if (comm() != nullptr) tutti_comm_abort(comm());  // It may have been made in between.
   // Who is in a call of a blocking one sees that return.
   if (settings.mode == Mode::non_blocking) rest();
 }
@@ -168,6 +210,14 @@ Outcome no_communicator(const ncclComm* handle) {
   if (handle == nullptr) return invalid_argument("comm is NULL: pass a communicator");
   return invalid_argument("comm is no communicator of this process: it was destroyed or aborted, or never was one");
 }
+
+Outcome admit_new(Shared communicator, ncclComm_t& handle) {
+  handle = admit(std::move(communicator));
+  if (handle != nullptr) return {};
+  return invalid_usage("this process has as many communicators as there can be: destroy some");
+}
+
+void put(ncclComm_t* out, ncclComm_t handle) { __atomic_store_n(out, handle, __ATOMIC_RELEASE); }
 
 Outcome find_ready(const ncclComm* handle, Shared& communicator) {
   communicator = find(handle);

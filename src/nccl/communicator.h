@@ -58,8 +58,15 @@ class alignas(64) Communicator {
   Outcome state() const;
   // Success if calls may be made.
   Outcome ready() const;
-  // Ends every wait, also of a join() that has not begun. Any thread. A non-blocking one touches the program's memory
-  // no more when this returns, unless what it does there takes longer than some seconds.
+  // Success if another may be made of it without some ranks: also of one that has failed or is in progress.
+  Outcome ready_to_be_shrunk() const;
+  // Ends its calls, here and on the peers, for good; from then on state() tells of jobs only. Returns at once.
+  void end_calls();
+  // Waits for the ranks that stay. Where calls were ended, also until none touches the program's memory any more, but
+  // not for long. From then on state() tells of no job before this.
+  Outcome shrink(const std::vector<int>& excluded, const Settings& asked, tutti_comm& part);
+  // Ends every wait, also of a join() or shrink() that has not begun. Any thread. A non-blocking one touches the
+  // program's memory no more when this returns, unless what it does there takes longer than some seconds.
   void abort();
   bool is_aborted() const;
   // Once all ranks are there.
@@ -73,21 +80,28 @@ class alignas(64) Communicator {
   Outcome make_stream();
   Outcome state_of_jobs() const;
   void work();
-  void rest();  // Until nothing works, but not for long.
+  tutti_comm being_made() const;  // Null: none.
+  void rest();                    // Until nothing works, but not for long.
 
   tutti_comm comm_ = nullptr;  // Atomic: tutti_comm_create writes it while others look.
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;
+  std::atomic<bool> calls_ended_ = false;
 
   mutable std::mutex mutex_;
   bool aborted_ = false;
-  bool joining_ = false;
+  tutti_comm* being_made_ = nullptr;  // Where join() or shrink() has its handle written. Null: none is under way.
   std::deque<std::function<Outcome()>> jobs_;
   bool working_ = false;            // A thread does them.
   std::condition_variable rested_;  // It does no longer.
   Outcome worked_;                  // The first failure of a job, if one failed.
 };
+
+// Gives it a handle.
+Outcome admit_new(Shared communicator, ncclComm_t& handle);
+// Where other threads may look for it.
+void put(ncclComm_t* out, ncclComm_t handle);
 
 Outcome no_communicator(const ncclComm* handle);
 // The communicator, with which calls may be made.

@@ -1,4 +1,4 @@
-// How communicators come to be.
+// How communicators come to be. Those made of others: parts.cc.
 #include <bit>
 #include <utility>
 
@@ -9,18 +9,10 @@
 namespace tutti::nccl {
 namespace {
 
-void put(ncclComm_t* out, ncclComm_t handle) { __atomic_store_n(out, handle, __ATOMIC_RELEASE); }
-
 Outcome check_seat(const Seat& seat) {
   if (seat.ranks < 1) return invalid_argument("nranks is " + std::to_string(seat.ranks) + ": pass 1 or more");
   if (seat.rank >= 0 && seat.rank < seat.ranks) return {};
   return invalid_argument("rank is " + std::to_string(seat.rank) + ": pass 0 to " + std::to_string(seat.ranks - 1));
-}
-
-Outcome admit_new(Shared communicator, ncclComm_t& handle) {
-  handle = admit(std::move(communicator));
-  if (handle != nullptr) return {};
-  return invalid_usage("this process has as many communicators as there can be: destroy some");
 }
 
 struct Joining {
@@ -82,54 +74,6 @@ Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   return {};
 }
 
-struct Splitting {
-  int color, key;
-  ncclComm_t* out;
-  Settings settings = {};
-};
-
-// Until a Communicator has it.
-struct Part {
-  tutti_comm comm = nullptr;
-  ~Part() { tutti_comm_leave(comm); }
-};
-
-// Runs in the parent's job or thread; the part's handle appears when it is ready. After an abort of the parent nobody
-// may look there any more.
-Outcome split(const Communicator& parent, const Splitting& splitting) {
-  Part part;
-  const tutti_comm_options options = options_for(splitting.settings);
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(parent.comm(), splitting.color, splitting.key, &options, &part.comm)));
-  if (part.comm == nullptr) return {};
-  Seat seat = {};
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &seat.rank)));
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &seat.ranks)));
-  const auto communicator = std::make_shared<Communicator>(seat, splitting.settings, parent.device);
-  TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(part.comm, nullptr)));
-  if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while it was split"};
-  ncclComm_t handle = nullptr;
-  TUTTI_NCCL_CHECK(admit_new(communicator, handle));
-  put(splitting.out, handle);
-  return {};
-}
-
-Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
-  if (splitting.out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
-  put(splitting.out, nullptr);
-  Shared parent;
-  TUTTI_NCCL_CHECK(find_ready(comm, parent));
-  if (splitting.color < kNoColor) {
-    return invalid_argument("color is " + std::to_string(splitting.color) + ": pass 0 or more, or NCCL_SPLIT_NOCOLOR");
-  }
-  if (config == nullptr) {
-    splitting.settings = parent->settings;
-  } else {
-    TUTTI_NCCL_CHECK(read_config(config, splitting.settings));
-    splitting.settings.memory = parent->settings.memory;
-  }
-  return submit(Job{parent, [parent, splitting] { return split(*parent, splitting); }, nullptr});
-}
-
 }  // namespace
 
 TUTTI_NCCL_DOOR(ncclResult_t, GetUniqueId, ncclUniqueId* id) {
@@ -158,10 +102,6 @@ TUTTI_NCCL_DOOR(ncclResult_t, CommInitRankScalable, ncclComm_t* out, int ranks, 
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommInitAll, ncclComm_t* comms, int count, const int* devices) {
   return guarded("ncclCommInitAll", [&] { return in_own_group([&] { return init_all(comms, count, devices); }); });
-}
-
-TUTTI_NCCL_DOOR(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
-  return grouped("ncclCommSplit", [&] { return begin_split(comm, {color, key, out}, config); });
 }
 
 }  // namespace tutti::nccl

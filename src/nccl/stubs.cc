@@ -7,7 +7,6 @@ namespace tutti::nccl {
 namespace {
 
 constexpr const char* kNoDeviceApi = "the device API is not implemented: call the collectives from the host";
-constexpr const char* kNoShrink = "not implemented yet: make a new communicator of the ranks that are left";
 constexpr const char* kNoRevoke = "not implemented yet: abort the communicator, and make a new one";
 constexpr const char* kNoGrow = "not implemented yet: make a new communicator of all ranks";
 constexpr const char* kNoSuspend = "not implemented yet: destroy the communicator, and make it anew when it is needed";
@@ -27,7 +26,6 @@ constexpr const char* kNoParameters =
     return grouped("nccl" #Name, [] { return invalid_usage(why); }); \
   }
 
-TUTTI_NCCL_GROUPED_STUB(CommShrink, kNoShrink)
 TUTTI_NCCL_STUB(CommRevoke, kNoRevoke)
 TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
 TUTTI_NCCL_GROUPED_STUB(CommGrow, kNoGrow)

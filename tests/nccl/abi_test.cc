@@ -73,6 +73,7 @@ SAME_FIELD(ncclConfig_t, nvlsCTAs);
 SAME_FIELD(ncclConfig_t, nChannelsPerNetPeer);
 SAME_FIELD(ncclConfig_t, nvlinkCentricSched);
 static_assert(sizeof(ours::ncclSimInfo_t) == sizeof(::ncclSimInfo_t));
+static_assert(ours::kShrinkDefault == NCCL_SHRINK_DEFAULT && ours::kShrinkAbort == NCCL_SHRINK_ABORT);
 SAME_FIELD(ncclSimInfo_t, magic);
 SAME_FIELD(ncclSimInfo_t, version);
 SAME_FIELD(ncclSimInfo_t, estimatedTime);

@@ -1,0 +1,151 @@
+// Communicators made of others: by splitting, and by going on without some ranks.
+#include <utility>
+#include <vector>
+
+#include "src/nccl/door.h"
+#include "src/nccl/groups.h"
+#include "src/nccl/memory.h"
+
+namespace tutti::nccl {
+namespace {
+
+// Until a Communicator has it.
+struct Part {
+  tutti_comm comm = nullptr;
+  ~Part() { tutti_comm_leave(comm); }
+};
+
+// Its handle appears when it is ready. After an abort of the parent nobody may look there any more.
+Outcome present(Part& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
+  Seat seat = {};
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &seat.rank)));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &seat.ranks)));
+  const auto communicator = std::make_shared<Communicator>(seat, settings, parent.device);
+  TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(part.comm, nullptr)));
+  if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while another was made of it"};
+  ncclComm_t handle = nullptr;
+  TUTTI_NCCL_CHECK(admit_new(communicator, handle));
+  put(out, handle);
+  return {};
+}
+
+// A null config means the parent's. It lies where its parent does.
+Outcome settings_of_part(const Communicator& parent, const ncclConfig_t* config, Settings& settings) {
+  settings = parent.settings;
+  if (config == nullptr) return {};
+  Settings asked;
+  TUTTI_NCCL_CHECK(read_config(config, asked));
+  asked.memory = parent.settings.memory;
+  settings = std::move(asked);
+  return {};
+}
+
+struct Splitting {
+  int color, key;
+  ncclComm_t* out;
+  Settings settings = {};
+};
+
+// Runs in the parent's job or thread.
+Outcome split(const Communicator& parent, const Splitting& splitting) {
+  Part part;
+  const tutti_comm_options options = options_for(splitting.settings);
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(parent.comm(), splitting.color, splitting.key, &options, &part.comm)));
+  return part.comm == nullptr ? Outcome() : present(part, parent, splitting.settings, splitting.out);
+}
+
+Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
+  if (splitting.out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
+  put(splitting.out, nullptr);
+  Shared parent;
+  TUTTI_NCCL_CHECK(find_ready(comm, parent));
+  if (splitting.color < kNoColor) {
+    return invalid_argument("color is " + std::to_string(splitting.color) + ": pass 0 or more, or NCCL_SPLIT_NOCOLOR");
+  }
+  TUTTI_NCCL_CHECK(settings_of_part(*parent, config, splitting.settings));
+  return submit(Job{parent, [parent, splitting] { return split(*parent, splitting); }, nullptr});
+}
+
+struct Shrinking {
+  std::vector<int> excluded;
+  ncclComm_t* out;
+  Settings settings = {};
+};
+
+// What can be seen to be wrong before anything of the parent is ended.
+Outcome check_excluded(const std::vector<int>& excluded, const Seat& seat) {
+  std::vector<bool> seen(static_cast<std::size_t>(seat.ranks));
+  for (std::size_t i = 0; i < excluded.size(); ++i) {
+    const int rank = excluded[i];
+    const std::string which = "excludeRanksList[" + std::to_string(i) + "] is " + std::to_string(rank);
+    if (rank < 0 || rank >= seat.ranks) {
+      return invalid_argument(which + ", which is no rank: there are " + std::to_string(seat.ranks) +
+                              ", counted from 0");
+    }
+    if (rank == seat.rank) return invalid_argument(which + ", which is this one: only ranks that stay call this");
+    if (seen[static_cast<std::size_t>(rank)])
+      return invalid_argument(which + ", as one before it: pass each rank once");
+    seen[static_cast<std::size_t>(rank)] = true;
+  }
+  return {};
+}
+
+Outcome copy_excluded(const int* list, int count, std::vector<int>& excluded) {
+  if (count < 0) {
+    return invalid_argument("excludeRanksCount is " + std::to_string(count) + ": pass how many ranks to leave out");
+  }
+  if (list == nullptr && count > 0) {
+    return invalid_argument("excludeRanksList is NULL but excludeRanksCount is " + std::to_string(count) +
+                            ": pass the ranks to leave out");
+  }
+  if (count > 0) excluded.assign(list, list + count);
+  return {};
+}
+
+// Runs as split() does.
+Outcome shrink(Communicator& parent, const Shrinking& shrinking) {
+  Part part;
+  TUTTI_NCCL_CHECK(parent.shrink(shrinking.excluded, shrinking.settings, part.comm));
+  return present(part, parent, shrinking.settings, shrinking.out);
+}
+
+// A parent that has failed is shrunk like any other. Its calls end at once where that is asked for, also in a group:
+// what its thread or its jobs wait for would keep the shrink from being done.
+Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* config, int flags) {
+  const Shared parent = find(comm);
+  if (parent == nullptr) return no_communicator(comm);
+  if (flags != kShrinkDefault && flags != kShrinkAbort) {
+    return invalid_argument("shrinkFlags is " + std::to_string(flags) +
+                            ": pass NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT");
+  }
+  TUTTI_NCCL_CHECK(parent->ready_to_be_shrunk());
+  TUTTI_NCCL_CHECK(check_excluded(shrinking.excluded, parent->seat));
+  TUTTI_NCCL_CHECK(settings_of_part(*parent, config, shrinking.settings));
+  if (flags == kShrinkAbort) {
+    parent->end_calls();
+  } else if (parent->state().code == ncclInProgress) {
+    return invalid_argument(
+        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer says ncclInProgress, or "
+        "pass NCCL_SHRINK_ABORT");
+  }
+  return submit(Job{parent, [parent, shrinking] { return shrink(*parent, shrinking); }, nullptr});
+}
+
+}  // namespace
+
+TUTTI_NCCL_DOOR(ncclResult_t, CommSplit, ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
+  return grouped("ncclCommSplit", [&] { return begin_split(comm, {color, key, out}, config); });
+}
+
+TUTTI_NCCL_DOOR(ncclResult_t, CommShrink, ncclComm_t comm, const int* list, int count, ncclComm_t* out,
+                ncclConfig_t* config, int flags) {
+  return grouped("ncclCommShrink", [&]() -> Outcome {
+    if (out == nullptr) return invalid_argument("newcomm is NULL: pass where to put the communicator");
+    put(out, nullptr);
+    Shrinking shrinking = {.excluded = {}, .out = out};
+    TUTTI_NCCL_CHECK(copy_excluded(list, count, shrinking.excluded));
+    return begin_shrink(comm, std::move(shrinking), config, flags);
+  });
+}
+
+}  // namespace tutti::nccl
