@@ -231,6 +231,11 @@ typedef int32_t tutti_reduction; /* One of the above, or made by the next functi
  * communicator may use it. A call that was made keeps the scalar: the reduction may be destroyed right after. */
 TUTTI_API tutti_status tutti_reduction_create_pre_mul_sum(const void* scalar, tutti_type type, tutti_comm comm,
                                                           tutti_reduction* reduction);
+/* The same with a scalar that is read each time a call runs, in its turn in its stream, where a graph is replayed too:
+ * an aligned element in memory that the communicator's buffers may lie in. It stays there until the calls are done; the
+ * reduction may be destroyed before. */
+TUTTI_API tutti_status tutti_reduction_create_pre_mul_sum_at(const void* scalar, tutti_type type, tutti_comm comm,
+                                                             tutti_reduction* reduction);
 TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_comm comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */

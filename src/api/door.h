@@ -21,6 +21,7 @@ struct PreMulSum {
   DataType type = DataType::float32;
   double scalar = 1;
   std::int64_t integer_scalar = 1;
+  const std::byte* factor = nullptr;  // Where the scalar is read when a call runs. Null: it is the above.
 };
 inline constexpr tutti_reduction kFirstPreMulSum = 256;
 

@@ -241,6 +241,7 @@ Status resolve(const CallEntry& entry, const Door& door, Call& call) {
     call.reduction = Reduction::pre_mul_sum;
     call.scalar = made.scalar;
     call.integer_scalar = made.integer_scalar;
+    call.factor = made.factor;
     return {};
   }
   return invalid_argument(

@@ -57,6 +57,19 @@ PreMulSum pre_mul_sum_of(const void* scalar, DataType type) {
   return made;
 }
 
+Status check_making(const void* scalar, tutti_type type, const tutti_reduction* reduction) {
+  if (scalar == nullptr) return invalid_argument("scalar is null: pass one element of the type");
+  if (reduction == nullptr) return invalid_argument("reduction is null: pass where to put its number");
+  if (static_cast<std::uint32_t>(type) < kDataTypes) return {};
+  return invalid_argument("type " + std::to_string(type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
+}
+
+tutti_reduction keep(const Door& door, PreMulSum made) {
+  made.number = door.membership->next_reduction++;
+  door.membership->reductions.push_back(made);
+  return made.number;
+}
+
 }  // namespace
 }  // namespace tutti
 
@@ -64,19 +77,25 @@ extern "C" {
 
 tutti_status tutti_reduction_create_pre_mul_sum(const void* scalar, tutti_type type, tutti_comm comm,
                                                 tutti_reduction* reduction) {
-  using tutti::invalid_argument;
   return tutti::guarded("tutti_reduction_create_pre_mul_sum", [&]() -> tutti::Status {
-    if (scalar == nullptr) return invalid_argument("scalar is null: pass one element of the type");
-    if (reduction == nullptr) return invalid_argument("reduction is null: pass where to put its number");
-    if (static_cast<std::uint32_t>(type) >= tutti::kDataTypes) {
-      return invalid_argument("type " + std::to_string(type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
+    TUTTI_CHECK_OK(tutti::check_making(scalar, type, reduction));
+    const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
+    *reduction = tutti::keep(*door, tutti::pre_mul_sum_of(scalar, static_cast<tutti::DataType>(type)));
+    return {};
+  });
+}
+
+tutti_status tutti_reduction_create_pre_mul_sum_at(const void* scalar, tutti_type type, tutti_comm comm,
+                                                   tutti_reduction* reduction) {
+  return tutti::guarded("tutti_reduction_create_pre_mul_sum_at", [&]() -> tutti::Status {
+    TUTTI_CHECK_OK(tutti::check_making(scalar, type, reduction));
+    const auto of_type = static_cast<tutti::DataType>(type);
+    if (reinterpret_cast<std::uintptr_t>(scalar) % tutti::size_of(of_type) != 0) {
+      return tutti::invalid_argument("scalar is not aligned to the " + std::to_string(tutti::size_of(of_type)) +
+                                     " bytes of an element");
     }
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    tutti::Membership& membership = *door->membership;
-    tutti::PreMulSum made = tutti::pre_mul_sum_of(scalar, static_cast<tutti::DataType>(type));
-    made.number = membership.next_reduction++;
-    membership.reductions.push_back(made);
-    *reduction = made.number;
+    *reduction = tutti::keep(*door, {.type = of_type, .factor = static_cast<const std::byte*>(scalar)});
     return {};
   });
 }

@@ -25,8 +25,10 @@ struct Call {
   std::uint64_t count = 0;  // Elements of a block.
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  double scalar = 1;                 // pre_mul_sum: floats.
-  std::int64_t integer_scalar = 1;   // pre_mul_sum: integers.
+  double scalar = 1;                // pre_mul_sum: floats.
+  std::int64_t integer_scalar = 1;  // pre_mul_sum: integers.
+  const std::byte* factor =
+      nullptr;                       // pre_mul_sum: where the scalar is read when the call runs; null: it is the above.
   const Unequal* unequal = nullptr;  // all_to_all_v; outlives the call.
 };
 

@@ -10,6 +10,7 @@
 #include "src/communicator/message_operation.h"
 #include "src/communicator/planning.h"
 #include "src/communicator/visit.h"
+#include "src/executor/factor.h"
 
 namespace tutti {
 namespace {
@@ -89,7 +90,11 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   launch.self = {const_cast<std::byte*>(call.input), call.output};
   if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
-  if (call.reduction == Reduction::pre_mul_sum) chosen.interpreter->machine().scale(call.scalar, call.integer_scalar);
+  if (call.reduction == Reduction::pre_mul_sum) {
+    Factor factor = {call.scalar, call.integer_scalar};
+    if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
+    chosen.interpreter->machine().scale(factor.scale, factor.integer_scale);
+  }
   chosen.interpreter->start();
 }
 

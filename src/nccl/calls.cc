@@ -105,10 +105,12 @@ class Reduction {
       if (reduces(call.kind)) number_ = kReductions[call.reduction];
       return {};
     }
-    std::uint64_t element = call.made->scalar;
-    if (call.made->memory != nullptr) read_scalar(&element, call.made->memory, size_of(call.type));
+    const MadeReduction& made = *call.made;
     const tutti_comm comm = call.communicator->comm();
-    TUTTI_NCCL_CHECK(outcome_of(tutti_reduction_create_pre_mul_sum(&element, type_of(call.type), comm, &number_)));
+    const tutti_type type = type_of(call.type);
+    TUTTI_NCCL_CHECK(outcome_of(made.memory == nullptr
+                                    ? tutti_reduction_create_pre_mul_sum(&made.scalar, type, comm, &number_)
+                                    : tutti_reduction_create_pre_mul_sum_at(made.memory, type, comm, &number_)));
     comm_ = comm;
     return {};
   }

@@ -27,7 +27,7 @@ struct MadeReduction {
   int number = 0;  // The program's ncclRedOp_t.
   ncclDataType_t type = ncclFloat32;
   std::uint64_t scalar = 0;      // The element, if `memory` is null.
-  const void* memory = nullptr;  // Where the element is when the call is launched: at the end of its group.
+  const void* memory = nullptr;  // Where the element is when the call runs.
 };
 
 class alignas(64) Communicator {

@@ -1,7 +1,5 @@
 #include "src/nccl/memory.h"
 
-#include <cstring>
-
 #include "src/nccl/environment.h"
 
 namespace tutti::nccl {
@@ -61,15 +59,5 @@ Outcome allocate(void** memory, std::size_t size) {
 }
 
 Outcome release(void* memory) { return outcome_of(tutti_mem_free(memory)); }
-
-Outcome check_scalar_in_memory(const Settings& settings) {
-  if (!enqueues(settings)) return {};
-  return invalid_usage(
-      "residence ncclScalarDevice is not implemented on GPUs, where the scalar would be read when the call runs: pass "
-      "it "
-      "with ncclScalarHostImmediate");
-}
-
-void read_scalar(void* to, const void* scalar, std::size_t size) { std::memcpy(to, scalar, size); }
 
 }  // namespace tutti::nccl

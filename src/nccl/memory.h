@@ -38,9 +38,4 @@ int device_of(const Communicator& communicator);
 Outcome allocate(void** memory, std::size_t size);
 Outcome release(void* memory);
 
-// A scalar that ncclScalarDevice names is read when its call is launched: on the host like any other. On a device it
-// would have to be read later, by the kernel, so there it is refused.
-Outcome check_scalar_in_memory(const Settings& settings);
-void read_scalar(void* to, const void* scalar, std::size_t size);
-
 }  // namespace tutti::nccl

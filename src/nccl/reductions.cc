@@ -5,7 +5,6 @@
 
 #include "src/nccl/calls.h"
 #include "src/nccl/door.h"
-#include "src/nccl/memory.h"
 
 namespace tutti::nccl {
 namespace {
@@ -16,7 +15,7 @@ int next_number() {
   return next++;
 }
 
-Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence, const Settings& settings) {
+Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence) {
   if (scalar == nullptr) return invalid_argument("scalar is NULL: pass one element of the datatype");
   if (made.type < 0 || made.type >= ncclNumTypes) {
     return invalid_argument("datatype " + std::to_string(made.type) + " is none: pass ncclInt8 ... ncclFloat8e5m2");
@@ -28,7 +27,10 @@ Outcome make(MadeReduction& made, void* scalar, ncclScalarResidence_t residence,
   if (residence == ncclScalarHostImmediate) {
     std::memcpy(&made.scalar, scalar, size_of(made.type));
   } else {
-    TUTTI_NCCL_CHECK(check_scalar_in_memory(settings));
+    if (reinterpret_cast<std::uintptr_t>(scalar) % size_of(made.type) != 0) {
+      return invalid_argument("scalar is not aligned to the " + std::to_string(size_of(made.type)) +
+                              " bytes of an element");
+    }
     made.memory = scalar;
   }
   made.number = next_number();
@@ -45,7 +47,7 @@ TUTTI_NCCL_DOOR(ncclResult_t, RedOpCreatePreMulSum, int* op, void* scalar, ncclD
     Shared communicator;
     TUTTI_NCCL_CHECK(find_ready(comm, communicator));
     MadeReduction made = {.type = type};
-    TUTTI_NCCL_CHECK(make(made, scalar, residence, communicator->settings));
+    TUTTI_NCCL_CHECK(make(made, scalar, residence));
     communicator->reductions.push_back(made);
     *op = made.number;
     return {};

@@ -347,6 +347,18 @@ TEST_F(Doors, DecodeTheScalarsOfSmallFloats) {
   }
 }
 
+TEST_F(Doors, HandOnWhereAScalarIsToBeRead) {
+  float scalars[2] = {};
+  tutti_reduction reduction = 0;
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum_at(&scalars[1], tutti_float32, comm_, &reduction), tutti_ok);
+  ASSERT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, reduction, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->calls.back().reduction, Reduction::pre_mul_sum);
+  EXPECT_EQ(fake_->calls.back().factor, reinterpret_cast<std::byte*>(&scalars[1]));
+  const char* between = reinterpret_cast<const char*>(scalars) + 2;
+  EXPECT_EQ(tutti_reduction_create_pre_mul_sum_at(between, tutti_float32, comm_, &reduction), tutti_invalid_argument);
+  EXPECT_EQ(tutti_reduction_create_pre_mul_sum_at(nullptr, tutti_float32, comm_, &reduction), tutti_invalid_argument);
+}
+
 TEST_F(Doors, GiveNoCommunicatorToARankWithoutColour) {
   tutti_comm part = comm_;
   EXPECT_EQ(tutti_comm_split(comm_, TUTTI_COLOR_NONE, 0, nullptr, &part), tutti_ok);

@@ -1,5 +1,5 @@
 // Narrow floats against a reference that knows only what their fields mean.
-#include "src/executor/numeric_reduce.h"
+#include "src/executor/factor.h"
 
 #include <gtest/gtest.h>
 
@@ -118,6 +118,27 @@ TYPED_TEST(Narrow, RoundsAnyFloatToTheNearest) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int i = 0; i < 300'000; ++i) this->expect_nearest(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+}
+
+TEST(Factor, IsReadInEveryType) {
+  const auto scale = [](DataType type, const auto& element) { return factor_of(type, &element).scale; };
+  EXPECT_EQ(scale(DataType::float16, std::uint16_t{0xc100}), -2.5);
+  EXPECT_EQ(scale(DataType::bfloat16, std::uint16_t{0x4020}), 2.5);
+  EXPECT_EQ(scale(DataType::float8_e4m3, std::uint8_t{0xc4}), -3);
+  EXPECT_EQ(scale(DataType::float8_e5m2, std::uint8_t{0x41}), 2.5);
+  EXPECT_EQ(scale(DataType::float32, -0.75F), -0.75);
+  EXPECT_EQ(scale(DataType::float64, 1e300), 1e300);
+  const auto low_bits = [](DataType type, const auto& element) {
+    return static_cast<std::uint64_t>(factor_of(type, &element).integer_scale) << (64 - 8 * sizeof element);
+  };
+  EXPECT_EQ(low_bits(DataType::int8, std::int8_t{-3}), std::uint64_t{0xfd} << 56);
+  EXPECT_EQ(low_bits(DataType::uint8, std::uint8_t{253}), std::uint64_t{0xfd} << 56);
+  EXPECT_EQ(low_bits(DataType::int16, std::int16_t{-3}), std::uint64_t{0xfffd} << 48);
+  EXPECT_EQ(low_bits(DataType::uint16, std::uint16_t{7}), std::uint64_t{7} << 48);
+  EXPECT_EQ(low_bits(DataType::int32, -3), std::uint64_t{0xfffffffd} << 32);
+  EXPECT_EQ(low_bits(DataType::uint32, 7U), std::uint64_t{7} << 32);
+  EXPECT_EQ(low_bits(DataType::int64, std::int64_t{-3}), ~std::uint64_t{2});
+  EXPECT_EQ(low_bits(DataType::uint64, ~std::uint64_t{2}), ~std::uint64_t{2});
 }
 
 TEST(Average, OfIntegersTruncatesForEveryByteAndDivisor) {

@@ -167,13 +167,25 @@ TEST(Device, AScalarOfTheHostIsKeptByItsCall) {
   for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, 4.5f));
 }
 
-// It would have to be read when the call runs, not when it is made.
-TEST(Device, AScalarOfTheDeviceIsRefused) {
-  const Ranks ranks(1);
-  float scalar = 2;
+// In its stream, behind the work that makes the scalar; the reduction is gone by then.
+TEST(Device, AScalarOfTheDeviceIsReadWhenItsCallRuns) {
+  const Ranks ranks(2);
+  double values[] = {10, 100}, scalars[] = {-1, -1};
+  {
+    const Gate gate(stream_of(0));
+    for (int rank = 0; rank < 2; ++rank) {
+      put(stream_of(rank), [&scalar = scalars[rank], rank] { scalar = rank + 2; });
+      ncclRedOp_t op;
+      NCCL_EXPECT_OK(ncclRedOpCreatePreMulSum(&op, &scalars[rank], ncclFloat64, ncclScalarDevice, ranks[rank]));
+      NCCL_EXPECT_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat64, op, ranks[rank], stream_of(rank)));
+      NCCL_EXPECT_OK(ncclRedOpDestroy(op, ranks[rank]));
+    }
+  }
+  finish_all();
+  for (const double value : values) EXPECT_EQ(value, 10 * 2 + 100 * 3);
   ncclRedOp_t op;
-  EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarDevice, ranks[0]), ncclInvalidUsage);
-  expect_sentence("ncclScalarHostImmediate");
+  char* between = reinterpret_cast<char*>(&scalars[0]) + 1;
+  EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, between, ncclFloat64, ncclScalarDevice, ranks[0]), ncclInvalidArgument);
 }
 
 TEST(Device, GivesMemoryOfIts) {

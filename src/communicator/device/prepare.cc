@@ -291,6 +291,10 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   entry.signature = signature;
   entry.task.scale = call.scalar;
   entry.task.integer_scale = call.integer_scalar;
+  if (call.factor != nullptr) {
+    entry.task.scale_in_memory = 1;
+    entry.task.integer_scale = reinterpret_cast<std::int64_t>(call.factor);
+  }
   const std::size_t room = prepared.scratch_bytes + prepared.copied_bytes;
   if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
   if (prepared.copied_bytes > 0) {

@@ -3,6 +3,7 @@
 // compile this source.
 #pragma once
 
+#include "src/executor/factor.h"
 #include "src/executor/team/call.h"
 #include "src/executor/team/image.h"
 #include "src/executor/team/machine.h"
@@ -85,6 +86,15 @@ class Channel {
     return at<std::byte*>(layout.peers) + (which - kBasePeers);
   }
 
+  // What is before the call in its stream may have written the scalar.
+  TUTTI_HOST_DEVICE static FoldTask with_scalar(FoldTask task) {
+    if (task.scale_in_memory == 0) return task;
+    const Factor factor = factor_of(task.type, reinterpret_cast<const void*>(task.integer_scale));
+    task.scale = factor.scale;
+    task.integer_scale = factor.integer_scale;
+    return task;
+  }
+
   // Each address by one worker.
   TUTTI_HOST_DEVICE void fill_in(Image& image, const ChannelLayout& layout) {
     const std::uint32_t first = team_.worker();
@@ -106,6 +116,7 @@ class Channel {
       memory[i].operand = operands + number(memory[i].operand);
     }
     if (first != 0) return;
+    image.task = with_scalar(call_.task);
     Launch& launch = image.launch;
     launch.self = call_.self;
     launch.scratch = call_.scratch;
@@ -167,7 +178,7 @@ class Channel {
                                .stage = at<std::byte>(layout.stages),
                                .stage_bytes = image.stage_bytes,
                                .stop = &image.stop};
-    Interpreter<TeamMachine<Team>> interpreter(program, image.launch, TeamMachine<Team>(team_, memory, call_.task),
+    Interpreter<TeamMachine<Team>> interpreter(program, image.launch, TeamMachine<Team>(team_, memory, image.task),
                                                memory.pointers);
     const Progress progress = interpreter.advance();
     if (progress != Progress::done) {

@@ -105,6 +105,36 @@ TEST_P(DeviceStreams, AreReplayedByGraphsBetweenOtherCalls) {
   }
 }
 
+// A scalar in memory is read by each replay.
+TEST_P(DeviceStreams, MultiplyByTheScalarThatIsThereWhenTheyRun) {
+  constexpr Rank kRanks = 2;
+  DeviceRanks ranks(*rig_, kRanks);
+  auto* scalars = ranks.take<std::int64_t>(kRanks);
+  std::int64_t* outputs[kRanks];
+  std::vector<DeviceCall> calls;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    outputs[rank] = ranks.take<std::int64_t>(kCount);
+    Call call = call_of(Collective::all_reduce, DataType::int64, kCount,
+                        ranks.take<std::int64_t>(kCount, static_cast<std::int64_t>(rank) + 1), outputs[rank]);
+    call.reduction = Reduction::pre_mul_sum;
+    call.factor = reinterpret_cast<const std::byte*>(scalars + rank);
+    calls.push_back(ranks.call(rank, call));
+    calls.back().stream = ranks.stream(0);
+  }
+  ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
+  ASSERT_TRUE(enqueue(calls).ok());
+  auto graph = rig_->end_capture(ranks.stream(0));
+  ASSERT_TRUE(graph.ok());
+  for (const std::int64_t scalar : {3, -5}) {
+    for (Rank rank = 0; rank < kRanks; ++rank) scalars[rank] = scalar * (rank + 1);
+    ASSERT_TRUE(graph.value()->replay(ranks.stream(0)).ok());
+    ranks.synchronize();
+    for (const std::int64_t* output : outputs) {
+      for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(output[k], scalar + 4 * scalar);
+    }
+  }
+}
+
 // What a graph replays outlives its place among the shapes that are kept.
 TEST_P(DeviceStreams, AreReplayedAfterManyOtherShapes) {
   constexpr Rank kRanks = 2;
