@@ -13,8 +13,6 @@
 namespace tutti::nccl {
 namespace {
 
-enum class Running { runs, simulates };
-
 // Apart from the group, so that calls outside of groups look at a plain number.
 thread_local constinit int depth = 0;
 
@@ -118,12 +116,11 @@ Outcome end(const Shared& communicator) {
   return in_progress();
 }
 
-Outcome run_group(Group& group, Running running) {
+Outcome run_group(Group& group) {
   if (group.failure.failed()) {
     for (const Job& job : group.jobs) undo(job);
     return group.failure;
   }
-  if (running == Running::simulates) group.calls.clear();
   if (group.mode) TUTTI_NCCL_CHECK(run_jobs(group.jobs, *group.mode));
   TUTTI_NCCL_CHECK(launch(group.calls));
   bool works = !group.jobs.empty() && *group.mode == Mode::non_blocking;
@@ -136,11 +133,11 @@ Outcome run_group(Group& group, Running running) {
   return works ? in_progress() : Outcome();
 }
 
-Outcome end_group(Running running) {
+Outcome end_group() {
   if (depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
   if (--depth > 0) return {};
   const std::unique_ptr<Group> group(std::exchange(open_group, nullptr));
-  return group == nullptr ? Outcome() : run_group(*group, running);
+  return group == nullptr ? Outcome() : run_group(*group);
 }
 
 enum class Part { job, call };
@@ -215,7 +212,7 @@ Outcome in_own_group(const std::function<Outcome()>& body) {
   ++depth;
   Outcome outcome = caught(body);
   if (outcome.failed()) fail_group(outcome);
-  Outcome ended = end_group(Running::runs);
+  Outcome ended = end_group();
   return outcome.failed() ? outcome : ended;
 }
 
@@ -225,18 +222,21 @@ TUTTI_NCCL_DOOR(ncclResult_t, GroupStart, void) {
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, GroupEnd, void) {
-  return guarded("ncclGroupEnd", [] { return end_group(Running::runs); });
+  return guarded("ncclGroupEnd", [] { return end_group(); });
 }
 
-// There is no cost model of calls yet, so the time is unknown: -1.
+// Nothing of the group is run. A time that is made up would go into the program's plans, so it gets none, and is told.
 TUTTI_NCCL_DOOR(ncclResult_t, GroupSimulateEnd, ncclSimInfo_t* info) {
   return guarded("ncclGroupSimulateEnd", [&]() -> Outcome {
-    Outcome checked = check_simulation(info);
+    const Outcome checked = check_simulation(info);
+    if (!checked.failed()) info->estimatedTime = kNoTime;
     if (checked.failed() && in_group()) fail_group(checked);
-    Outcome ended = end_group(Running::simulates);
-    if (checked.failed()) return checked;
-    if (!ended.failed()) info->estimatedTime = kNoTime;
-    return ended;
+    if (depth == 1) {
+      fail_group(invalid_usage(
+          "there is no model yet of how long calls take, and nothing of the group was run: measure it instead"));
+    }
+    const Outcome ended = end_group();
+    return checked.failed() ? checked : ended;
   });
 }
 
