@@ -127,7 +127,8 @@ TEST(Device, IsNamedByTheEnvironmentToo) {
   ::setenv("TUTTI_NCCL_MEMORY", "cuda", 1);
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
-  EXPECT_EQ(ncclGetUniqueId(&id), ncclInvalidUsage);
+  void* memory = nullptr;
+  EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
   expect_sentence("\"managed\"");
   ::unsetenv("TUTTI_NCCL_MEMORY");
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));

@@ -7,17 +7,51 @@
 namespace tutti {
 namespace {
 
-TEST(Init, SaysWhatToDoWithoutMemoryToServe) {
+// Where the environment asks for GPUs, as it does if it says nothing, until its end.
+class OnGpus {
+ public:
+  OnGpus() { ::unsetenv("TUTTI_NCCL_MEMORY"); }
+  ~OnGpus() { ::setenv("TUTTI_NCCL_MEMORY", "host", 1); }
+};
+
+bool has_gpu() {
+  const OnGpus here;
+  void* memory = nullptr;
+  return ncclMemAlloc(&memory, 8) == ncclSuccess && ncclMemFree(memory) == ncclSuccess;
+}
+
+TEST(Init, SaysWhatToDoWithoutAGpu) {
+  if (has_gpu()) GTEST_SKIP() << "there is a GPU here";
+  ncclUniqueId id = {};
+  {
+    const OnGpus here;
+    NCCL_EXPECT_OK(ncclGetUniqueId(&id)) << "for ranks on other hosts";
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+    expect_sentence("set TUTTI_NCCL_MEMORY=host");
+    EXPECT_EQ(comm, nullptr);
+    EXPECT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclInvalidUsage);
+    void* memory = nullptr;
+    EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
+    expect_sentence("ncclMemAlloc: ");
+    EXPECT_EQ(ncclMemAlloc(nullptr, 8), ncclInvalidArgument);
+    NCCL_EXPECT_OK(ncclMemFree(nullptr));
+    int mine = 0;
+    EXPECT_NE(ncclMemFree(&mine), ncclSuccess);
+    int version = 0;
+    NCCL_EXPECT_OK(ncclGetVersion(&version));
+    EXPECT_EQ(version, NCCL_VERSION_CODE);
+    EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
+  }
+  ncclComm_t comm = nullptr;
+  NCCL_EXPECT_OK(ncclCommInitRank(&comm, 1, id, 0)) << "the id is a good one";
+  NCCL_EXPECT_OK(ncclCommDestroy(comm));
+}
+
+TEST(Init, SaysWhichMemoryItServes) {
   ncclUniqueId id;
   NCCL_EXPECT_OK(ncclGetUniqueId(&id));
   ncclComm_t comm = nullptr;
-  void* memory = nullptr;
-  ::unsetenv("TUTTI_NCCL_MEMORY");
-  EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
-  expect_sentence("set TUTTI_NCCL_MEMORY=host");
-  EXPECT_EQ(ncclCommInitAll(&comm, 1, nullptr), ncclInvalidUsage);
-  EXPECT_EQ(ncclGetUniqueId(&id), ncclInvalidUsage) << "nothing could be made with it";
-  EXPECT_EQ(ncclMemAlloc(&memory, 8), ncclInvalidUsage);
   ::setenv("TUTTI_NCCL_MEMORY", "managed", 1);
   EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
   expect_sentence("\"managed\"");
