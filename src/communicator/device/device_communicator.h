@@ -151,7 +151,7 @@ class DeviceCommunicator final : public Communicator {
   Rank rank_, ranks_;
   Neighbours neighbours_;
   DeviceLinks links_;
-  bool settled_ = false;
+  std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
   HostMemory board_memory_, told_;         // The board, and a TeamReport with the word of `begun` behind it.
   MeetingRecord** records_ = nullptr;      // On the device, of each rank.
   std::uint64_t* meetings_ = nullptr;      // On the device, by channel.

@@ -1,4 +1,7 @@
 // What becomes of calls on a device that cannot come to their end.
+#include <atomic>
+#include <thread>
+
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti {
@@ -76,6 +79,30 @@ TEST_P(DeviceFailures, OfBuffersBetweenElementsAreRefused) {
       0, call_of(Collective::all_reduce, DataType::float32, 8, buffer, reinterpret_cast<std::byte*>(buffer) + 2));
   expect(enqueue({&call, 1}), Code::invalid_argument, {"recv is not aligned to the 4 bytes"});
   EXPECT_TRUE(ranks[0].failure().ok());
+}
+
+// A rank alone takes what it needs of the device with its first call that is no copy.
+TEST_P(DeviceFailures, MayBeAskedForByAWatchdogDuringTheFirstCall) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    DeviceRanks ranks(*rig_, 1);
+    auto* buffer = ranks.take<float>(kCount, 2);
+    DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
+    call.call.reduction = Reduction::pre_mul_sum;
+    call.call.scalar = 3;
+    std::atomic<bool> asked = false, done = false;
+    std::thread watchdog([&] {
+      while (!done) {
+        EXPECT_TRUE(ranks[0].failure().ok());
+        asked = true;
+      }
+    });
+    while (!asked) std::this_thread::yield();
+    EXPECT_TRUE(enqueue({&call, 1}).ok());
+    ranks.synchronize();
+    done = true;
+    watchdog.join();
+    EXPECT_EQ(buffer[kCount - 1], 6);
+  }
 }
 
 TEST_P(DeviceFailures, LeaveNothingBehind) {
