@@ -14,8 +14,11 @@ namespace {
 bool is_message(const Call& call) { return call.kind == Kind::send || call.kind == Kind::recv; }
 
 // When a call runs. Calls of one wave run side by side, and ranks that talk to each other are in the same: collectives
-// by their position; then messages by which it is between its two ranks, and by how far ahead its receiver is.
-using Wave = std::tuple<bool, std::uint32_t, Rank>;
+// by their position; then messages by which it is between its two ranks, and by how far ahead its receiver is. So a
+// rank has a send and a recv in each wave, for which it needs two teams. Where its share of the device is one, messages
+// run one at a time, in an order that all ranks have: by their receivers as well. Both ends of the first that is not
+// done have nothing before it.
+using Wave = std::tuple<bool, std::uint32_t, Rank, Rank>;
 
 class Waves {
  public:
@@ -27,12 +30,15 @@ class Waves {
  private:
   Wave wave_of(const DeviceCall& entry) {
     const DeviceCommunicator& communicator = *entry.communicator;
-    if (!is_message(entry.call)) return {false, collectives_[&communicator]++, 0};
+    if (!is_message(entry.call)) return {false, collectives_[&communicator]++, 0, 0};
     const Rank self = communicator.rank();
     const bool sends = entry.call.kind == Kind::send;
     const Rank ahead =
         sends ? entry.call.root + communicator.ranks() - self : self + communicator.ranks() - entry.call.root;
-    return {true, messages_[{&communicator, entry.call.root, sends}]++, ahead % communicator.ranks()};
+    const bool one_at_a_time = communicator.neighbours().teams() == 1;
+    const Rank receiver = sends ? entry.call.root : self;
+    return {true, messages_[{&communicator, entry.call.root, sends}]++, ahead % communicator.ranks(),
+            one_at_a_time ? receiver : 0};
   }
 
   std::map<const DeviceCommunicator*, std::uint32_t> collectives_;

@@ -81,6 +81,10 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   TUTTI_CHECK_OK(check_alignment(call));
   const bool message = call.kind != Kind::collective;
   if (only_copies(call) || (call.count == 0 && !message)) return {};
+  if (message && call.root == rank_ && neighbours_.teams() == 1) {
+    return unsupported("rank " + std::to_string(rank_) + " cannot send to itself: so many ranks share " +
+                       device().traits().name + " that it can only do one thing at a time there");
+  }
   TUTTI_CHECK_OK(settle());
   const Prepared* prepared = TUTTI_TRY(prepared_for(call, message ? message_options(options) : options));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();

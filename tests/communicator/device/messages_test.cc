@@ -1,4 +1,5 @@
 // Sends and receives between ranks on a device.
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -21,7 +22,9 @@ struct Letter {
   std::int32_t* received;
 };
 
-class DeviceMessages : public OnDevices {
+// What tests on any device have in common.
+template <typename Fixture>
+class Mail : public Fixture {
  protected:
   Letter write(DeviceRanks& ranks, Rank from, Rank to, std::uint32_t nth, std::uint64_t count) {
     Letter letter{from, to, nth, count, ranks.take<std::int32_t>(count), ranks.take<std::int32_t>(count, -1)};
@@ -44,6 +47,9 @@ class DeviceMessages : public OnDevices {
   }
   std::mt19937_64 random_{kSeed};
 };
+
+class DeviceMessages : public Mail<OnDevices> {};
+class DeviceMessagesOnFewTeams : public Mail<testing::Test> {};
 
 // Everybody to everybody, oneself included, several each, of all lengths and in any order: one thread drives them.
 TEST_P(DeviceMessages, OfAGroupArriveWhole) {
@@ -100,6 +106,55 @@ TEST_P(DeviceMessages, OfThreadsArriveWhole) {
   for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
   ranks.synchronize();
   ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
+}
+
+// As many ranks as the device has teams, everybody to everybody: a send and a recv of a rank cannot be under way at
+// once. Driven by one thread, or by as many, each with its messages in an order of its own.
+TEST_F(DeviceMessagesOnFewTeams, ArriveWhole) {
+  constexpr Rank kRanks = 4;
+  const auto rig = host_rig({.teams = kRanks});
+  CommunicatorOptions options;
+  options.timeout_ms = 60'000;
+  DeviceRanks ranks(*rig, kRanks, options);
+  ASSERT_EQ(ranks[0].neighbours().teams(), 1U);
+  for (const bool threads : {false, true}) {
+    std::vector<Letter> letters;
+    for (Rank from = 0; from < kRanks; ++from) {
+      for (Rank to = 0; to < kRanks; ++to) {
+        for (std::uint32_t nth = 0; nth < 2 && to != from; ++nth)
+          letters.push_back(write(ranks, from, to, nth, nth == 0 ? 300'000 : 7));
+      }
+    }
+    std::vector<std::vector<DeviceCall>> own(kRanks);
+    for (const Letter& letter : letters) {
+      own[letter.from].push_back(half(ranks, letter, Kind::send));
+      own[letter.to].push_back(half(ranks, letter, Kind::recv));
+    }
+    std::vector<std::thread> drivers;
+    std::vector<DeviceCall> all;
+    for (auto& calls : own) {
+      std::rotate(calls.begin(), calls.begin() + 2, calls.end());  // Not the two messages of a pair apart.
+      if (threads) drivers.emplace_back([&calls] { EXPECT_TRUE(enqueue(calls).ok()); });
+      all.insert(all.end(), calls.begin(), calls.end());
+    }
+    for (std::thread& driver : drivers) driver.join();
+    const Status status = threads ? Status() : enqueue(all);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ranks.synchronize();
+    for (Rank rank = 0; rank < kRanks; ++rank)
+      ASSERT_TRUE(ranks[rank].failure().ok()) << ranks[rank].failure().message();
+    ASSERT_NO_FATAL_FAILURE(expect_arrived(letters));
+  }
+}
+
+TEST_F(DeviceMessagesOnFewTeams, ToOneselfAreRefusedByName) {
+  const auto rig = host_rig({.teams = 2});
+  DeviceRanks ranks(*rig, 2);
+  const Letter letter = write(ranks, 1, 1, 0, 100);
+  const DeviceCall calls[] = {half(ranks, letter, Kind::send), half(ranks, letter, Kind::recv)};
+  const Status status = enqueue(calls);
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_NE(status.message().find("rank 1 cannot send to itself"), std::string::npos) << status.message();
 }
 
 TEST_P(DeviceMessages, OfAnotherLengthAreRefusedByName) {
