@@ -35,6 +35,11 @@ TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, co
   }
 }
 
+// A word that arrives between the two looks is no mismatch: the second look sees a whole flag too, and what equals the
+// one that is awaited only sends the worker to look again. Any other flag with this message's number is another call's:
+// what the slot had before has another number, older or, if it was zeroed, none; and what comes after it is written
+// once this worker has credited the slot.
+//
 // The worker's share is copied to `to`. `await` takes a poll and returns what it comes to; null if all has arrived,
 // else the flag that is missing.
 template <typename Await>
