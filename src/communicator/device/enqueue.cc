@@ -206,15 +206,17 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
+enum class Refused { question, failure };
+
 // Nothing of the group runs. Who was refused may make the call again, if it has no other here; so may the other ranks
 // of its communicator, none of which has shown theirs. Those of other communicators are awaited by their peers.
-void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason) {
+void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
   const std::uint64_t family = refused.communicator->neighbours().family();
   std::map<const DeviceCommunicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
   for (const DeviceCall& call : calls) {
     const bool same = call.communicator->neighbours().family() == family;
-    if (same && own[call.communicator] == 1 && is_question(reason)) continue;
+    if (same && own[call.communicator] == 1 && which == Refused::question) continue;
     (void)call.communicator->call_off(reason);
   }
 }
@@ -225,7 +227,7 @@ Status get_ready(std::span<const DeviceCall> calls) {
     Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
     if (status.ok()) status = call.communicator->get_ready(call.call, call.options);
     if (status.ok()) continue;
-    refuse(calls, call, status);
+    refuse(calls, call, status, is_question(status) ? Refused::question : Refused::failure);
     return status;
   }
   return {};
@@ -238,7 +240,7 @@ Status start(std::span<const DeviceCall> calls) {
     if (possible.ok()) possible = Departure(group.calls).check();
   }
   if (!possible.ok()) {
-    refuse(calls, calls.front(), possible);
+    refuse(calls, calls.front(), possible, Refused::question);  // Whatever its code: of streams and of numbers.
     return possible;
   }
   TUTTI_CHECK_OK(get_ready(calls));
