@@ -1,11 +1,14 @@
 // The API with buffers on a device, whose part the host's twin plays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "src/base/atomic.h"
+#include "src/communicator/device/leavings.h"
 #include "tests/executor/current_host_device.h"
 #include "tutti/tutti.h"
 
@@ -72,6 +75,43 @@ TEST_F(OnDevice, TheCurrentOneHasANumber) {
   ASSERT_EQ(tutti_current_device(&device), tutti_ok);
   EXPECT_EQ(device, 0);
   EXPECT_EQ(tutti_current_device(nullptr), tutti_invalid_argument);
+}
+
+// What a rank leaves for others that still have it open: on a board of two ranks, which have not left yet.
+class Left {
+ public:
+  explicit Left(std::size_t bytes) {
+    const auto home = std::make_shared<DeviceHome>(find_device().value());
+    DeviceHandle handle;
+    EXPECT_TRUE(home->open_inboxes(bytes, handle).ok());
+    keep_until_all_have_left(home, board_);
+  }
+  void all_leave() const {
+    for (Rank rank = 0; rank < board_.ranks(); ++rank) store_release(&board_.entry(rank).left, 1U);
+  }
+
+ private:
+  Board board_ = Board::create(2).value();
+};
+
+constexpr std::size_t kMostOfIt = std::size_t{700} << 20;  // Of the device's memory.
+
+TEST_F(OnDevice, MemoryThatIsLackingIsTakenFromWhatWasLeft) {
+  const Left left(kMostOfIt);
+  void* memory = nullptr;
+  EXPECT_EQ(tutti_mem_alloc_cuda(&memory, kMostOfIt), tutti_system_error) << "somebody has it open";
+  left.all_leave();
+  ASSERT_EQ(tutti_mem_alloc_cuda(&memory, kMostOfIt), tutti_ok) << tutti_last_error(nullptr);
+  EXPECT_EQ(tutti_mem_free(memory), tutti_ok);
+}
+
+TEST_F(OnDevice, EndsFreeWhatOthersHaveLeft) {
+  const Left left(kMostOfIt);
+  left.all_leave();
+  tutti_comm comms[kRanks] = {};
+  std::swap_ranges(comms, comms + kRanks, comms_);
+  destroy(comms);
+  EXPECT_LT(device_.usage().allocated_bytes, kMostOfIt);
 }
 
 TEST_F(OnDevice, SynchronizingWaitsForTheCallsOfTheRank) {

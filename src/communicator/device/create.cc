@@ -49,6 +49,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
 // Teams look at the host's memory until they have ended, which is soon after a failure.
 DeviceCommunicator::~DeviceCommunicator() {
   if (!neighbours_.all_in_process()) keep_until_all_have_left(neighbours_.shared_home(), board());
+  sweep_leavings();
   if (!settled_) return;
   outwait_visitors(Deadline::after_ms(kOutwaitMs));
   const Result<bool> done = idle();

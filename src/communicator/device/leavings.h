@@ -12,7 +12,8 @@ namespace tutti {
 // Keeps the home until all ranks on the board have left, or the communicator has failed. Any thread.
 void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board);
 
-// Lets go of what nobody has open any more. Whoever takes memory of a device calls it first.
+// Lets go of what nobody has open any more: called where communicators are made and end, and where a device lacks
+// memory. Any thread.
 void sweep_leavings();
 
 }  // namespace tutti

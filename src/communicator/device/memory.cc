@@ -1,6 +1,20 @@
 #include "src/communicator/device/memory.h"
 
+#include "src/communicator/device/leavings.h"
+
 namespace tutti {
+namespace {
+
+// What communicators have left there, and what the device keeps for the next ones, is the program's first.
+Result<std::byte*> take(Device& device, std::size_t bytes) {
+  Result<std::byte*> memory = device.allocate(bytes);
+  if (memory.ok()) return memory;
+  sweep_leavings();
+  device.free_kept();
+  return device.allocate(bytes);
+}
+
+}  // namespace
 
 DeviceMemory& DeviceMemory::of_process() {
   static DeviceMemory& memory = *new DeviceMemory;  // Programs free theirs as late as they like.
@@ -9,7 +23,7 @@ DeviceMemory& DeviceMemory::of_process() {
 
 Result<std::byte*> DeviceMemory::allocate(std::size_t bytes) {
   std::shared_ptr<Device> device = TUTTI_TRY(find_device());
-  std::byte* memory = TUTTI_TRY(device->allocate(bytes));
+  std::byte* memory = TUTTI_TRY(take(*device, bytes));
   const std::lock_guard lock(mutex_);
   owners_[memory] = std::move(device);
   return memory;

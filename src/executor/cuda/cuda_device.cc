@@ -112,6 +112,15 @@ void CudaDevice::recycle(std::byte* memory) {
   kept_.emplace(allocated_.at(memory), memory);
 }
 
+void CudaDevice::free_kept() {
+  std::multimap<std::size_t, std::byte*> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept.swap(kept_);
+  }
+  for (const auto& [bytes, memory] : kept) free(memory);
+}
+
 void CudaDevice::free(std::byte* memory) {
   const OnDevice here(ordinal_);
   {

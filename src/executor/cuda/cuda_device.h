@@ -23,6 +23,7 @@ class CudaDevice final : public Device {
   Result<std::byte*> allocate(std::size_t bytes) override;
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;
+  void free_kept() override;
   Status upload(std::byte* to, std::span<const std::byte> from) override;
 
   Result<HostMemory> allocate_host(std::size_t bytes) override;

@@ -64,11 +64,13 @@ class Device {
   virtual void free(std::byte* memory) = 0;
   // Does not: the device keeps the memory for its next allocate() of as many bytes.
   virtual void recycle(std::byte* memory) = 0;
+  // Gives back what recycle() has kept. May wait, as free(). For when memory is lacking.
+  virtual void free_kept() = 0;
   // Done when it returns.
   virtual Status upload(std::byte* to, std::span<const std::byte> from) = 0;
 
   // Zeroed memory of the host that teams reach, and the same for memory that is there already: whole pages. What is
-  // mapped several times is unmapped as often.
+  // mapped several times, always as much from there, is unmapped as often.
   virtual Result<HostMemory> allocate_host(std::size_t bytes) = 0;
   virtual void free_host(const HostMemory& memory) = 0;
   virtual Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) = 0;
