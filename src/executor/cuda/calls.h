@@ -7,6 +7,7 @@
 #include <string>
 
 #include "src/base/status.h"
+#include "src/executor/cuda/thread_context.h"
 
 namespace tutti {
 
@@ -14,22 +15,26 @@ namespace tutti {
 // it to the thread's next call as well.
 Status cuda_status(cudaError_t error, const char* call, const std::string& device);
 
-// Makes a device the thread's current one, and its calls such as may be made while any stream is being captured, until
-// it goes.
+// Has the thread's calls of CUDA go to a device, and makes them such as may be made while any stream is being captured,
+// until it goes. Where the driver does not let contexts be pushed (see thread_context.h), the device is set and set
+// back, which cannot be undone for a thread that had no context: it has one then, on the device that was its current
+// one.
 class OnDevice {
  public:
-  explicit OnDevice(int ordinal) {
-    cudaThreadExchangeStreamCaptureMode(&mode_);
-    changed_ = cudaGetDevice(&before_) == cudaSuccess && before_ != ordinal && cudaSetDevice(ordinal) == cudaSuccess;
+  explicit OnDevice(int ordinal) : context_(driver_calls(), ordinal) {
+    changed_ = !context_.holds() && cudaGetDevice(&before_) == cudaSuccess && before_ != ordinal &&
+               cudaSetDevice(ordinal) == cudaSuccess;
+    cudaThreadExchangeStreamCaptureMode(&mode_);  // With a context there, so that it makes none.
   }
   ~OnDevice() {
-    if (changed_) cudaSetDevice(before_);
     cudaThreadExchangeStreamCaptureMode(&mode_);
+    if (changed_) cudaSetDevice(before_);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
  private:
+  const ThreadContext context_;
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
   int before_ = 0;
   bool changed_ = false;
