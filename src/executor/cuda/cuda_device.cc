@@ -239,7 +239,15 @@ Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
   // With three arguments CUDA 12 and 13 agree: what follows in either has defaults.
-  TUTTI_CHECK_OK(check(cudaStreamGetCaptureInfo(as_stream(stream), &capture, &id), "cudaStreamGetCaptureInfo"));
+  const cudaError_t error = cudaStreamGetCaptureInfo(as_stream(stream), &capture, &id);
+  if (error == cudaErrorStreamCaptureImplicit) {  // Asking does no harm to that capture.
+    cudaGetLastError();
+    return invalid_usage("the call is in the default stream of " + traits_.name +
+                         " while a stream that waits for it is being captured into a graph, which would make it part "
+                         "of that: make the call in another stream, or capture one that was created with "
+                         "cudaStreamNonBlocking");
+  }
+  TUTTI_CHECK_OK(check(error, "cudaStreamGetCaptureInfo"));
   if (capture == cudaStreamCaptureStatusInvalidated) {
     return invalid_usage("the stream's capture into a graph has failed before this call: end it, and capture again");
   }
