@@ -43,7 +43,9 @@ TEST_P(Devices, ReachMemoryThatIsMapped) {
   ASSERT_TRUE(device().copy(mapped.device + kBytes / 2, mapped.device, kBytes / 4, nullptr).ok());
   expect_done(nullptr);
   EXPECT_EQ(pages[kBytes / 2], std::byte{3});
-  device().unmap_host(mapped);
+  EXPECT_FALSE(device().map_host(pages, kBytes / 2).ok()) << "of another length";
+  EXPECT_TRUE(device().map_host(pages, kBytes).ok());
+  for (int time = 0; time < 2; ++time) device().unmap_host(mapped);
   std::free(pages);
 }
 

@@ -157,6 +157,8 @@ Result<HostMemory> HostDevice::map_host(std::byte* memory, std::size_t bytes) {
     return invalid_argument("what is mapped must be whole pages of " + std::to_string(page_bytes()) + " bytes");
   const std::lock_guard lock(mutex_);
   Mapped& mapped = mapped_[memory];
+  if (mapped.times > 0 && mapped.bytes != bytes)
+    return internal_error("another length is mapped from there already: " + std::to_string(mapped.bytes));
   mapped.bytes = bytes;
   ++mapped.times;
   return HostMemory{memory, memory, bytes};

@@ -174,8 +174,7 @@ void CudaDevice::free_host(const HostMemory& memory) {
 
 Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
   const OnDevice here(ordinal_);
-  const std::string call = "cudaHostRegister of " + std::to_string(bytes) + " bytes";
-  TUTTI_CHECK_OK(check(HostPages::of_process().show(memory, bytes), call.c_str()));
+  TUTTI_CHECK_OK(HostPages::of_process().show(memory, bytes).during("showing it to " + traits_.name));
   void* seen = nullptr;
   Status status = check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
   const HostMemory mapped = {memory, static_cast<std::byte*>(seen), bytes};

@@ -1,27 +1,47 @@
 #include "src/executor/cuda/host_pages.h"
 
+#include <string>
+
 namespace tutti {
+namespace {
+
+// Of what the program has shown, its end need not be ours.
+bool is_shown(const std::byte* memory) {
+  cudaPointerAttributes attributes = {};
+  const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess && attributes.type == cudaMemoryTypeHost;
+}
+
+}  // namespace
 
 HostPages& HostPages::of_process() {
   static auto& pages = *new HostPages;  // Threads may outlive statics.
   return pages;
 }
 
-cudaError_t HostPages::show(std::byte* memory, std::size_t bytes) {
+Status HostPages::show(std::byte* memory, std::size_t bytes) {
+  const std::string range = std::to_string(bytes) + " bytes of host memory";
   const std::lock_guard lock(mutex_);
   const auto found = shown_.find(memory);
   if (found != shown_.end()) {
+    if (found->second.bytes != bytes) {
+      return internal_error(range + " begin where devices are shown " + std::to_string(found->second.bytes) +
+                            ", which are still in use");
+    }
     ++found->second.users;
-    return cudaSuccess;
+    return {};
   }
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   if (error == cudaErrorHostMemoryAlreadyRegistered) {
     cudaGetLastError();
-  } else if (error != cudaSuccess) {
-    return error;
+    if (!is_shown(memory) || !is_shown(memory + bytes - 1))
+      return invalid_usage("only a part of " + range + " is shown to devices: cudaHostRegister all of it, or nothing");
+  } else {
+    TUTTI_CHECK_OK(cuda_status(error, ("cudaHostRegister of " + range).c_str(), "this process"));
   }
-  shown_[memory] = {1, error == cudaSuccess};
-  return cudaSuccess;
+  shown_[memory] = {1, bytes, error == cudaSuccess};
+  return {};
 }
 
 void HostPages::hide(std::byte* memory) {

@@ -14,8 +14,8 @@ namespace tutti {
 
 class HostPages {
  public:
-  // Any thread. `bytes` from `memory` on: the same each time.
-  cudaError_t show(std::byte* memory, std::size_t bytes);
+  // Any thread. `bytes` from `memory` on: as many each time, or it fails.
+  Status show(std::byte* memory, std::size_t bytes);
   void hide(std::byte* memory);
 
   static HostPages& of_process();
@@ -23,6 +23,7 @@ class HostPages {
  private:
   struct Shown {
     std::size_t users = 0;
+    std::size_t bytes = 0;
     bool ours = false;  // Else the program had shown them before.
   };
   std::mutex mutex_;
