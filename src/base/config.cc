@@ -48,6 +48,20 @@ bool parse_level(const std::string& text, LogLevel& level) {
   return true;
 }
 
+// NCCL's older numbers are taken as well.
+bool parse_path(const std::string& text, Path& path) {
+  constexpr std::array kNumbered = {Path::local,       Path::one_switch,  Path::switches,
+                                    Path::host_bridge, Path::host_bridge, Path::system};
+  std::uint32_t number = 0;
+  if (parse(text, number)) {
+    path = kNumbered[std::min<std::size_t>(number, kNumbered.size() - 1)];
+    return true;
+  }
+  const std::optional<Path> named = path_of(text);
+  if (named) path = *named;
+  return named.has_value();
+}
+
 // Read by others: the launcher makes sense of its variables beside other launchers', libnccl.so.2 of its own.
 bool others(Config&, const std::string&) { return true; }
 
@@ -98,6 +112,15 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
+    Entry{
+        {"TUTTI_P2P_LEVEL", "NCCL_P2P_LEVEL", "PHB",
+         "GPUs farther apart than this talk through host memory, though they reach each other: LOC (all do), NVL, PIX, "
+         "PXB, PHB or SYS (none does)"},
+        "LOC, NVL, PIX, PXB, PHB or SYS",
+        [](Config& config, const std::string& text) { return parse_path(text, config.p2p_level); }},
+    Entry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "1: as TUTTI_P2P_LEVEL=LOC"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.p2p_disabled); }},
     Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", others},
     Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", others},
     Entry{{"TUTTI_ROOT", nullptr, "",

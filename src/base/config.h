@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/log.h"
+#include "src/base/path.h"
 
 namespace tutti {
 
@@ -40,6 +41,8 @@ struct Config {
   std::string protocol;
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
+  Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
+  bool p2p_disabled = false;           // All do.
 };
 
 struct Variable {

@@ -25,6 +25,7 @@ TEST(Config, TakesTheDefaultsOfTheTable) {
   EXPECT_EQ(all.config.log, nothing.config.log);
   EXPECT_EQ(all.config.channels, nothing.config.channels);
   EXPECT_EQ(all.config.verify, nothing.config.verify);
+  EXPECT_EQ(all.config.p2p_level, nothing.config.p2p_level);
 }
 
 TEST(Config, ListsEveryVariableWithItsSource) {
@@ -44,6 +45,18 @@ TEST(Config, ListsEveryVariableWithItsSource) {
 
 TEST(Config, PrefersOurNameToNccls) {
   EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
+}
+
+TEST(Config, TakesNcclsWordsForDistances) {
+  EXPECT_EQ(read({}).config.p2p_level, Path::host_bridge);
+  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, Path::nvlink);
+  EXPECT_EQ(read({{"TUTTI_P2P_LEVEL", "SYS"}, {"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, Path::system);
+  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "2"}}).config.p2p_level, Path::switches);
+  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "9"}}).config.p2p_level, Path::system);
+  EXPECT_TRUE(read({{"NCCL_P2P_DISABLE", "1"}}).config.p2p_disabled);
+  const ReadConfig wrong = read({{"TUTTI_P2P_LEVEL", "NEAR"}});
+  EXPECT_EQ(wrong.config.p2p_level, Path::host_bridge);
+  EXPECT_EQ(wrong.warnings.size(), 1U);
 }
 
 TEST(Config, ScalesTimeouts) {
