@@ -172,14 +172,22 @@ void HostDevice::unmap_host(const HostMemory& memory) {
 }
 
 Status HostDevice::reach(const Device& peer) {
-  if (dynamic_cast<const HostDevice*>(&peer) != nullptr) return {};
+  if (&peer == this) return {};
+  if (dynamic_cast<const HostDevice*>(&peer) != nullptr) return check_reach(peer.traits().ordinal);
   return unsupported(traits_.name + " does not reach " + peer.traits().name);
+}
+
+Status HostDevice::check_reach(std::uint32_t ordinal) const {
+  if ((options_.unreachable >> ordinal & 1) == 0) return {};
+  return unsupported(traits_.name + " does not reach device " + std::to_string(ordinal));
 }
 
 // Whose descriptor of what memory it is.
 struct HostHandle {
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
+  std::uint32_t ordinal = 0;
+  std::uint32_t reserved = 0;
   std::uint64_t bytes = 0;
 };
 
@@ -187,7 +195,7 @@ Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);
   if (found == allocated_.end()) return invalid_argument("no memory of this device begins there");
-  const HostHandle named = {::getpid(), found->second.descriptor(), found->second.size()};
+  const HostHandle named = {::getpid(), found->second.descriptor(), traits_.ordinal, 0, found->second.size()};
   DeviceHandle handle = {};
   std::memcpy(handle.data(), &named, sizeof named);
   return handle;
@@ -196,6 +204,7 @@ Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
 Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {
   HostHandle named;
   std::memcpy(&named, handle.data(), sizeof named);
+  TUTTI_CHECK_OK(check_reach(named.ordinal));
   const std::string path = "/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.descriptor);
   File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) return system_error("open " + path);

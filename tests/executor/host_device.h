@@ -19,6 +19,8 @@ struct HostDeviceOptions {
   std::uint32_t team_bytes = 64 << 10;
   std::uint32_t ordinal = 0;
   std::size_t memory_bytes = std::size_t{1} << 30;  // That allocate() has to give.
+  std::uint64_t unreachable = 0;                    // Bit k: reaches no memory of other devices k, nor opens it.
+  DeviceDistance distance = {};                     // To all others.
 };
 
 // What has been taken and not given back.
@@ -55,6 +57,7 @@ class HostDevice final : public Device {
   void free_host(const HostMemory& memory) override;
   Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) override;
   void unmap_host(const HostMemory& memory) override;
+  DeviceDistance distance_to(const DeviceIdentity&) const override { return options_.distance; }
   Status reach(const Device& peer) override;
   Result<DeviceHandle> handle_of(std::byte* memory) override;
   Result<std::byte*> open(const DeviceHandle& handle) override;
@@ -78,6 +81,7 @@ class HostDevice final : public Device {
 
   Status run(const Batch& batch);
   void run_teams(const Batch& batch) const;
+  Status check_reach(std::uint32_t ordinal) const;
   void wait_for_all();
 
   const HostDeviceOptions options_;

@@ -6,6 +6,7 @@
 #include "src/executor/cuda/calls.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
+#include "src/executor/cuda/nvml.h"
 
 namespace tutti {
 namespace {
@@ -186,6 +187,11 @@ Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
 void CudaDevice::unmap_host(const HostMemory& memory) {
   const OnDevice here(ordinal_);
   HostPages::of_process().hide(memory.host);
+}
+
+DeviceDistance CudaDevice::distance_to(const DeviceIdentity& peer) const {
+  const Nvml* nvml = Nvml::of_process();
+  return nvml == nullptr ? DeviceDistance() : nvml->distance(traits_.identity, peer);
 }
 
 Status CudaDevice::reach(const Device& peer) {

@@ -31,6 +31,7 @@ class CudaDevice final : public Device {
   Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) override;
   void unmap_host(const HostMemory& memory) override;
 
+  DeviceDistance distance_to(const DeviceIdentity& peer) const override;
   Status reach(const Device& peer) override;
 
   Result<DeviceHandle> handle_of(std::byte* memory) override;

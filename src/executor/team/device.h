@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "src/base/path.h"
 #include "src/base/status.h"
 #include "src/executor/team/batch.h"
 
@@ -22,6 +23,13 @@ using DeviceIdentity = std::array<std::uint8_t, 16>;
 
 // What another process opens a device's memory by.
 using DeviceHandle = std::array<std::byte, 64>;
+
+// From one device to another of the host.
+struct DeviceDistance {
+  Path path = Path::host_bridge;  // Where nobody knows.
+  std::uint32_t links = 0;        // Of NVLink.
+  bool known = false;
+};
 
 struct DeviceTraits {
   std::string name;  // In messages: "NVIDIA H200 (device 0)".
@@ -75,6 +83,9 @@ class Device {
   virtual void free_host(const HostMemory& memory) = 0;
   virtual Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) = 0;
   virtual void unmap_host(const HostMemory& memory) = 0;  // May wait, as free().
+
+  // To a device of this process or of another.
+  virtual DeviceDistance distance_to(const DeviceIdentity& peer) const = 0;
 
   // From now on teams of this device reach what the other's allocate() gives, and what programs usually allocate there.
   virtual Status reach(const Device& peer) = 0;

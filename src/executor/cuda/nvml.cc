@@ -1,0 +1,136 @@
+#include "src/executor/cuda/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "src/base/log.h"
+#include "src/base/owned.h"
+
+namespace tutti {
+namespace {
+
+using Library = Owned<void*, ::dlclose>;
+using Gpu = void*;
+
+// The library's numbers.
+constexpr int kSuccess = 0;
+constexpr int kEnabled = 1;
+constexpr int kNvlinkCapability = 2;  // Of those that P2P may have.
+constexpr unsigned kMostLinks = 18;
+
+struct PciInfo {
+  char short_id[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char id[32];
+};
+static_assert(sizeof(PciInfo) == 68);
+
+// "GPU-00112233-4455-6677-8899-aabbccddeeff"
+std::string uuid_of(const DeviceIdentity& device) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < device.size(); ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%02x", device[i]);
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+// Of two that NVLink does not connect, by the nearest that they have in common: on one board, one switch, several, a
+// host bridge, a processor, or only the system.
+Path path_to_ancestor(int level) {
+  if (level <= 10) return Path::one_switch;
+  if (level <= 20) return Path::switches;
+  return level <= 40 ? Path::host_bridge : Path::system;
+}
+
+bool same_place(const PciInfo& one, const PciInfo& other) {
+  return one.domain == other.domain && one.bus == other.bus && one.device == other.device;
+}
+
+}  // namespace
+
+struct Nvml::Functions {
+  Library library;
+  int (*init)() = nullptr;
+  int (*gpu_of)(const char* uuid, Gpu*) = nullptr;
+  int (*pci_of)(Gpu, PciInfo*) = nullptr;
+  int (*link_state)(Gpu, unsigned link, int* enabled) = nullptr;
+  int (*link_end)(Gpu, unsigned link, PciInfo*) = nullptr;
+  int (*p2p_status)(Gpu, Gpu, int capability, int* status) = nullptr;
+  int (*ancestor)(Gpu, Gpu, int* level) = nullptr;
+
+  template <typename Function>
+  bool find(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(library.get(), name));
+    return function != nullptr;
+  }
+
+  // Through switches all links of a GPU lead to all others: there only those that are up can be counted.
+  std::uint32_t links(Gpu one, Gpu other) const {
+    PciInfo place = {};
+    if (pci_of(other, &place) != kSuccess) return 0;
+    std::uint32_t direct = 0, up = 0;
+    for (unsigned link = 0; link < kMostLinks; ++link) {
+      int enabled = 0;
+      PciInfo end = {};
+      if (link_state(one, link, &enabled) != kSuccess || enabled != kEnabled) continue;
+      ++up;
+      if (link_end(one, link, &end) == kSuccess && same_place(end, place)) ++direct;
+    }
+    if (direct > 0) return direct;
+    int status = -1;
+    return p2p_status(one, other, kNvlinkCapability, &status) == kSuccess && status == kSuccess ? up : 0;
+  }
+};
+
+Nvml::Nvml() : functions_(std::make_unique<Functions>()) {}
+Nvml::~Nvml() = default;
+
+Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
+  std::unique_ptr<Nvml> made(new Nvml);
+  Functions& all = *made->functions_;
+  all.library = Library(::dlopen(path, RTLD_NOW | RTLD_LOCAL));
+  if (!all.library) return unsupported(std::string("there is no NVML: ") + ::dlerror());
+  const bool found = all.find("nvmlInit_v2", all.init) && all.find("nvmlDeviceGetHandleByUUID", all.gpu_of) &&
+                     all.find("nvmlDeviceGetPciInfo_v3", all.pci_of) &&
+                     all.find("nvmlDeviceGetNvLinkState", all.link_state) &&
+                     all.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", all.link_end) &&
+                     all.find("nvmlDeviceGetP2PStatus", all.p2p_status) &&
+                     all.find("nvmlDeviceGetTopologyCommonAncestor", all.ancestor);
+  if (!found) return unsupported(std::string(path) + " is too old to say how GPUs are connected");
+  const int error = all.init();
+  if (error != kSuccess) return unsupported(std::string(path) + " does not start: error " + std::to_string(error));
+  return made;
+}
+
+// Never closed: threads may outlive the program's statics.
+const Nvml* Nvml::of_process() {
+  static const Nvml* nvml = []() -> const Nvml* {
+    auto opened = open();
+    if (opened.ok()) return std::move(opened).value().release();
+    log(LogLevel::info, "distances of GPUs unknown: %s", std::move(opened).status().message().c_str());
+    return nullptr;
+  }();
+  return nvml;
+}
+
+DeviceDistance Nvml::distance(const DeviceIdentity& one, const DeviceIdentity& other) const {
+  const Functions& all = *functions_;
+  Gpu first = nullptr, second = nullptr;
+  if (all.gpu_of(uuid_of(one).c_str(), &first) != kSuccess || all.gpu_of(uuid_of(other).c_str(), &second) != kSuccess)
+    return {};
+  if (const std::uint32_t links = all.links(first, second); links > 0)
+    return {.path = Path::nvlink, .links = links, .known = true};
+  int level = 0;
+  if (all.ancestor(first, second, &level) != kSuccess) return {};
+  return {.path = path_to_ancestor(level), .known = true};
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+// Distances of GPUs, of which a library beside this test tells.
+#include "src/executor/cuda/nvml.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+class Distances : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Nvml::open(FAKE_NVML);
+    ASSERT_TRUE(opened.ok()) << std::move(opened).status().message();
+    nvml_ = std::move(opened).value();
+  }
+  static DeviceIdentity gpu(std::uint8_t number) {
+    DeviceIdentity identity = {0x77};
+    identity.back() = number;
+    return identity;
+  }
+  void expect(std::uint8_t one, std::uint8_t other, Path path, std::uint32_t links = 0) const {
+    for (const bool turned : {false, true}) {
+      const DeviceDistance distance =
+          turned ? nvml_->distance(gpu(other), gpu(one)) : nvml_->distance(gpu(one), gpu(other));
+      EXPECT_TRUE(distance.known);
+      EXPECT_EQ(distance.path, path) << int{one} << " and " << int{other};
+      EXPECT_EQ(distance.links, links) << int{one} << " and " << int{other};
+    }
+  }
+  std::unique_ptr<Nvml> nvml_;
+};
+
+TEST_F(Distances, CountLinksFromOneToTheOther) { expect(0, 1, Path::nvlink, 2); }
+
+TEST_F(Distances, CountAllLinksWhereTheyLeadToSwitches) { expect(2, 3, Path::nvlink, 18); }
+
+TEST_F(Distances, TakeNoLinkToAnotherForOneToThePeer) { expect(0, 2, Path::system); }
+
+TEST_F(Distances, AreThoseOfTheCommonAncestor) {
+  expect(4, 0, Path::one_switch);
+  expect(4, 1, Path::switches);
+  expect(4, 2, Path::host_bridge);
+  expect(4, 3, Path::system);
+}
+
+TEST_F(Distances, ToGpusThatItDoesNotShowAreNotKnown) {
+  EXPECT_FALSE(nvml_->distance(gpu(0), gpu(5)).known);
+  EXPECT_FALSE(nvml_->distance(gpu(200), gpu(0)).known);
+}
+
+TEST(Nvml, MayBeAbsent) {
+  auto absent = Nvml::open("libnone-of-this-name.so.1");
+  ASSERT_FALSE(absent.ok());
+  EXPECT_NE(std::move(absent).status().message().find("libnone-of-this-name.so.1"), std::string::npos);
+}
+
+TEST(Nvml, MayBeTooOld) {
+  auto old = Nvml::open("libc.so.6");
+  ASSERT_FALSE(old.ok());
+  EXPECT_NE(std::move(old).status().message().find("too old"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti
