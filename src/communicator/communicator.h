@@ -10,6 +10,7 @@
 #include "src/base/status.h"
 #include "src/communicator/call.h"
 #include "src/communicator/operation.h"
+#include "transports/shm/segment.h"
 
 namespace tutti {
 
@@ -73,6 +74,11 @@ class Communicator {
   // stay call it. Changes nothing here, and works after a failure as well. An abort() that comes meanwhile ends it.
   virtual Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                        const CommunicatorOptions& options) = 0;
+
+  // Gives memory to all other ranks of the host, each of which takes it; by no two threads, nor beside a call. The
+  // second waits for it, as long as ranks wait for each other when they join.
+  virtual Status pass(const Segment& memory) = 0;
+  virtual Result<Segment> take_passed(Rank from, std::size_t bytes) = 0;
 
   // Both wait for this rank's calls in streams; after either, only destruction may follow. finalize() waits for all
   // peers to do one of the two, leave() for none: the peers finish the calls in which this rank has done its part, also

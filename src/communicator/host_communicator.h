@@ -47,6 +47,8 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                const CommunicatorOptions& options) override;
+  Status pass(const Segment& memory) override;
+  Result<Segment> take_passed(Rank from, std::size_t bytes) override;
   Status finalize() override;
   Status leave() override;
   void abort() override;
@@ -187,7 +189,7 @@ class HostCommunicator final : public Communicator {
   // ---- split.cc ----
   // Ranks of this one's part, in its order; none without a colour.
   Result<std::vector<Rank>> agree_on_members(int color, int key);
-  Result<Socket> await_socket(Rank peer, const Deadline& deadline);
+  Result<File> await_file(Rank peer, FrameKind kind, const Deadline& deadline);
   Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline);
   Result<std::unique_ptr<Communicator>> make_part(const std::vector<Rank>& members, const CommunicatorOptions& options);
 

@@ -76,8 +76,8 @@ Status Links::take_in(Rank peer, ReceivedFrame received) {
   if (received.frame.kind == FrameKind::withdrawal) return regions_.drop(peer, received.frame);
   if (received.frame.kind == FrameKind::proposal || received.frame.kind == FrameKind::refusal)
     return proposals_.take_in(peer, std::move(received));
-  if (received.frame.kind == FrameKind::socket) {
-    sockets_[peer].push_back(std::move(received.file));
+  if (received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::memory) {
+    files_[{peer, received.frame.kind}].push_back(std::move(received.file));
     return {};
   }
   LaneOffer lane;
@@ -97,12 +97,12 @@ Status Links::take_in(Rank peer, ReceivedFrame received) {
   return {};
 }
 
-File Links::take_socket(Rank peer) {
-  const auto found = sockets_.find(peer);
-  if (found == sockets_.end() || found->second.empty()) return {};
-  File socket = std::move(found->second.front());
+File Links::take_file(Rank peer, FrameKind kind) {
+  const auto found = files_.find({peer, kind});
+  if (found == files_.end() || found->second.empty()) return {};
+  File file = std::move(found->second.front());
   found->second.pop_front();
-  return socket;
+  return file;
 }
 
 Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {

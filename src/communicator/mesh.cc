@@ -114,7 +114,8 @@ Status Mesh::judge(Rank peer, const Arrival& arrival) {
   if (arrival.truncated) {
     return {Code::system, "a descriptor from " + who + " was lost: raise the limit of open files (ulimit -n)"};
   }
-  const bool due = frame.kind == FrameKind::board || frame.kind == FrameKind::region || frame.kind == FrameKind::socket;
+  const bool due = frame.kind == FrameKind::board || frame.kind == FrameKind::region ||
+                   frame.kind == FrameKind::socket || frame.kind == FrameKind::memory;
   if (due && !arrival.received.file) return invalid_usage(who + " sent a control message without its descriptor");
   return {};
 }

@@ -59,14 +59,16 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
 }
 
 // The peer may have sent addresses of lanes before it, and may not have come here yet.
-Result<Socket> HostCommunicator::await_socket(Rank peer, const Deadline& deadline) {
+Result<File> HostCommunicator::await_file(Rank peer, FrameKind kind, const Deadline& deadline) {
+  const std::string doing = kind == FrameKind::socket ? "the communicator was split" : "ranks shared memory";
   for (;;) {
     TUTTI_CHECK_OK(links_.collect(peer));
-    if (File file = links_.take_socket(peer)) return adopt_socket(file.take());
+    if (File file = links_.take_file(peer, kind)) return file;
     if (board_.failed()) return board_.failure(rank_);
     if (const auto dead = mesh_.find_dead())
-      return remote_error("rank " + std::to_string(*dead) + " died while the communicator was split");
-    if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not come to the split in time");
+      return remote_error("rank " + std::to_string(*dead) + " died while " + doing);
+    if (deadline.passed())
+      return timeout_error("rank " + std::to_string(peer) + " did not come in time while " + doing);
     mesh_.wait(peer, Watch{deadline, board_.failed_word()}.poll_ms());
   }
 }
@@ -83,9 +85,25 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
     TUTTI_CHECK_OK(mesh_.send(members[other], frame, pair.second.get()));
   }
   for (Rank other = 0; other < members.size(); ++other) {
-    if (members[other] < rank_) sockets[other] = TUTTI_TRY(await_socket(members[other], deadline));
+    if (members[other] >= rank_) continue;
+    File socket = TUTTI_TRY(await_file(members[other], FrameKind::socket, deadline));
+    sockets[other] = adopt_socket(socket.take());
   }
   return Mesh(self, std::move(sockets));
+}
+
+Status HostCommunicator::pass(const Segment& memory) {
+  Frame frame;
+  frame.kind = FrameKind::memory;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (peer != rank_) TUTTI_CHECK_OK(mesh_.send(peer, frame, memory.descriptor()));
+  }
+  return {};
+}
+
+Result<Segment> HostCommunicator::take_passed(Rank from, std::size_t bytes) {
+  File file = TUTTI_TRY(await_file(from, FrameKind::memory, Deadline::after_ms(options_.init_timeout_ms)));
+  return Segment::adopt(std::move(file), bytes);
 }
 
 Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vector<Rank>& members,
