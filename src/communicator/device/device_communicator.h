@@ -125,7 +125,9 @@ class DeviceCommunicator final : public Communicator {
   bool only_copies(const Call& call) const;  // One rank.
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
+  Result<std::string_view> protocol_of(const CommunicatorOptions& options) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
+  Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
   // The image of a program as launched, on the device with the ends of its lanes.
   // How a program's teams work.

@@ -34,8 +34,11 @@ std::shared_ptr<DeviceHome> DeviceHome::find(std::uint64_t number) {
   return found == all.homes.end() ? nullptr : found->second.lock();
 }
 
-DeviceHome::~DeviceHome() {
-  if (inboxes_ != nullptr) device_->recycle(inboxes_);
+DeviceHome::~DeviceHome() { close_inboxes(); }
+
+void DeviceHome::close_inboxes() {
+  if (inboxes_ != nullptr) device_->recycle(std::exchange(inboxes_, nullptr));
+  inboxes_bytes_ = 0;
 }
 
 // An allocation of its own: other processes open all of it.

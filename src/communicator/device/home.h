@@ -38,6 +38,8 @@ class DeviceHome {
   // Memory for lanes from other processes, and what those open it by.
   Status open_inboxes(std::size_t bytes, DeviceHandle& handle);
   std::byte* inboxes() const { return inboxes_; }
+  // Nobody has them open, nor will.
+  void close_inboxes();
   // Of the rank itself.
   Status reserve(std::size_t bytes);
   Result<std::byte*> take(std::size_t bytes);

@@ -16,9 +16,8 @@ Result<LanePair> Inbox::lane(const LaneSpec& spec) {
   const std::size_t reserved = std::max(reserved_, behind);
   const std::size_t used = message ? used_ : used_ + room;
   if (used + reserved > bytes_) {
-    return unsupported("the memory for lanes from rank " + std::to_string(spec.writer) + " to rank " +
-                       std::to_string(spec.reader) + " is full: " + std::to_string(bytes_) +
-                       " bytes; use fewer channels, or fewer algorithms on one communicator");
+    return internal_error("the memory for lanes from rank " + std::to_string(spec.writer) + " to rank " +
+                          std::to_string(spec.reader) + " is full: " + std::to_string(bytes_) + " bytes");
   }
   std::byte* memory = message ? memory_ + bytes_ - behind : memory_ + used_;
   used_ = used;

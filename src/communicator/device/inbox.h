@@ -1,25 +1,23 @@
-// Lanes between two ranks of different processes. They lie in memory that the reader has taken and the writer has
-// opened; both lay those of collectives out one after the other, in the order in which their calls need them. That is
-// the same order, for matching calls, so neither has to tell the other. Those of messages have fixed places.
+// Lanes between two ranks in memory that was taken for them at once: on the reader's device, where the writer of
+// another process has opened it, or on the host. Both lay those of collectives out one after the other, in the order in
+// which their calls need them. That is the same order, for matching calls, so neither has to tell the other. Those of
+// messages have fixed places.
 #pragma once
 
 #include <map>
 
+#include "src/communicator/device/lane_budget.h"
 #include "transports/transport.h"
 
 namespace tutti {
 
-// Channels of messages, apart from those of collectives, which may be in flight beside them.
-inline constexpr std::uint16_t kMessageChannel = 0x4000;
-inline constexpr std::uint32_t kMostMessageChannels = 4;
-
 class Inbox {
  public:
-  // `memory`: zeroed, of the device that calls it so; null: none.
+  // `memory`: zeroed, as this rank's device sees it; null: none.
   Inbox() = default;
   Inbox(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
 
-  // Fails when there is no room left.
+  // There is room for all that a budget of lanes allows.
   Result<LanePair> lane(const LaneSpec& spec);
 
  private:

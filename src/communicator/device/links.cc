@@ -4,10 +4,10 @@
 
 namespace tutti {
 
-LaneSpec device_spec_of(const LaneUse& use, Rank self, Protocol protocol) {
+LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
   plain.form = LaneForm::one_way;
-  return spec_of(plain, self, protocol, kDeviceSlots);
+  return spec_of(plain, self_, protocol, slots());
 }
 
 Status DeviceLinks::lay(std::vector<LaneSpec> specs, std::uint32_t channels) {

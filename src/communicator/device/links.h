@@ -14,17 +14,17 @@
 
 namespace tutti {
 
-// What slots hold here: words with their flags take twice their data.
-inline constexpr SlotSizes kDeviceSlots = {.bulk = 64 * 1024, .lines = 8 * 1024};
-
-// A lane of a rank's plan on devices, on channel 0. All are one-way: what other forms save are transfers between the
-// caches of CPUs.
-LaneSpec device_spec_of(const LaneUse& use, Rank self, Protocol protocol);
-
 class DeviceLinks {
  public:
   // Outlived by the neighbours.
   DeviceLinks(Rank self, Neighbours& neighbours) : self_(self), neighbours_(neighbours) {}
+
+  // What slots hold here.
+  const SlotSizes& slots() const { return neighbours_.lanes().slots; }
+
+  // A lane of this rank's plan, on channel 0. All are one-way: what other forms save are transfers between the caches
+  // of CPUs.
+  LaneSpec spec(const LaneUse& use, Protocol protocol) const;
 
   // Makes the lanes of a plan, on so many channels: in an order that their other ends share, so that both find the same
   // places for them.

@@ -14,7 +14,7 @@ constexpr std::uint64_t kChannelBytes = 256 * 1024;
 std::uint32_t DeviceCommunicator::message_channels(const Call& call) const {
   const std::uint64_t most =
       std::clamp(neighbours_.teams() / 4, 1U,
-                 std::min(kMostMessageChannels, neighbours_.lane_channels()));  // Several peers at a time.
+                 std::min(kMostMessageChannels, neighbours_.lanes().channels));  // Several peers at a time.
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kChannelBytes, 1, most));
 }
@@ -36,7 +36,7 @@ Result<DeviceJob> DeviceCommunicator::message(const Call& call, const Communicat
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_message(const Call& call) {
   const bool sends = call.kind == Kind::send;
   const Rank peer = call.root;
-  const LaneSpec base = message_spec(sends ? rank_ : peer, sends ? peer : rank_, 0, kDeviceSlots);
+  const LaneSpec base = message_spec(sends ? rank_ : peer, sends ? peer : rank_, 0, links_.slots());
   LaneSpec spec = base;
   spec.channel = kMessageChannel;
   LaneState* end = TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader));
@@ -56,8 +56,8 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Launch launch;
   launch.channels = message_channels(call);
   launch.even_if_empty = true;
-  const Choice choice = {.algorithm = "message", .piece_bytes = kDeviceSlots.bulk, .loop = {}};
-  const Room room = {.algorithm = "message", .slot_bytes = kDeviceSlots.bulk, .granule_bytes = 128, .balanced = true};
+  const Choice choice = {.algorithm = "message", .piece_bytes = base.slot_bytes, .loop = {}};
+  const Room room = {.algorithm = "message", .slot_bytes = base.slot_bytes, .granule_bytes = 128, .balanced = true};
   TUTTI_CHECK_OK(cut_call(call, choice, room, 1, launch));
   prepared->entry.call.task.type = call.type;
   TUTTI_CHECK_OK(put_on_device(compiled.program(), launch, {}, *prepared));

@@ -7,7 +7,9 @@
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/home.h"
+#include "src/communicator/device/host_lanes.h"
 #include "src/communicator/device/inbox.h"
+#include "src/communicator/device/routes.h"
 
 namespace tutti {
 
@@ -39,27 +41,47 @@ class Neighbours {
   bool all_in_process() const { return foreign_ == 0; }
   // Then each rank's teams reach all buffers. Of another device they reach only what was allocated plainly.
   bool on_one_device() const { return one_device_; }
+  // Some pair of ranks has its lanes in memory of the host; the same on all ranks.
+  bool through_host() const { return routes_.host_pairs() > 0; }
+  // Ranks whose lanes to this one come to lie in its home.
+  Rank writers_at_home() const { return routes_.writers_by(Route::home, self_); }
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
   // Channels of a rank that can be under way at once; the same on all ranks.
   std::uint32_t teams() const { return teams_; }
-  // Most channels with lanes of their own.
-  std::uint32_t lane_channels() const { return lane_channels_; }
+  // The same on all ranks.
+  const LaneBudget& lanes() const { return budget_; }
   // The same for the ranks of one communicator in this process alone.
   std::uint64_t family() const { return family_; }
 
  private:
   struct Card;
-  Neighbours(Rank self, std::vector<std::shared_ptr<DeviceHome>> homes) : self_(self), homes_(std::move(homes)) {}
-  static Result<Neighbours> among(const std::vector<Card>& cards, Rank self, const std::shared_ptr<DeviceHome>& own);
-  Status open_inboxes(const std::vector<Card>& cards);
+  using Cards = std::vector<Card>;  // By rank.
+  using Set = std::vector<Neighbours>;
+  Neighbours(Rank self, Rank ranks, std::shared_ptr<DeviceHome> own);
+
+  // The steps of meet(), for the members of one process.
+  static Status exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all);
+  static Status find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& all);
+  static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
+
+  Card introduce();
+  Status get_to_know(const Cards& cards);
+  // As a writer, to each reader.
+  Result<std::vector<Route>> try_routes(const Cards& cards);
+  Result<Route> try_route(const Card& card, Rank peer, std::string& how);
+  void follow(Routes routes);
+  Status use_host_memory(Segment memory);
 
   Rank self_;
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
-  std::vector<Inbox> to_, from_;                    // By rank; of those in another process.
-  std::vector<std::byte*> opened_;                  // Memory of theirs.
-  Rank foreign_ = 0;                                // How many they are.
+  Routes routes_;
+  std::vector<Inbox> to_, from_;    // By rank; of those whose lanes do not lie in a home.
+  std::vector<std::byte*> opened_;  // Memory of other processes, by rank; null: none.
+  std::unique_ptr<HostLanes> in_host_;
+  Rank foreign_ = 0;  // Ranks in other processes.
   bool one_device_ = false;
-  std::uint32_t teams_ = 0, lane_channels_ = 0;
+  std::uint32_t teams_ = 0;
+  LaneBudget budget_;
   std::uint64_t family_ = 0;
 };
 

@@ -20,10 +20,10 @@ constexpr std::uint32_t kPackGranule = 128;  // Of parts of units: a line of a d
 constexpr std::uint32_t kWordGranule = kWordData;
 
 // What a slot holds.
-std::uint32_t slot_data(Protocol protocol) {
-  if (protocol == Protocol::bulk) return kDeviceSlots.bulk;
-  const std::uint64_t small = kDeviceSlots.lines;
-  return static_cast<std::uint32_t>(protocol == Protocol::rows ? rows_capacity(small) : words_capacity(small));
+std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
+  if (protocol == Protocol::bulk) return slots.bulk;
+  return static_cast<std::uint32_t>(protocol == Protocol::rows ? rows_capacity(slots.lines)
+                                                               : words_capacity(slots.lines));
 }
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -42,9 +42,9 @@ Status DeviceCommunicator::settle() {
   if (settled_) return {};
   Device& device = this->device();
   if (neighbours_.all_in_process() && ranks_ > 1)
-    TUTTI_CHECK_OK(home().reserve(std::min((ranks_ - 1) * kLanesBytes, kMostReserved)));
+    TUTTI_CHECK_OK(home().reserve(std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved)));
   std::vector<MeetingRecord*> records;
-  for (Rank rank = 0; rank < ranks_ && neighbours_.all_in_process(); ++rank)
+  for (Rank rank = 0; rank < ranks_ && neighbours_.on_one_device(); ++rank)
     records.push_back(TUTTI_TRY(neighbours_.home(rank).records()));
   const std::size_t table_bytes = round_up(records.size() * sizeof(MeetingRecord*), 16);
   std::byte* memory = TUTTI_TRY(home().take(table_bytes + kMostChannels * sizeof(std::uint64_t)));
@@ -136,6 +136,17 @@ void DeviceCommunicator::retire(Prepared& prepared) {
   home().retire(prepared.workspace, prepared.workspace_bytes, prepared.latest);
 }
 
+// Small messages have their data and flag in one access, which must arrive together. For memory of the host nobody
+// promises that on every way from a GPU to it: there data goes in bulk, followed by a counter.
+Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options) const {
+  if (!neighbours_.through_host()) return std::string_view(options.protocol);
+  if (options.protocol.empty() || options.protocol == "bulk") return std::string_view("bulk");
+  if (options.protocol != "lines" && options.protocol != "rows") return std::string_view(options.protocol);
+  return unsupported("protocol '" + options.protocol +
+                     "' does not go through host memory, as it does between some of these ranks: take bulk, or leave "
+                     "the choice open");
+}
+
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
                                                                                   const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
@@ -143,17 +154,18 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const bool forced = find(call.collective, options.algorithm) != nullptr;
+  const std::string_view protocol = TUTTI_TRY(protocol_of(options));
   // Peers' factors are not known here.
   const bool mapped = neighbours_.on_one_device() && call.reduction != Reduction::pre_mul_sum;
   const Query query = {.problem = problem,
                        .block_bytes = block_bytes,
                        .mapped = mapped,
                        .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
-                       .protocol = options.protocol,
+                       .protocol = protocol,
                        .teams = neighbours_.teams()};
   Choice choice = TUTTI_TRY(choose(query));
   if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
-  if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lane_channels());
+  if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   if (choice.mapped && !mapped) {
     return unsupported("algorithm '" + std::string(choice.algorithm) +
@@ -195,7 +207,7 @@ Status DeviceCommunicator::put_on_device(const Program& program, const Launch& g
   const StraightProgram straight = straighten(program, launch, manner.copies);
   launch.straight = straight.view();
   // Only lanes of small messages receive in words: as much as a slot holds.
-  const std::size_t stage_bytes = is_small(manner.protocol) ? slot_data(manner.protocol) : 0;
+  const std::size_t stage_bytes = is_small(manner.protocol) ? slot_data(links_.slots(), manner.protocol) : 0;
   std::vector<std::byte> bytes = make_image(program, launch, straight, ranks_, manner.meets, stage_bytes);
   const Image image = *reinterpret_cast<const Image*>(bytes.data());
   const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device({program.lanes, image.lane_count}, launch.channels));
@@ -220,11 +232,21 @@ Status DeviceCommunicator::put_on_device(const Program& program, const Launch& g
   return {};
 }
 
+// All ranks come to the same answer: a rank that failed by itself would leave the others waiting.
+Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const {
+  const std::uint32_t tags = neighbours_.lanes().bytes == 0 ? 0 : tags_of(plans);
+  if (tags <= kMostLaneTags) return {};
+  return unsupported("algorithm '" + std::string(algorithm.name()) + "' has " + std::to_string(tags) +
+                     " lanes from one rank to another, and between these ranks there is room for " +
+                     std::to_string(kMostLaneTags) + ": take another, or leave the choice open");
+}
+
 Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const PlanKey& key, const Choice& choice) {
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
   const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots));
+  TUTTI_CHECK_OK(check_tags(*key.algorithm, proved.plans));
   const bool mapped = choice.mapped;
   const Protocol protocol = mapped ? Protocol::bulk : key.protocol;
   Loop loop = loop_of(proved.overlaps, kSlots);
@@ -235,13 +257,13 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   wired->room = {.algorithm = key.algorithm->name(),
                  .units = proved.plans[rank_].shape.units,
                  .longest_units = std::max(longest_message(proved.plans), 1U),
-                 .slot_bytes = mapped ? 0 : slot_data(protocol),
+                 .slot_bytes = mapped ? 0 : slot_data(links_.slots(), protocol),
                  .granule_bytes = protocol == Protocol::lines ? kWordGranule : kPackGranule,
                  .overlaps = proved.overlaps,
                  .balanced = proved.balanced};
   const Plan& mine = proved.plans[rank_];
   wired->specs = flags_of(mine);
-  for (const LaneUse& use : uses) wired->specs.push_back(device_spec_of(use, rank_, protocol));
+  for (const LaneUse& use : uses) wired->specs.push_back(links_.spec(use, protocol));
   TUTTI_CHECK_OK(links_.lay(wired->specs, choice.channels));
   TUTTI_CHECK_OK(wire(mine, uses, protocol, *wired));
   plans_.push_back(std::move(wired));
@@ -263,7 +285,7 @@ Status DeviceCommunicator::wire(const Plan& plan, const std::vector<LaneUse>& us
   }
   for (const LaneUse& use : uses) {
     const bool sends = use.direction == Direction::sends;
-    const LaneSpec spec = device_spec_of(use, rank_, protocol);
+    const LaneSpec spec = links_.spec(use, protocol);
     ends[{Place::lane, use.peer, use.tag, sends}] =
         TUTTI_TRY(links_.end(spec, sends ? rank_ : use.peer, use.tag, sends ? LaneEnd::writer : LaneEnd::reader));
   }

@@ -1,0 +1,73 @@
+#include "src/communicator/device/lane_budget.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "transports/lay_lane.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;  // For the lanes of all its writers.
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kSmallProtocols = 2;
+constexpr std::uint32_t kFewChannels = 2;  // Fewer: rather smaller slots.
+
+// The more ranks, the smaller.
+constexpr std::array kSlots = {SlotSizes{.bulk = 64 * kKiB, .lines = 8 * kKiB},
+                               SlotSizes{.bulk = 32 * kKiB, .lines = 8 * kKiB},
+                               SlotSizes{.bulk = 16 * kKiB, .lines = 4 * kKiB}};
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Lanes of every protocol and flags, of each tag; and messages.
+std::size_t bytes_for(const SlotSizes& slots, std::uint32_t channels) {
+  const LaneSpec message = message_spec(0, 1, 0, slots);
+  const std::size_t bulk = round_up(kControlBytes + slots_bytes(message), kWordsBytes);
+  const std::size_t lines = round_up(kControlBytes + (std::size_t{slots.lines} << message.slot_shift), kWordsBytes);
+  const std::size_t channel = kMostLaneTags * (bulk + kSmallProtocols * lines + kControlBytes);
+  return round_up(channels * channel + std::min(channels, kMostMessageChannels) * bulk, kPageBytes);
+}
+
+std::uint32_t channels_in(std::size_t bytes, const SlotSizes& slots) {
+  std::uint32_t channels = kMostLaneChannels;
+  while (channels > 0 && bytes_for(slots, channels) > bytes) --channels;
+  return channels;
+}
+
+Rank most_ranks() { return static_cast<Rank>(kRankBytes / bytes_for(kSlots.back(), 1) + 1); }
+
+}  // namespace
+
+Result<LaneBudget> budget_for(Rank ranks) {
+  const std::size_t share = kRankBytes / std::max(ranks - 1, 1U);
+  for (const SlotSizes& slots : kSlots) {
+    const std::uint32_t channels = channels_in(share, slots);
+    const bool smallest = slots.bulk == kSlots.back().bulk;
+    if (channels >= kFewChannels || (smallest && channels > 0))
+      return LaneBudget{.slots = slots, .channels = channels, .bytes = bytes_for(slots, channels)};
+  }
+  return unsupported(std::to_string(ranks) + " ranks on GPUs, where not all are in one process whose GPUs reach each " +
+                     "other, are more than the memory for their lanes is shared among: take at most " +
+                     std::to_string(most_ranks()) + " ranks, or fewer on each host");
+}
+
+std::uint32_t tags_of(const std::vector<Plan>& plans) {
+  std::uint32_t tags = 0;
+  const auto look = [&](std::span<const Operand> operands) {
+    for (const Operand& operand : operands) {
+      if (!operand.is_memory()) tags = std::max(tags, operand.tag + 1U);
+    }
+  };
+  for (const Plan& plan : plans) {
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      look(plan.steps[s].sources);
+      look(plan.steps[s].targets);
+    }
+  }
+  return tags;
+}
+
+}  // namespace tutti

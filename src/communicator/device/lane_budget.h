@@ -1,0 +1,32 @@
+// What the lanes from one rank to another get where their memory is taken at once and cannot grow: all that any plan
+// may ask for fits, so that no call fails for want of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/communicator/lane_specs.h"
+#include "src/plan/plan.h"
+
+namespace tutti {
+
+// Channels of messages, apart from those of collectives, which may be in flight beside them.
+inline constexpr std::uint16_t kMessageChannel = 0x4000;
+inline constexpr std::uint32_t kMostMessageChannels = 4;
+inline constexpr std::uint32_t kMostLaneChannels = 8;
+// Lanes from one rank to another that a plan may have, on each channel.
+inline constexpr std::uint32_t kMostLaneTags = 2;
+
+struct LaneBudget {
+  SlotSizes slots = {.bulk = 64 * 1024, .lines = 8 * 1024};  // Words with their flags take twice their data.
+  std::uint32_t channels = kMostLaneChannels;                // Most with lanes of their own.
+  std::size_t bytes = 0;                                     // From one rank to another, whole pages; 0: as they come.
+};
+
+// The same on all ranks. Fails if they are too many.
+Result<LaneBudget> budget_for(Rank ranks);
+
+// One more than the highest tag of any rank's lanes and flags.
+std::uint32_t tags_of(const std::vector<Plan>& plans);
+
+}  // namespace tutti

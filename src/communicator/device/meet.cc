@@ -1,0 +1,201 @@
+// How the ranks of a communicator find each other on their devices. What they must agree on they gather: who is where,
+// then what each has for the others, then whom each can reach.
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "src/base/config.h"
+#include "src/base/log.h"
+#include "src/communicator/device/gather.h"
+#include "src/communicator/device/neighbours.h"
+
+namespace tutti {
+namespace {
+
+// Of the process, not of the one that it was forked from.
+std::uint64_t number_of_process() {
+  static const std::uint64_t number = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return number + static_cast<std::uint64_t>(::getpid());
+}
+
+Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_level; }
+
+}  // namespace
+
+// What a rank tells the others of itself.
+struct Neighbours::Card {
+  std::uint64_t process = 0;  // A random number of the process: ranks with the same one share its memory.
+  std::uint64_t home = 0;
+  DeviceIdentity device = {};
+  std::uint32_t teams = 0;
+  std::uint32_t failed = 0;  // 1: it has no memory for its inboxes.
+  DeviceHandle inboxes = {};
+
+  bool is_here() const { return process == number_of_process(); }
+};
+
+Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_ptr<Communicator>>& members,
+                                                 const std::shared_ptr<Device>& device) {
+  static_assert(sizeof(Card) == 104);
+  std::vector<Communicator*> each;
+  Set set;
+  std::vector<Cards> cards;
+  for (const auto& member : members) {
+    each.push_back(member.get());
+    set.push_back(Neighbours(member->rank(), member->ranks(), std::make_shared<DeviceHome>(device)));
+  }
+  TUTTI_CHECK_OK(exchange_cards(each, set, cards));
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    Status known = set[i].get_to_know(cards[i]);
+    if (!known.ok()) return each[i]->fail(std::move(known));
+  }
+  TUTTI_CHECK_OK(find_routes(each, set, cards));
+  if (set.front().through_host()) TUTTI_CHECK_OK(share_host_memory(each, set));
+  return set;
+}
+
+Status Neighbours::await_all(const std::vector<Communicator*>& members) {
+  return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
+}
+
+Neighbours::Card Neighbours::introduce() {
+  Card card;
+  card.process = number_of_process();
+  card.home = DeviceHome::publish(shared_home());
+  card.device = home().device().traits().identity;
+  card.teams = home().device().traits().teams;
+  return card;
+}
+
+// All ranks come to the same answers, but the members may be only some of them.
+Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all) {
+  std::vector<Cards> own;
+  for (Neighbours& each : set) own.push_back({each.introduce()});
+  all = TUTTI_TRY(gather(members, own));
+  const Cards& cards = all.front();
+  if (std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.is_here(); })) return {};
+  auto budget = budget_for(set.front().ranks());
+  if (!budget.ok()) return members.front()->fail(std::move(budget).status());
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    set[i].budget_ = budget.value();
+    const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
+    own[i][0].failed = set[i].home().open_inboxes(bytes, own[i][0].inboxes).ok() ? 0 : 1;
+  }
+  all = TUTTI_TRY(gather(members, own));
+  return {};
+}
+
+Status Neighbours::get_to_know(const Cards& cards) {
+  // The fewest that any rank can count on, where several share a device.
+  teams_ = kMostChannels;
+  one_device_ = true;
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    const Card& card = cards[peer];
+    if (card.is_here() && peer != self_) homes_[peer] = DeviceHome::find(card.home);
+    if (card.is_here() && homes_[peer] == nullptr)
+      return remote_error("rank " + std::to_string(peer) + " has gone while the ranks met on their devices");
+    if (card.failed != 0)
+      return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
+    if (!card.is_here()) ++foreign_;
+    if (family_ == 0 && card.is_here()) family_ = card.home;
+    const auto sharers =
+        std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.device == card.device; });
+    teams_ = std::min(teams_, card.teams / static_cast<std::uint32_t>(sharers));
+    one_device_ = one_device_ && card.process == cards.front().process && card.device == cards.front().device;
+  }
+  if (teams_ == 0) return unsupported("so many ranks share a GPU that they cannot all be under way at once");
+  return {};
+}
+
+// On one device of one process there is nothing to find out.
+Status Neighbours::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& all) {
+  std::vector<std::vector<Route>> own;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    auto routes = set[i].try_routes(all[i]);
+    if (!routes.ok()) return members[i]->fail(std::move(routes).status());
+    own.push_back(std::move(routes).value());
+  }
+  const Rank ranks = set.front().ranks();
+  std::vector<std::vector<Route>> tables(set.size(), std::vector<Route>(std::size_t{ranks} * ranks, Route::home));
+  if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
+  for (std::size_t i = 0; i < set.size(); ++i) set[i].follow(Routes(ranks, std::move(tables[i])));
+  return {};
+}
+
+Result<std::vector<Route>> Neighbours::try_routes(const Cards& cards) {
+  std::vector<Route> routes(ranks(), Route::home);
+  std::vector<std::string> how(ranks());
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (peer != self_) routes[peer] = TUTTI_TRY(try_route(cards[peer], peer, how[peer]));
+  }
+  if (logs(LogLevel::info) && ranks() > 1) {
+    const LogRank named(self_);
+    log(LogLevel::info, "rank %u on %s, lanes %s", self_, home().device().traits().name.c_str(),
+        describe_routes(how, self_).c_str());
+  }
+  return routes;
+}
+
+// What cannot be opened is no failure: there is host memory.
+Result<Route> Neighbours::try_route(const Card& card, Rank peer, std::string& how) {
+  Device& device = home().device();
+  const bool same = card.device == device.traits().identity;
+  const DeviceDistance distance =
+      same ? DeviceDistance{.path = Path::local, .known = true} : device.distance_to(card.device);
+  how = describe(distance);
+  if (!same && !p2p_wanted(distance, farthest_p2p())) {
+    how = "host memory (" + how + ", is farther than TUTTI_P2P_LEVEL)";
+    return Route::host;
+  }
+  Status reached;
+  if (card.is_here()) {
+    reached = device.reach(home(peer).device());
+    if (reached.ok()) return Route::home;
+  } else {
+    auto opened = device.open(card.inboxes);
+    if (opened.ok()) {
+      opened_[peer] = opened.value();
+      return Route::inbox;
+    }
+    reached = std::move(opened).status();
+  }
+  how = "host memory (" + reached.message() + ")";
+  return Route::host;
+}
+
+// Rank 0 makes it, whether its own lanes lie there or not.
+Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
+  auto budget = budget_for(set.front().ranks());
+  if (!budget.ok()) return members.front()->fail(std::move(budget).status());
+  const std::size_t bytes = set.front().routes_.host_pairs() * budget.value().bytes;
+  std::vector<Segment> memory(set.size());
+  const auto share = [&](std::size_t i, bool makes) -> Status {
+    if (!makes) {
+      memory[i] = TUTTI_TRY(members[i]->take_passed(0, bytes));
+      return {};
+    }
+    memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
+    return members[i]->pass(memory[i]);
+  };
+  for (const bool makes : {true, false}) {  // First: this thread may drive both ends.
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if ((set[i].self_ == 0) != makes) continue;
+      Status shared = share(i, makes);
+      if (!shared.ok()) return members[i]->fail(std::move(shared));
+    }
+  }
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    set[i].budget_ = budget.value();
+    Status used =
+        set[i].use_host_memory(std::move(memory[i])).during("sharing host memory with GPUs that are not reached");
+    if (!used.ok()) return members[i]->fail(std::move(used));
+  }
+  return {};
+}
+
+}  // namespace tutti
