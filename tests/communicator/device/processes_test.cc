@@ -2,8 +2,7 @@
 #include <random>
 
 #include "src/bootstrap/bootstrap.h"
-#include "tests/bootstrap/meeting.h"
-#include "tests/communicator/device/part.h"
+#include "tests/communicator/device/device_processes.h"
 
 namespace tutti {
 namespace {
@@ -16,51 +15,13 @@ class DeviceProcesses : public testing::TestWithParam<DeviceKind> {
     probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
     if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
   }
-  // In a process of its own: `work` with the ranks [first, first + count) of `ranks`.
-  void start(Rank first, Rank count, Rank ranks, const std::function<std::string(DeviceRanks&, Rank first)>& work) {
-    processes_.start([=, this]() -> std::string {
-      const auto rig = GetParam().make();
-      Communicators members(count);
-      std::vector<std::thread> threads;
-      for (Rank i = 0; i < count; ++i) {
-        threads.emplace_back(
-            [&, i] { members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, {})).value(); });
-      }
-      for (std::thread& thread : threads) thread.join();
-      DeviceRanks own(*rig, std::move(members));
-      return work(own, first);
-    });
+  void start(Rank first, Rank count, Rank ranks, const DeviceProcessGroup::Work& work) {
+    processes_.start(GetParam().make, first, count, ranks, work);
   }
-  void expect_reports(const std::string& wanted) {
-    for (const std::string& report : processes_.reports()) EXPECT_EQ(report, wanted);
-  }
+  void expect_reports(const std::string& wanted) { processes_.expect_reports(wanted); }
 
-  Meeting meeting_;
-  Processes processes_;
+  DeviceProcessGroup processes_;
 };
-
-// All of them calls of every collective, in groups where a process has several ranks.
-std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks) {
-  std::mt19937_64 random(kSeed);
-  for (std::uint32_t turn = 0; turn < 2; ++turn) {
-    for (CallShape shape : shapes_of(ranks, random)) {
-      shape.turn += turn * 1000;
-      std::vector<Part> parts;
-      std::vector<DeviceCall> calls;
-      for (Rank i = 0; i < own.size(); ++i) {
-        parts.emplace_back(own, first + i, shape, (shape.turn + first + i) % 2 == 0);
-        calls.push_back(own.call(i, parts.back().call()));
-      }
-      const Status status = enqueue(calls);
-      if (!status.ok()) return describe(shape.problem) + ": " + status.message();
-      own.synchronize();
-      for (const Part& part : parts) {
-        if (!part.complaint().empty()) return part.complaint();
-      }
-    }
-  }
-  return "right";
-}
 
 TEST_P(DeviceProcesses, EndWithTheRightNumbers) {
   constexpr Rank kRanks = 3;

@@ -1,0 +1,43 @@
+// Ranks on devices in processes of their own: each makes its device itself, since a process that has used CUDA cannot
+// fork.
+#pragma once
+
+#include <thread>
+
+#include "tests/bootstrap/meeting.h"
+#include "tests/communicator/device/own_calls.h"
+
+namespace tutti {
+
+class DeviceProcessGroup {
+ public:
+  using MakeRig = std::function<std::unique_ptr<DeviceRig>()>;
+  using Work = std::function<std::string(DeviceRanks& own, Rank first)>;
+
+  // In a process of its own: `work` with the ranks [first, first + count) of `ranks`.
+  void start(const MakeRig& make_rig, Rank first, Rank count, Rank ranks, const Work& work) {
+    processes_.start([=, this]() -> std::string {
+      const auto rig = make_rig();
+      Communicators members(count);
+      std::vector<std::thread> threads;
+      for (Rank i = 0; i < count; ++i) {
+        threads.emplace_back(
+            [&, i] { members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, {})).value(); });
+      }
+      for (std::thread& thread : threads) thread.join();
+      DeviceRanks own(*rig, std::move(members));
+      return work(own, first);
+    });
+  }
+  void kill(std::size_t index) { processes_.kill(index); }
+  std::string report(std::size_t index) { return processes_.report(index); }
+  void expect_reports(const std::string& wanted) {
+    for (const std::string& report : processes_.reports()) EXPECT_EQ(report, wanted);
+  }
+
+ private:
+  Meeting meeting_;
+  Processes processes_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,151 @@
+// Devices that do not reach each other, or should not: their lanes lie in memory of the host.
+#include "tests/communicator/device/device_processes.h"
+#include "tests/communicator/device/islands.h"
+
+#include <mutex>
+
+#include "src/base/log.h"
+#include "src/communicator/device/routes.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+
+std::vector<HostDeviceOptions> alone(std::size_t devices) {
+  return std::vector<HostDeviceOptions>(devices, HostDeviceOptions{.unreachable = kNobody});
+}
+
+// Of lanes; each rank maps the board besides.
+bool maps_lanes(const HostDeviceUsage& usage, Rank ranks) {
+  return usage.mapped_bytes > std::size_t{ranks} * (1 << 16) + (1 << 20);
+}
+
+std::string run_all(DeviceRanks& own, Rank first, Rank ranks) {
+  std::string said = run_collectives(own, first, ranks);
+  for (const std::uint64_t count : {1U, 300000U}) {
+    if (said == "right") said = run_messages(own, first, ranks, count);
+  }
+  return said;
+}
+
+TEST(HostLanes, JoinDevicesOfAProcessThatDoNotReachEachOther) {
+  constexpr Rank kRanks = 3;
+  Islands islands(alone(kRanks), 1);
+  for (Rank i = 0; i < kRanks; ++i) EXPECT_TRUE(maps_lanes(islands.usage(i), 1));
+  islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, kRanks); });
+  islands.end_ranks();
+  for (Rank i = 0; i < kRanks; ++i) EXPECT_EQ(islands.usage(i).mappings, 0U);
+}
+
+// Two ranks share each device; and of two devices one reaches the other, which does not reach it.
+TEST(HostLanes, GoBesideLanesOnDevices) {
+  std::vector<HostDeviceOptions> devices = alone(3);
+  devices[0].unreachable = 1U << 2;
+  Islands islands(devices, 2);
+  islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 6); });
+}
+
+TEST(HostLanes, AreNotThereWhereAllReachEachOther) {
+  Islands islands(std::vector<HostDeviceOptions>(2), 1);
+  EXPECT_FALSE(maps_lanes(islands.usage(0), 1));
+  islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 2); });
+}
+
+TEST(HostLanes, JoinDevicesThatWouldReachEachOtherFromCpuToCpu) {
+  const HostDeviceOptions far = {.distance = {.path = Path::system, .known = true}};
+  Islands islands({far, far}, 1);
+  EXPECT_TRUE(maps_lanes(islands.usage(0), 1));
+  EXPECT_TRUE(maps_lanes(islands.usage(1), 1));
+  islands.expect_right([](DeviceRanks& own, Rank first) { return run_collectives(own, first, 2); });
+}
+
+TEST(HostLanes, RefuseSmallMessagesByName) {
+  CommunicatorOptions options;
+  options.protocol = "lines";
+  Islands islands(alone(2), 1, options);
+  islands.expect_right([](DeviceRanks& own, Rank) -> std::string {
+    auto* buffer = own.take<float>(10, 1);
+    const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 10, buffer, buffer));
+    const std::string told = enqueue({&call, 1}).message();
+    return told.find("protocol 'lines' does not go through host memory") != std::string::npos ? "right" : told;
+  });
+}
+
+class HostLanesOfProcesses : public testing::Test {
+ protected:
+  static DeviceProcessGroup::MakeRig rig(std::uint32_t ordinal, std::uint64_t unreachable) {
+    return [=] { return host_rig({.ordinal = ordinal, .unreachable = unreachable}); };
+  }
+  DeviceProcessGroup processes_;
+};
+
+TEST_F(HostLanesOfProcesses, JoinThoseThatOpenNoMemory) {
+  constexpr Rank kRanks = 3;
+  const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, kRanks); };
+  for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(rig(rank, kNobody), rank, 1, kRanks, work);
+  processes_.expect_reports("right");
+}
+
+// Of three processes, one of two ranks: 0 opens all, 1 the memory of 0, 2 none.
+TEST_F(HostLanesOfProcesses, GoBesideMemoryThatIsOpened) {
+  const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, 4); };
+  processes_.start(rig(0, 0), 0, 2, 4, work);
+  processes_.start(rig(1, 1U << 2), 2, 1, 4, work);
+  processes_.start(rig(2, kNobody), 3, 1, 4, work);
+  processes_.expect_reports("right");
+}
+
+TEST_F(HostLanesOfProcesses, AreThereForPartsOfACommunicator) {
+  const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
+    auto part = own[0].split(static_cast<int>(rank % 2), 0, own[0].options());
+    if (!part.ok()) return std::move(part).status().message();
+    auto* buffer = own.take<float>(50000, 1);
+    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 50000, buffer, buffer));
+    call.communicator = part.value()->on_device();
+    const Status status = enqueue({&call, 1});
+    own.synchronize();
+    return status.ok() && buffer[49999] == 2 ? "right" : "wrong: " + status.message();
+  };
+  for (Rank rank = 0; rank < 4; ++rank) processes_.start(rig(rank, kNobody), rank, 1, 4, work);
+  processes_.expect_reports("right");
+}
+
+TEST(Routes, AreToldInOneLine) {
+  EXPECT_EQ(describe_routes({"near", "", "far", "far", "near"}, 1),
+            "to rank 0: near; to ranks 2-3: far; to rank 4: near");
+  EXPECT_EQ(describe({.path = Path::nvlink, .links = 18, .known = true}), "NVLink x18");
+}
+
+TEST(Routes, LeadOverDistancesUpToALevel) {
+  const DeviceDistance bridge = {.path = Path::host_bridge, .known = true};
+  const DeviceDistance linked = {.path = Path::nvlink, .links = 4, .known = true};
+  EXPECT_TRUE(p2p_wanted(bridge, Path::host_bridge));
+  EXPECT_TRUE(p2p_wanted(bridge, Path::system));
+  EXPECT_FALSE(p2p_wanted(bridge, Path::switches));
+  EXPECT_TRUE(p2p_wanted(linked, Path::nvlink));
+  EXPECT_FALSE(p2p_wanted(linked, Path::local));
+  EXPECT_FALSE(p2p_wanted({.path = Path::local, .known = true}, Path::local));
+}
+
+std::mutex lines_mutex;
+std::string lines;
+
+TEST(Routes, AreLogged) {
+  set_log_level(LogLevel::info);
+  set_log_sink([](std::string_view line) {
+    const std::lock_guard lock(lines_mutex);
+    lines += line;
+  });
+  std::vector<HostDeviceOptions> devices(2);
+  devices[0].distance = {.path = Path::nvlink, .links = 18, .known = true};
+  devices[1].unreachable = 1;
+  Islands islands(devices, 1);
+  set_log_sink(nullptr);
+  set_log_level(LogLevel::warn);
+  EXPECT_NE(lines.find("to rank 1: NVLink x18\n"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("to rank 0: host memory ("), std::string::npos) << lines;
+}
+
+}  // namespace
+}  // namespace tutti

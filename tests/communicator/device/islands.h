@@ -1,0 +1,71 @@
+// Ranks of one process on several devices, which may not reach each other. What is true for some of the ranks is done
+// by a thread for each device, as programs do.
+#pragma once
+
+#include <thread>
+
+#include "tests/communicator/device/own_calls.h"
+
+namespace tutti {
+
+class Islands {
+ public:
+  // One device for each of the options, with `ranks_each` ranks. All devices differ.
+  Islands(std::vector<HostDeviceOptions> options, Rank ranks_each, const CommunicatorOptions& communicator = {}) {
+    const auto devices = static_cast<Rank>(options.size());
+    CommunicatorOptions forced = communicator;
+    forced.force();
+    auto members = std::move(Communicator::create_all(devices * ranks_each, forced)).value();
+    islands_.resize(devices);
+    for (Rank i = 0; i < devices; ++i) {
+      options[i].ordinal = i;
+      islands_[i].rig = host_rig(options[i]);
+      islands_[i].first = i * ranks_each;
+    }
+    each([&](Island& island) {
+      Communicators own;
+      for (Rank i = 0; i < ranks_each; ++i) own.push_back(std::move(members[island.first + i]));
+      island.ranks = std::make_unique<DeviceRanks>(*island.rig, std::move(own));
+    });
+  }
+
+  // Ranks may hold memory of each other's devices: those end last.
+  ~Islands() { end_ranks(); }
+  Islands(const Islands&) = delete;
+  Islands& operator=(const Islands&) = delete;
+
+  DeviceRanks& operator[](std::size_t island) { return *islands_[island].ranks; }
+  HostDeviceUsage usage(std::size_t island) {
+    return dynamic_cast<HostDevice&>(islands_[island].rig->device()).usage();
+  }
+
+  // `work` says "right", or what is wrong.
+  void expect_right(const std::function<std::string(DeviceRanks& own, Rank first)>& work) {
+    std::vector<std::string> complaints(islands_.size());
+    each([&](Island& island) {
+      complaints[static_cast<std::size_t>(&island - islands_.data())] = work(*island.ranks, island.first);
+    });
+    for (const std::string& complaint : complaints) EXPECT_EQ(complaint, "right");
+  }
+
+  // Ends the ranks, not the devices.
+  void end_ranks() {
+    each([](Island& island) { island.ranks.reset(); });
+  }
+
+ private:
+  struct Island {
+    std::unique_ptr<DeviceRig> rig;
+    std::unique_ptr<DeviceRanks> ranks;
+    Rank first = 0;
+  };
+  void each(const std::function<void(Island&)>& work) {
+    std::vector<std::thread> threads;
+    for (Island& island : islands_) threads.emplace_back([&] { work(island); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<Island> islands_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,96 @@
+// So many ranks, of several processes, that the memory for lanes between two of them is scarce.
+#include "algorithms/catalogue.h"
+#include "src/communicator/device/inbox.h"
+#include "tests/communicator/device/device_processes.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
+  for (Rank ranks = 2; ranks <= 64; ++ranks) {
+    const auto budget = budget_for(ranks);
+    ASSERT_TRUE(budget.ok()) << ranks;
+    EXPECT_LE(budget.value().bytes * (ranks - 1), 48 * kMiB) << ranks;
+    EXPECT_GE(budget.value().channels, 1U) << ranks;
+    EXPECT_EQ(budget.value().bytes % 4096, 0U) << ranks;
+  }
+  EXPECT_GE(budget_for(8).value().channels, 4U);
+  EXPECT_GE(budget_for(32).value().channels, 2U);
+}
+
+TEST(LaneBudget, RefusesMoreRanksThanItsMemoryIsFor) {
+  auto refused = budget_for(1000);
+  ASSERT_FALSE(refused.ok());
+  const std::string told = std::move(refused).status().message();
+  EXPECT_NE(told.find("take at most"), std::string::npos) << told;
+}
+
+// In the worst order: the lanes of a few channels of each plan, then those of more.
+TEST(LaneBudget, HoldsAllLanesThatPlansMayHave) {
+  for (Rank ranks = 2; ranks <= 64; ++ranks) {
+    const LaneBudget budget = budget_for(ranks).value();
+    Inbox inbox(nullptr, budget.bytes);
+    for (std::uint16_t channel = 0; channel < budget.channels; ++channel) {
+      for (std::uint16_t tag = 0; tag < kMostLaneTags; ++tag) {
+        LaneSpec spec = message_spec(0, 1, tag, budget.slots);
+        spec.channel = channel;
+        ASSERT_TRUE(inbox.lane(spec).ok()) << ranks;
+        spec.protocol = Protocol::lines;
+        spec.slot_bytes = budget.slots.lines;
+        ASSERT_TRUE(inbox.lane(spec).ok()) << ranks;
+        LaneSpec flag = flag_spec(0, 1, tag);
+        flag.channel = channel;
+        ASSERT_TRUE(inbox.lane(flag).ok()) << ranks;
+      }
+    }
+    for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMostMessageChannels); ++channel) {
+      LaneSpec message = message_spec(0, 1, 0, budget.slots);
+      message.channel = static_cast<std::uint16_t>(kMessageChannel + channel);
+      ASSERT_TRUE(inbox.lane(message).ok()) << ranks;
+    }
+  }
+}
+
+TEST(LaneBudget, IsForAsManyTagsAsTheCatalogueHas) {
+  std::uint32_t most = 0;
+  for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {
+    for (const Algorithm* algorithm : catalogue(static_cast<Collective>(kind))) {
+      for (const Rank ranks : {2U, 3U, 8U, 17U}) {
+        const Problem problem{.collective = static_cast<Collective>(kind), .ranks = ranks, .groups = {}};
+        if (!algorithm->supports(problem)) continue;
+        const std::uint32_t tags = tags_of(emit_plans(*algorithm, problem));
+        EXPECT_LE(tags, kMostLaneTags) << algorithm->name() << ' ' << ranks;
+        most = std::max(most, tags);
+      }
+    }
+  }
+  EXPECT_EQ(most, kMostLaneTags);
+}
+
+std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .teams = 64}); }
+
+// Each collective with every protocol that it has here, and with as many channels as it may take.
+std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_to_all, Collective::broadcast}) {
+    for (const std::uint64_t count : {3U, 20000U}) {
+      const Problem problem{.collective = collective, .ranks = ranks, .groups = {}};
+      const std::string complaint = run_collective(own, first, {problem, count, static_cast<std::uint32_t>(count)});
+      if (!complaint.empty()) return complaint;
+    }
+  }
+  return "right";
+}
+
+TEST(ManyRanks, OfSeveralProcessesEndWithTheRightNumbers) {
+  constexpr Rank kRanks = 32;
+  constexpr Rank kOwn = 8;
+  DeviceProcessGroup processes;
+  const auto work = [](DeviceRanks& own, Rank first) { return run_long_and_short(own, first, kRanks); };
+  for (Rank first = 0; first < kRanks; first += kOwn) processes.start(wide_rig, first, kOwn, kRanks, work);
+  processes.expect_reports("right");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,67 @@
+// Calls of the ranks that one thread drives, of all that a communicator has.
+#pragma once
+
+#include "tests/communicator/device/part.h"
+
+namespace tutti {
+
+// One call of a shape by each of the own ranks, in a group; what is wrong with it, or nothing.
+inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape& shape) {
+  std::vector<Part> parts;
+  std::vector<DeviceCall> calls;
+  for (Rank i = 0; i < own.size(); ++i) {
+    parts.emplace_back(own, first + i, shape, (shape.turn + first + i) % 2 == 0);
+    calls.push_back(own.call(i, parts.back().call()));
+  }
+  const Status status = enqueue(calls);
+  if (!status.ok()) return describe(shape.problem) + ": " + status.message();
+  own.synchronize();
+  for (const Part& part : parts) {
+    if (!part.complaint().empty()) return part.complaint();
+  }
+  return "";
+}
+
+// Calls of every collective, twice; "right" if they were.
+inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks) {
+  std::mt19937_64 random(kSeed);
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    for (CallShape shape : shapes_of(ranks, random)) {
+      shape.turn += turn * 1000;
+      const std::string complaint = run_collective(own, first, shape);
+      if (!complaint.empty()) return complaint;
+    }
+  }
+  return "right";
+}
+
+// Each rank sends to each, itself included, and receives from each, in one group.
+inline std::string run_messages(DeviceRanks& own, Rank first, Rank ranks, std::uint64_t count) {
+  std::vector<DeviceCall> calls;
+  std::vector<std::pair<Rank, const std::int32_t*>> received;  // And from whom.
+  for (Rank i = 0; i < own.size(); ++i) {
+    for (Rank peer = 0; peer < ranks; ++peer) {
+      auto* from = own.take<std::int32_t>(count, static_cast<std::int32_t>(1000 * (first + i) + peer));
+      auto* to = own.take<std::int32_t>(count, -1);
+      Call call = call_of(Collective::all_reduce, DataType::int32, count, from, to);
+      call.root = peer;
+      for (const Kind kind : {Kind::send, Kind::recv}) {
+        call.kind = kind;
+        calls.push_back(own.call(i, call));
+      }
+      received.emplace_back(1000 * peer + first + i, to);
+    }
+  }
+  const Status status = enqueue(calls);
+  if (!status.ok()) return status.message();
+  own.synchronize();
+  for (const auto& [wanted, items] : received) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (items[i] != static_cast<std::int32_t>(wanted))
+        return "received " + std::to_string(items[i]) + ", not " + std::to_string(wanted);
+    }
+  }
+  return "right";
+}
+
+}  // namespace tutti
