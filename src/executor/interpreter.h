@@ -38,6 +38,15 @@ class Interpreter {
     if (turns_ > 0 && !enter_stage()) next_stage();
   }
 
+  // From where another run of the launch stopped while it waited. What it had acquired for its step is acquired again:
+  // nothing is taken before a step is done.
+  TUTTI_HOST_DEVICE void resume(const Cursor& cursor, bool more) {
+    cursor_ = cursor;
+    cursor_.acquired = 0;
+    more_ = more;
+    find_part();
+  }
+
   // As far as the peers' messages allow. `waiting`: blocked() is what has to move first. `mismatch`: what arrived
   // belongs to another call.
   TUTTI_HOST_DEVICE Progress advance() {
@@ -52,6 +61,7 @@ class Interpreter {
 
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
+  TUTTI_HOST_DEVICE bool more() const { return more_; }
   TUTTI_HOST_DEVICE Machine& machine() { return machine_; }
   TUTTI_HOST_DEVICE const Machine& machine() const { return machine_; }
 
@@ -64,11 +74,16 @@ class Interpreter {
   }
 
   // False if the stage has no piece in this turn.
-  TUTTI_HOST_DEVICE bool enter_stage() {
+  TUTTI_HOST_DEVICE bool find_part() {
     const std::uint32_t behind = launch_.loop.skew * stage();
     piece_ = cursor_.turn - behind;
     if (cursor_.turn < behind || piece_ >= launch_.loop.pieces) return false;
     part_ = piece_ * launch_.channels + launch_.channel;
+    return true;
+  }
+
+  TUTTI_HOST_DEVICE bool enter_stage() {
+    if (!find_part()) return false;
     if (launch_.straight.stages != nullptr) {
       cursor_.step = launch_.straight.stages[stage()];
       return true;

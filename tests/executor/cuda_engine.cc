@@ -12,8 +12,7 @@ constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Nothing has come: it is
 // What a rank's teams and the host tell each other.
 struct Shown {
   std::uint32_t failed = 0;
-  std::uint64_t begun = 0;
-  TeamReport report;
+  TeamTold told;
 };
 
 void must(Status status) {
@@ -60,7 +59,7 @@ std::string CudaEngine::run(const std::vector<std::vector<TeamCall>>& calls, std
   for (cudaStream_t stream : streams_) must(cudaStreamSynchronize(stream));
   std::string complaint = complaints(calls.size());
   for (std::size_t rank = 0; rank < calls.size() && complaint.empty(); ++rank) {
-    if (reinterpret_cast<const Shown*>(shown_.host)[rank].begun != operations.size())
+    if (reinterpret_cast<const Shown*>(shown_.host)[rank].told.begun != operations.size())
       complaint = "rank " + std::to_string(rank) + " has not said that its last call began";
   }
   return complaint;
@@ -74,8 +73,7 @@ BatchCall CudaEngine::prepared(const TeamCall& call, std::uint32_t channels, std
   entry.channels = channels;
   entry.watch.failed = &shown->failed;
   entry.watch.timeout_ns = kTimeoutNs;
-  entry.watch.report = &shown->report;
-  entry.watch.begun = &shown->begun;
+  entry.watch.told = &shown->told;
   if (room_ == Room::shared_memory) {
     team_bytes_ = std::max(team_bytes_, layout.bytes);
     return entry;
@@ -102,7 +100,7 @@ void CudaEngine::launch(const std::vector<BatchCall>& operation) {
 std::string CudaEngine::complaints(std::size_t ranks) const {
   std::string text;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const TeamReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].report;
+    const TeamReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].told.report;
     if (report.written == 0) continue;
     text += "rank " + std::to_string(rank) + ", channel " + std::to_string(report.channel) + ", step " +
             std::to_string(report.step) + ", signature " + std::to_string(report.signature) +

@@ -56,7 +56,7 @@ std::string DeviceEngine::run(const std::vector<std::vector<TeamCall>>& calls, s
     rig_.destroy_stream(stream);
   }
   if (!status.ok()) return status.message();
-  return words[0].report.written != 0 ? "a team has given up" : "";
+  return words[0].told.report.written != 0 ? "a team has given up" : "";
 }
 
 DeviceCalls::~DeviceCalls() {

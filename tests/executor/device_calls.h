@@ -27,12 +27,11 @@ std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
 
 // What teams tell, and what tells them to stop.
 struct TeamWords {
-  std::uint64_t begun = 0;
+  TeamTold told;
   std::uint32_t failed = 0;
-  TeamReport report;
 
   TeamWatch watch(std::uint64_t number) {
-    return {.failed = &failed, .timeout_ns = 0, .report = &report, .begun = &begun, .number = number};
+    return {.failed = &failed, .timeout_ns = 0, .told = &told, .number = number, .turns = nullptr};
   }
 };
 
@@ -70,8 +69,8 @@ class DeviceCalls {
 
   Convoy& convoy() { return *convoy_; }
   // Written by teams: may be looked at while they run.
-  TeamReport& report(Rank rank) { return words_[rank].report; }
-  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].begun); }
+  TeamReport& report(Rank rank) { return words_[rank].told.report; }
+  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].told.begun); }
   void fail() { store_release(&words_[0].failed, 1U); }  // Tells all teams to stop.
 
  private:

@@ -9,6 +9,7 @@
 namespace tutti {
 namespace {
 
+constexpr std::uint32_t kPollsPerTurn = 4;
 constexpr auto kStuck = std::chrono::seconds(60);  // Nothing has moved: it is a deadlock.
 
 }  // namespace
@@ -38,8 +39,9 @@ Progress HostWorker::agree(Progress progress) {
   return agreed;
 }
 
-bool WatchedHostTeam::stopped() const {
+bool WatchedHostTeam::stopped() {
   std::this_thread::yield();
+  if (watch_->turns != nullptr && ++polls_ >= kPollsPerTurn) return true;
   if (load_acquire(watch_->failed) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;
   return watch_->timeout_ns != 0 && static_cast<std::uint64_t>(waited.count()) > watch_->timeout_ns;

@@ -68,10 +68,11 @@ class WatchedHostTeam : public HostWorker {
  public:
   WatchedHostTeam(Shared& shared, std::uint32_t worker, const TeamWatch& watch)
       : HostWorker(shared, worker), watch_(&watch), began_(std::chrono::steady_clock::now()) {}
-  bool stopped() const;
+  bool stopped();
 
  private:
   const TeamWatch* watch_;
+  std::uint32_t polls_ = 0;
   std::chrono::steady_clock::time_point began_;
 };
 

@@ -1,6 +1,7 @@
 // Every algorithm of the catalogue through the interpreter that ranks run, with numbers.
 #include "tests/executor/catalogue_voyages.h"
 #include "tests/executor/host_team.h"
+#include "tests/executor/turns_engine.h"
 
 namespace tutti {
 namespace {
@@ -30,6 +31,20 @@ TEST_P(Teams, EndWithExactlyTheRightNumbers) {
     HostEngine engine(4 - ranks);
     voyage_.engine = &engine;
     for (const Protocol protocol : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
+      voyage_.protocol = protocol;
+      for (const VoyageShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(sail(shape));
+    }
+  }
+}
+
+// Whatever they wait for, they stop there and are taken up again.
+TEST_P(Teams, EndWithExactlyTheRightNumbersOneRankAtATime) {
+  for (const Rank ranks : {2U, 3U}) {
+    const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
+    if (!emit(ranks, root)) continue;
+    TurnsEngine engine(4 - ranks);
+    voyage_.engine = &engine;
+    for (const Protocol protocol : {Protocol::bulk, Protocol::lines}) {
       voyage_.protocol = protocol;
       for (const VoyageShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(sail(shape));
     }

@@ -148,7 +148,7 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- failing.cc ----
   Result<bool> idle();
-  const TeamReport& report() const { return *reinterpret_cast<const TeamReport*>(told_.host); }
+  const TeamTold& told() const { return *reinterpret_cast<const TeamTold*>(told_.host); }
   Status explain(const TeamReport& report);
 
   std::unique_ptr<Communicator> control_;
@@ -156,7 +156,7 @@ class DeviceCommunicator final : public Communicator {
   Neighbours neighbours_;
   DeviceLinks links_;
   std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
-  HostMemory board_memory_, told_;         // The board, and a TeamReport with the word of `begun` behind it.
+  HostMemory board_memory_, told_;         // The board, and a TeamTold.
   MeetingRecord** records_ = nullptr;      // On the device, of each rank.
   std::uint64_t* meetings_ = nullptr;      // On the device, by channel.
   std::unique_ptr<DeviceEvent> latest_;    // After the last call that was not captured,

@@ -50,11 +50,11 @@ void DeviceCommunicator::outwait_visitors(const Deadline& deadline) {
 }
 
 bool DeviceCommunicator::has_failed() const {
-  return board().failed() || (settled_ && load_acquire(&report().written) != 0);
+  return board().failed() || (settled_ && load_acquire(&told().report.written) != 0);
 }
 
 Status DeviceCommunicator::failure() {
-  if (!board().failed() && has_failed()) return control_->fail(explain(report()));
+  if (!board().failed() && has_failed()) return control_->fail(explain(told().report));
   return control_->failure();
 }
 

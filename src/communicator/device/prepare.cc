@@ -53,7 +53,7 @@ Status DeviceCommunicator::settle() {
   meetings_ = reinterpret_cast<std::uint64_t*>(memory + table_bytes);
   const Segment& segment = board().segment();
   const HostMemory board_memory = TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), kPageBytes)));
-  auto told = device.allocate_host(sizeof(TeamReport) + sizeof(std::uint64_t));
+  auto told = device.allocate_host(sizeof(TeamTold));
   if (!told.ok()) {
     device.unmap_host(board_memory);
     return std::move(told).status();
@@ -108,7 +108,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
 
 Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Call& call,
                                                                        const CommunicatorOptions& options) {
-  home().done_before(load_acquire(reinterpret_cast<const std::uint64_t*>(told_.host + sizeof(TeamReport))));
+  home().done_before(load_acquire(&told().begun));
   const std::uint64_t shape = shape_of(call) + static_cast<std::uint64_t>(call.kind);
   const bool in_place =
       call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
@@ -334,8 +334,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   TeamWatch& watch = job.entry.watch;
   watch.failed = reinterpret_cast<const std::uint32_t*>(board_memory_.device + (failed - board_memory_.host));
   watch.timeout_ns = options.timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(options.timeout_ms) * 1'000'000;
-  watch.report = reinterpret_cast<TeamReport*>(told_.device);
-  watch.begun = reinterpret_cast<std::uint64_t*>(told_.device + sizeof(TeamReport));
+  watch.told = reinterpret_cast<TeamTold*>(told_.device);
   watch.number = number_;
   return job;
 }

@@ -29,13 +29,16 @@ class CudaTeam {
 
   // The host's memory is far away: asked once in a while.
   __device__ bool stopped() {
-    if (++polls_ % kPollsPerLook != 0) return false;
+    ++polls_;
+    if (watch_.turns != nullptr && polls_ >= kPollsPerTurn) return true;
+    if (polls_ % kPollsPerLook != 0) return false;
     if (load_acquire(watch_.failed) != 0) return true;
     return watch_.timeout_ns != 0 && device_ns() - began_ns_ > watch_.timeout_ns;
   }
 
  private:
   static constexpr std::uint32_t kPollsPerLook = 512;
+  static constexpr std::uint32_t kPollsPerTurn = 16;  // Some ten microseconds in vain, of all of a launch.
 
   const TeamWatch& watch_;
   std::uint64_t began_ns_;

@@ -23,13 +23,19 @@ struct TeamReport {
 };
 static_assert(sizeof(TeamReport) == 32);
 
+struct TeamTold {
+  TeamReport report;
+  std::uint64_t begun = 0;  // Number of the call that began last: those before it in its stream are done.
+};
+static_assert(sizeof(TeamTold) == 40);
+
 // What ends a team's waits, and what it tells. Addresses are the device's, in memory of the host that it maps.
 struct TeamWatch {
   const std::uint32_t* failed = nullptr;  // Not 0: the communicator has failed.
   std::uint64_t timeout_ns = 0;           // Of each call; 0: none.
-  TeamReport* report = nullptr;
-  std::uint64_t* begun = nullptr;  // Gets `number` when the call begins: those before it in its stream are done.
-  std::uint64_t number = 0;
+  TeamTold* told = nullptr;
+  std::uint64_t number = 0;   // Of the call.
+  TeamTurn* turns = nullptr;  // By channel; null: a launch lasts until the call is done.
 };
 static_assert(sizeof(TeamWatch) == 40);
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "src/executor/program.h"
+#include "src/executor/run.h"
 #include "src/executor/team/fold.h"
 
 namespace tutti {
@@ -16,6 +16,19 @@ struct alignas(64) MeetingRecord {
   std::uint32_t signature = 0;
 };
 static_assert(sizeof(MeetingRecord) == 64);
+
+enum class TurnState : std::uint32_t { fresh, suspended, done, failed };
+
+// Where a team has got to that takes turns with others on its device: it ends when it has waited a little, and a later
+// launch of the same call takes it up from there. In memory of the host, which clears it before the call, and looks at
+// it when a launch has ended.
+struct alignas(64) TeamTurn {
+  TurnState state = TurnState::fresh;
+  std::uint32_t last = 0;  // 1: a team that waits gives up and reports. Set by the host.
+  std::uint32_t more = 0;  // 1: some step of the round has a further slice.
+  Cursor cursor;
+};
+static_assert(sizeof(TeamTurn) == 64);
 
 // A call as a team gets it. Addresses are the device's.
 struct TeamCall {

@@ -37,9 +37,16 @@ struct ChannelLayout {
 template <typename Team>
 class Channel {
  public:
-  // `memory`: ChannelLayout(image).bytes of the team's own, aligned to 16.
-  TUTTI_HOST_DEVICE Channel(const TeamCall& call, std::uint32_t channel, Team team, std::byte* memory)
-      : call_(call), channel_(channel), team_(team), memory_(memory) {}
+  // `memory`: ChannelLayout(image).bytes of the team's own, aligned to 16. `turn`: where to take the call up, and where
+  // it is noted how far it came; null: it is done in one go.
+  TUTTI_HOST_DEVICE Channel(const TeamCall& call, std::uint32_t channel, Team team, std::byte* memory,
+                            TeamTurn* turn = nullptr)
+      : call_(call),
+        channel_(channel),
+        team_(team),
+        memory_(memory),
+        turn_(turn),
+        resumes_(turn != nullptr && turn->state == TurnState::suspended) {}
 
   // `waiting`: stopped before it was done; blocked() of some worker says by what.
   TUTTI_HOST_DEVICE Progress run() {
@@ -134,10 +141,11 @@ class Channel {
 
   // Says where this rank's buffers are, and learns where the others' are.
   TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
-    const std::uint64_t meeting = call_.meetings[channel_] + 1;
+    const std::uint64_t meeting = call_.meetings[channel_] + (resumes_ ? 0 : 1);  // The records are still there.
     const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
-    if (team_.worker() == 0) {
-      MeetingRecord& own = call_.records[call_.rank][record];
+    MeetingRecord& own = call_.records[call_.rank][record];
+    const bool said = turn_ != nullptr && load_relaxed(&own.meeting) == meeting;  // By an earlier launch.
+    if (team_.worker() == 0 && !said) {
       own.buffers = call_.self;
       own.signature = call_.signature.word;
       store_release(&own.meeting, meeting);
@@ -180,13 +188,24 @@ class Channel {
                                .stop = &image.stop};
     Interpreter<TeamMachine<Team>> interpreter(program, image.launch, TeamMachine<Team>(team_, memory, image.task),
                                                memory.pointers);
+    if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
     const Progress progress = interpreter.advance();
+    if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);
     if (progress != Progress::done) {
       blocked_ = interpreter.blocked();
       cursor_ = interpreter.cursor();
       own_ = interpreter.machine().own();
     }
     return progress;
+  }
+
+  template <typename Interpreter>
+  TUTTI_HOST_DEVICE void suspend(const Image& image, const ChannelLayout& layout, const Interpreter& interpreter) {
+    put_back(image, layout);
+    if (team_.worker() != 0) return;
+    turn_->cursor = interpreter.cursor();
+    turn_->more = interpreter.more() ? 1 : 0;
+    turn_->state = TurnState::suspended;
   }
 
   // Where the lanes have got to.
@@ -204,6 +223,8 @@ class Channel {
   const std::uint32_t channel_;
   Team team_;
   std::byte* memory_;
+  TeamTurn* const turn_;
+  const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;
   std::uint32_t absent_ = kNobody;

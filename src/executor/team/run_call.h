@@ -13,7 +13,7 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel<Team>&
   if (channel.own() != progress) return;  // Another worker knows.
   const Blocked& blocked = channel.blocked();
   const bool absent = channel.absent() != Channel<Team>::kNobody;
-  TeamReport& report = *entry.watch.report;
+  TeamReport& report = entry.watch.told->report;
   if (!compare_exchange(&report.claimed, 0U, 1U)) return;
   report.mismatch = progress == Progress::mismatch;
   report.channel = number;
@@ -30,9 +30,15 @@ template <typename Team>
 TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, Team team, std::byte* memory) {
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
-  if (channel == 0 && team.worker() == 0) store_release(entry.watch.begun, entry.watch.number);
-  Channel<Team> run(entry.call, channel, team, memory);
+  TeamTurn* turn = entry.watch.turns == nullptr ? nullptr : entry.watch.turns + channel;
+  if (turn != nullptr && turn->state >= TurnState::done) return;
+  const bool last = turn == nullptr || turn->last != 0;
+  if (channel == 0 && team.worker() == 0) store_release(&entry.watch.told->begun, entry.watch.number);
+  Channel<Team> run(entry.call, channel, team, memory, turn);
   const Progress progress = run.run();
+  if (progress == Progress::waiting && !last) return;
+  if (turn != nullptr && team.worker() == 0)
+    turn->state = progress == Progress::done ? TurnState::done : TurnState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
 }
 

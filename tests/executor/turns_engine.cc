@@ -1,0 +1,67 @@
+#include "tests/executor/turns_engine.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "src/executor/team/run_call.h"
+#include "tests/executor/host_team.h"
+
+namespace tutti {
+
+std::string TurnsEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
+  const std::uint32_t failed = 0;
+  TeamTold told;
+  std::vector<Sharer> sharers(calls.size());
+  for (std::size_t rank = 0; rank < calls.size(); ++rank)
+    sharers[rank] = {.calls = &calls[rank], .turns = std::vector<TeamTurn>(channels)};
+  const auto all_done = [&] {
+    return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
+  };
+  while (!all_done()) {
+    bool moved = false;
+    for (Sharer& sharer : sharers) {
+      const TeamWatch watch = {.failed = &failed, .timeout_ns = 0, .told = &told, .number = 1, .turns = nullptr};
+      moved = (!sharer.done() && take_turn(sharer, watch)) || moved;
+    }
+    if (told.report.written != 0) return "a team has failed";
+    if (!moved) return "no rank gets ahead";
+  }
+  return "";
+}
+
+bool TurnsEngine::take_turn(Sharer& sharer, TeamWatch watch) {
+  ++launches_;
+  const std::vector<TeamTurn> before = sharer.turns;
+  watch.turns = sharer.turns.data();
+  launch(sharer, watch);
+  const bool done = std::all_of(sharer.turns.begin(), sharer.turns.end(),
+                                [](const TeamTurn& turn) { return turn.state == TurnState::done; });
+  const bool moved = !std::equal(before.begin(), before.end(), sharer.turns.begin(), [](const auto& a, const auto& b) {
+    return a.state == b.state && a.cursor == b.cursor;
+  });
+  if (done) {
+    ++sharer.operation;
+    std::fill(sharer.turns.begin(), sharer.turns.end(), TeamTurn{});
+  }
+  return moved;
+}
+
+void TurnsEngine::launch(const Sharer& sharer, TeamWatch watch) const {
+  BatchCall entry;
+  entry.call = (*sharer.calls)[sharer.operation];
+  entry.watch = watch;
+  entry.channels = static_cast<std::uint32_t>(sharer.turns.size());
+  const ChannelLayout layout(*reinterpret_cast<const Image*>(entry.call.image));
+  for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
+    HostWorker::Shared team(workers_, layout.bytes);
+    std::vector<std::thread> others;
+    const auto work = [&](std::uint32_t worker) {
+      run_call(entry, channel, WatchedHostTeam(team, worker, entry.watch), team.memory().data());
+    };
+    for (std::uint32_t worker = 1; worker < workers_; ++worker) others.emplace_back(work, worker);
+    work(0);
+    for (std::thread& other : others) other.join();
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,32 @@
+// Runs teams one launch at a time, as processes that share a GPU have it: no rank is under way beside another.
+#pragma once
+
+#include "src/executor/team/batch.h"
+#include "tests/executor/engine.h"
+
+namespace tutti {
+
+class TurnsEngine final : public Engine {
+ public:
+  explicit TurnsEngine(std::uint32_t workers) : workers_(workers) {}
+  std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
+  std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
+
+  std::uint64_t launches() const { return launches_; }  // So far.
+
+ private:
+  struct Sharer {
+    const std::vector<TeamCall>* calls = nullptr;
+    std::size_t operation = 0;
+    std::vector<TeamTurn> turns;  // Of this operation, by channel.
+    bool done() const { return operation == calls->size(); }
+  };
+  void launch(const Sharer& sharer, TeamWatch watch) const;
+  // Whether a launch got ahead.
+  bool take_turn(Sharer& sharer, TeamWatch watch);
+
+  std::uint32_t workers_;  // Of each team.
+  std::uint64_t launches_ = 0;
+};
+
+}  // namespace tutti
