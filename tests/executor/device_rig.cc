@@ -1,5 +1,7 @@
 #include "tests/executor/device_rig.h"
 
+#include <sys/mman.h>
+
 namespace tutti {
 namespace {
 
@@ -38,6 +40,13 @@ std::unique_ptr<DeviceRig> host_rig(const HostDeviceOptions& options) { return s
 
 std::vector<DeviceKind> device_kinds() {
   return {{"host", [] { return host_rig(); }}, {"cuda", cuda_rig}};
+}
+
+std::vector<DeviceKind> shared_device_kinds() {
+  std::vector<DeviceKind> kinds = device_kinds();
+  static const int turns = ::memfd_create("tutti-turns", MFD_CLOEXEC);
+  kinds.push_back({"host_in_turns", [] { return host_rig({.company = Company::none, .turns = turns}); }});
+  return kinds;
 }
 
 }  // namespace tutti

@@ -40,5 +40,7 @@ std::unique_ptr<DeviceRig> cuda_rig();
 
 // Threads of the host, and a GPU.
 std::vector<DeviceKind> device_kinds();
+// And threads of the host that run one launch at a time, of all processes.
+std::vector<DeviceKind> shared_device_kinds();
 
 }  // namespace tutti

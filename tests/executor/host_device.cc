@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <list>
@@ -16,6 +18,7 @@ namespace tutti {
 namespace {
 
 constexpr int kLeftovers = 0xA5;  // What others have left in a team's memory.
+constexpr auto kLook = std::chrono::microseconds(20);
 
 std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
@@ -50,7 +53,8 @@ HostDevice::HostDevice(const HostDeviceOptions& options)
               .identity = {0x77, static_cast<std::uint8_t>(options.ordinal)},
               .ordinal = options.ordinal,
               .teams = options.teams,
-              .team_bytes = options.team_bytes},
+              .team_bytes = options.team_bytes,
+              .company = options.company},
       events_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       null_(HostStream::Kind::null) {}
 
@@ -246,6 +250,10 @@ Status HostDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
 // All its teams begin together, once there is room for them beside those of other streams.
 Status HostDevice::run(const Batch& batch) {
   for (std::uint32_t i = 0; i < batch.count; ++i) TUTTI_CHECK_OK(check_memory(batch.calls.calls[i], batch.team_bytes));
+  if (options_.company == Company::none) {
+    run_alone(batch);
+    return {};
+  }
   std::unique_lock lock(mutex_);
   teams_freed_.wait(lock, [&] { return options_.teams - teams_busy_ >= batch.teams; });
   teams_busy_ += batch.teams;
@@ -255,6 +263,17 @@ Status HostDevice::run(const Batch& batch) {
   teams_busy_ -= batch.teams;
   teams_freed_.notify_all();
   return {};
+}
+
+// Who waits there for a team of another launch waits forever. The file's lock goes with a process that is killed.
+void HostDevice::run_alone(const Batch& batch) {
+  const std::lock_guard lock(turn_);
+  struct flock turn = {};
+  turn.l_type = F_WRLCK;
+  while (options_.turns >= 0 && ::fcntl(options_.turns, F_SETLKW, &turn) != 0) TUTTI_ASSERT(errno == EINTR);
+  run_teams(batch);
+  turn.l_type = F_UNLCK;
+  if (options_.turns >= 0) TUTTI_ASSERT(::fcntl(options_.turns, F_SETLK, &turn) == 0);
 }
 
 void HostDevice::run_teams(const Batch& batch) const {
@@ -278,6 +297,20 @@ void HostDevice::run_teams(const Batch& batch) const {
 Status HostDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
   return stream_of(stream).put([to, from, bytes] {
     std::memmove(to, from, bytes);
+    return Status();
+  });
+}
+
+Status HostDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
+  return stream_of(stream).put([word, value] {
+    store_release(word, value);
+    return Status();
+  });
+}
+
+Status HostDevice::hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
+  return stream_of(stream).put([word, value] {
+    while (load_acquire(word) != value) std::this_thread::sleep_for(kLook);
     return Status();
   });
 }

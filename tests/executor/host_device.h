@@ -21,6 +21,8 @@ struct HostDeviceOptions {
   std::size_t memory_bytes = std::size_t{1} << 30;  // That allocate() has to give.
   std::uint64_t unreachable = 0;                    // Bit k: reaches no memory of other devices k, nor opens it.
   DeviceDistance distance = {};                     // To all others.
+  Company company = Company::all_processes;
+  int turns = -1;  // company is none: of a file that all processes lock which are to take turns.
 };
 
 // What has been taken and not given back.
@@ -66,6 +68,10 @@ class HostDevice final : public Device {
   Result<std::uint64_t> capture_of(DeviceStream stream) override { return stream_of(stream).capture(); }
   Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
+  Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
+  Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
+  Result<DeviceStream> make_queue() override { return make_stream(); }
+  void drop_queue(DeviceStream queue) override { destroy_stream(queue); }
 
  private:
   // A launch in its turn.
@@ -80,6 +86,7 @@ class HostDevice final : public Device {
   };
 
   Status run(const Batch& batch);
+  void run_alone(const Batch& batch);
   void run_teams(const Batch& batch) const;
   Status check_reach(std::uint32_t ordinal) const;
   void wait_for_all();
@@ -87,6 +94,7 @@ class HostDevice final : public Device {
   const HostDeviceOptions options_;
   const DeviceTraits traits_;
   mutable std::mutex mutex_;
+  std::mutex turn_;  // Held by a launch that is to be alone.
   std::condition_variable teams_freed_;
   std::uint32_t teams_busy_ = 0;
   std::map<std::byte*, Segment> allocated_;    // Other processes can open it,

@@ -7,6 +7,7 @@
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/nvml.h"
+#include "src/executor/cuda/stream_words.h"
 
 namespace tutti {
 namespace {
@@ -23,16 +24,16 @@ Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
   std::shared_ptr<CudaDevice> device(new CudaDevice(ordinal));
   TUTTI_CHECK_OK(device->find_traits());
   TUTTI_CHECK_OK(device->prepare_kernel());
-  TUTTI_CHECK_OK(device->make_stream());
+  TUTTI_CHECK_OK(device->make_stream(device->stream_));
   return std::shared_ptr<Device>(std::move(device));
 }
 
 // Streams of the same priority may share a queue of the hardware: there, uploads would wait for teams that wait for
 // them.
-Status CudaDevice::make_stream() {
+Status CudaDevice::make_stream(cudaStream_t& stream) {
   int least = 0, most = 0;
   TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange"));
-  return check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, most), "cudaStreamCreateWithPriority");
+  return check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, most), "cudaStreamCreateWithPriority");
 }
 
 Status CudaDevice::find_traits() {
@@ -48,6 +49,9 @@ Status CudaDevice::find_traits() {
                        "cudaDeviceGetAttribute(CooperativeLaunch)"));
   if (cooperative == 0)
     return unsupported(traits_.name + " has no cooperative launches, which ranks that share it need");
+  int mps = 0;
+  if (cudaDeviceGetAttribute(&mps, cudaDevAttrMpsEnabled, ordinal_) != cudaSuccess) cudaGetLastError();  // Too old.
+  traits_.company = mps != 0 ? Company::all_processes : Company::one_process;
   return {};
 }
 
@@ -285,6 +289,28 @@ Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
 Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
   const OnDevice here(ordinal_);
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)), "cudaMemcpyAsync");
+}
+
+Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
+  const OnDevice here(ordinal_);
+  return StreamWords::of_driver().put(word, value, as_stream(stream)).during("telling the host on " + traits_.name);
+}
+
+Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
+  const OnDevice here(ordinal_);
+  return StreamWords::of_driver().hold(word, value, as_stream(stream)).during("holding a stream on " + traits_.name);
+}
+
+Result<DeviceStream> CudaDevice::make_queue() {
+  const OnDevice here(ordinal_);
+  cudaStream_t queue = nullptr;
+  TUTTI_CHECK_OK(make_stream(queue));
+  return DeviceStream{queue};
+}
+
+void CudaDevice::drop_queue(DeviceStream queue) {
+  const OnDevice here(ordinal_);
+  if (cudaStreamDestroy(as_stream(queue)) != cudaSuccess) cudaGetLastError();
 }
 
 }  // namespace tutti

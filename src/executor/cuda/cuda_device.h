@@ -43,11 +43,15 @@ class CudaDevice final : public Device {
 
   Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
+  Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
+  Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
+  Result<DeviceStream> make_queue() override;
+  void drop_queue(DeviceStream queue) override;
 
  private:
   explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
 
-  Status make_stream();
+  Status make_stream(cudaStream_t& stream);
   Status find_traits();
   Status prepare_kernel();
   Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }

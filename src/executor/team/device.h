@@ -31,12 +31,17 @@ struct DeviceDistance {
   bool known = false;
 };
 
+// Whose launches can be under way on a device side by side: those of all processes, as under MPS; those of one process,
+// as on a GPU without, which gives its processes turns in time; or no two.
+enum class Company : std::uint32_t { all_processes, one_process, none };
+
 struct DeviceTraits {
   std::string name;  // In messages: "NVIDIA H200 (device 0)".
   DeviceIdentity identity = {};
   std::uint32_t ordinal = 0;     // As this process counts devices.
   std::uint32_t teams = 1;       // That can be under way at the same time.
   std::uint32_t team_bytes = 0;  // Most memory of its own that a team gets.
+  Company company = Company::all_processes;
 };
 
 // Host memory that the device maps.
@@ -106,6 +111,16 @@ class Device {
   // what runs in other streams has to leave them room.
   virtual Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
+
+  // In the stream's turn, a word of host memory is written, behind all that was before it in the stream; or nothing
+  // more of the stream is done until the word has this value, and no team waits for that. Addresses are the device's.
+  virtual Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
+  virtual Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
+
+  // A stream of the library's own. What the program's streams wait for does not hold it up, unless they are of the
+  // highest priority and many.
+  virtual Result<DeviceStream> make_queue() = 0;
+  virtual void drop_queue(DeviceStream queue) = 0;  // Its work is done.
 };
 
 inline constexpr int kCurrentDevice = -1;
