@@ -50,6 +50,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
   std::uint32_t cpus_shown = 0;             // 1: `cpus` is there.
   std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
+  std::uint64_t moves = 0;                  // Launches of the rank that got ahead, where its device is shared in turns.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
   alignas(128) std::uint32_t visits = 0;
   alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.

@@ -1,20 +1,22 @@
 // How a communicator moves onto devices, and lets go of them.
 #include <list>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/leavings.h"
+#include "src/communicator/device/turns.h"
 
 namespace tutti {
 namespace {
 
 // What a device may still use, as the board: better lost than taken from it.
-void lose(Neighbours neighbours, std::unique_ptr<Communicator> control) {
+void lose(Neighbours neighbours, std::unique_ptr<Communicator> control, std::unique_ptr<Turns> turns) {
   static std::mutex& mutex = *new std::mutex;
-  static auto& lost = *new std::list<std::pair<Neighbours, std::unique_ptr<Communicator>>>;
+  static auto& lost = *new std::list<std::tuple<Neighbours, std::unique_ptr<Communicator>, std::unique_ptr<Turns>>>;
   const std::lock_guard lock(mutex);
-  lost.emplace_back(std::move(neighbours), std::move(control));
+  lost.emplace_back(std::move(neighbours), std::move(control), std::move(turns));
 }
 
 }  // namespace
@@ -52,11 +54,13 @@ DeviceCommunicator::~DeviceCommunicator() {
   sweep_leavings();
   if (!settled_) return;
   outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  if (turns_ != nullptr) turns_->close();  // If it is lost, its thread ends by itself.
   const Result<bool> done = idle();
-  if (!done.ok() || !done.value()) {
-    lose(std::move(neighbours_), std::move(control_));
+  if (!done.ok() || !done.value() || (turns_ != nullptr && !turns_->quiet())) {
+    lose(std::move(neighbours_), std::move(control_), std::move(turns_));
     return;
   }
+  turns_.reset();
   device().unmap_host(board_memory_);
   device().free_host(told_);
 }

@@ -19,6 +19,9 @@
 
 namespace tutti {
 
+class Turns;
+struct DeviceLaunch;
+
 // What one call comes to: a copy, then a launch, or only one of them, or nothing.
 struct DeviceJob {
   std::byte* copy_to = nullptr;  // Null: no copy.
@@ -82,6 +85,11 @@ class DeviceCommunicator final : public Communicator {
   // The calls from now on go to `stream`, after the communicator's calls so far, which may have gone to another one,
   // and after what is in `callers`.
   Status begin(DeviceStream callers, DeviceStream stream);
+  // Where the device is shared in turns, the rank's calls are asked for instead of launched, and the stream is held
+  // until they are done.
+  bool in_turns() const { return turns_ != nullptr; }
+  Status ask(const DeviceLaunch& launch, DeviceStream stream);
+  Status await_turns(DeviceStream stream);
   // They end there; what follows in `callers` comes after them.
   Status end(DeviceStream callers, DeviceStream stream);
 
@@ -157,6 +165,7 @@ class DeviceCommunicator final : public Communicator {
   DeviceLinks links_;
   std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
   HostMemory board_memory_, told_;         // The board, and a TeamTold.
+  std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
   MeetingRecord** records_ = nullptr;      // On the device, of each rank.
   std::uint64_t* meetings_ = nullptr;      // On the device, by channel.
   std::unique_ptr<DeviceEvent> latest_;    // After the last call that was not captured,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/caught.h"
+#include "src/communicator/device/turns.h"
 
 namespace tutti {
 namespace {
@@ -70,12 +71,16 @@ class Departure {
                                                              : communicator.collective(call->call, call->options));
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
       if (!job.launches) continue;
+      if (communicator.in_turns()) {
+        in_turns_[&communicator].push_back(job);
+        continue;
+      }
       Family& family = families_[communicator.neighbours().family()];
       family.jobs.push_back(job);
       family.ranks.insert(&communicator);
       family.share = communicator.neighbours().teams();
     }
-    TUTTI_CHECK_OK(launch());
+    TUTTI_CHECK_OK(launch_all());
     return end();
   }
 
@@ -102,6 +107,14 @@ class Departure {
     return {};
   }
 
+  // Those that are to take turns wait for each other: all are asked for before one holds the stream.
+  Status launch_all() {
+    for (const auto& [communicator, jobs] : in_turns_) TUTTI_CHECK_OK(communicator->ask(launch_of(jobs), stream()));
+    TUTTI_CHECK_OK(launch());
+    for (const auto& [communicator, jobs] : in_turns_) TUTTI_CHECK_OK(communicator->await_turns(stream()));
+    return {};
+  }
+
   // All at once, if the share that each rank has of the device suffices for its calls to all of its communicators; else
   // each communicator by itself, in an order that other threads share: that always has room.
   Status launch() {
@@ -124,13 +137,17 @@ class Departure {
 
   Status launch(const std::vector<DeviceJob>& jobs) const {
     if (jobs.empty()) return {};
-    TeamBatch batch;
-    std::uint32_t team_bytes = 0;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      batch.calls[i] = jobs[i].entry;
-      team_bytes = std::max(team_bytes, jobs[i].team_bytes);
+    const DeviceLaunch all = launch_of(jobs);
+    return device().launch(all.batch, all.count, all.team_bytes, stream());
+  }
+
+  static DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) {
+    DeviceLaunch all;
+    for (const DeviceJob& job : jobs) {
+      all.batch.calls[all.count++] = job.entry;
+      all.team_bytes = std::max(all.team_bytes, job.team_bytes);
     }
-    return device().launch(batch, static_cast<std::uint32_t>(jobs.size()), team_bytes, stream());
+    return all;
   }
 
   Status end() {
@@ -140,6 +157,7 @@ class Departure {
 
   std::vector<const DeviceCall*> calls_;
   std::map<std::uint64_t, Family> families_;
+  std::map<DeviceCommunicator*, std::vector<DeviceJob>> in_turns_;
 };
 
 // Those of a wave, or of several waves of messages, that fit one launch; by device.

@@ -35,13 +35,20 @@ struct Neighbours::Card {
   std::uint32_t teams = 0;
   std::uint32_t failed = 0;  // 1: it has no memory for its inboxes.
   DeviceHandle inboxes = {};
+  Company company = Company::all_processes;  // On its device.
+  std::uint32_t reserved = 0;
 
   bool is_here() const { return process == number_of_process(); }
+  // Whether the two have their device in turns.
+  bool alternates_with(const Card& other) const {
+    if (device != other.device) return false;
+    return company == Company::none || (company == Company::one_process && process != other.process);
+  }
 };
 
 Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_ptr<Communicator>>& members,
                                                  const std::shared_ptr<Device>& device) {
-  static_assert(sizeof(Card) == 104);
+  static_assert(sizeof(Card) == 112);
   std::vector<Communicator*> each;
   Set set;
   std::vector<Cards> cards;
@@ -69,6 +76,7 @@ Neighbours::Card Neighbours::introduce() {
   card.home = DeviceHome::publish(shared_home());
   card.device = home().device().traits().identity;
   card.teams = home().device().traits().teams;
+  card.company = home().device().traits().company;
   return card;
 }
 
@@ -103,6 +111,9 @@ Status Neighbours::get_to_know(const Cards& cards) {
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
     if (!card.is_here()) ++foreign_;
     if (family_ == 0 && card.is_here()) family_ = card.home;
+    in_turns_ = in_turns_ || std::any_of(cards.begin(), cards.end(), [&](const Card& other) {
+                  return &other != &card && card.alternates_with(other);
+                });
     const auto sharers =
         std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.device == card.device; });
     teams_ = std::min(teams_, card.teams / static_cast<std::uint32_t>(sharers));

@@ -46,6 +46,8 @@ class Neighbours {
   // Ranks whose lanes to this one come to lie in its home.
   Rank writers_at_home() const { return routes_.writers_by(Route::home, self_); }
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
+  // Some rank has its device in turns with another of them: no team may wait for a peer. The same on all ranks.
+  bool in_turns() const { return in_turns_; }
   // Channels of a rank that can be under way at once; the same on all ranks.
   std::uint32_t teams() const { return teams_; }
   // The same on all ranks.
@@ -79,7 +81,7 @@ class Neighbours {
   std::vector<std::byte*> opened_;  // Memory of other processes, by rank; null: none.
   std::unique_ptr<HostLanes> in_host_;
   Rank foreign_ = 0;  // Ranks in other processes.
-  bool one_device_ = false;
+  bool one_device_ = false, in_turns_ = false;
   std::uint32_t teams_ = 0;
   LaneBudget budget_;
   std::uint64_t family_ = 0;

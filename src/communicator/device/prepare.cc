@@ -3,6 +3,7 @@
 
 #include "src/base/atomic.h"
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/turns.h"
 #include "src/executor/straighten.h"
 #include "src/executor/team/image.h"
 #include "src/executor/team/rows.h"
@@ -61,6 +62,7 @@ Status DeviceCommunicator::settle() {
   board_memory_ = board_memory;
   told_ = told.value();
   settled_ = true;
+  if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_, this->told()));
   return {};
 }
 
@@ -86,6 +88,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
                        device().traits().name + " that it can only do one thing at a time there");
   }
   TUTTI_CHECK_OK(settle());
+  if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
   const Prepared* prepared = TUTTI_TRY(prepared_for(call, message ? message_options(options) : options));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
 }

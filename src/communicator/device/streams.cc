@@ -1,5 +1,6 @@
 // The order of a communicator's calls, which may come in several streams.
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/turns.h"
 
 namespace tutti {
 
@@ -14,6 +15,12 @@ Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   if (capture_ != 0) return capture_ == captured_in_ ? captured_->hold(stream) : Status();
   return latest_->hold(stream);
 }
+
+Status DeviceCommunicator::ask(const DeviceLaunch& launch, DeviceStream stream) {
+  return turns_->ask(launch, capture_ == 0 ? Comes::once : Comes::with_a_graph, stream);
+}
+
+Status DeviceCommunicator::await_turns(DeviceStream stream) { return turns_->hold(stream); }
 
 Status DeviceCommunicator::end(DeviceStream callers, DeviceStream stream) {
   DeviceEvent& event = capture_ == 0 ? *latest_ : *captured_;

@@ -143,7 +143,7 @@ TEST_P(DeviceCollectives, MultiplyBeforeTheySum) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceCollectives, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceCollectives, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti

@@ -118,7 +118,7 @@ TEST_P(DeviceFailures, LeaveNothingBehind) {
   EXPECT_TRUE(again[1].failure().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceFailures, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceFailures, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti

@@ -170,7 +170,7 @@ TEST_P(DeviceMessages, OfAnotherLengthAreRefusedByName) {
   EXPECT_NE(status.message().find("rank 0 sent belongs to another call"), std::string::npos) << status.message();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceMessages, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceMessages, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti

@@ -122,7 +122,7 @@ TEST_P(DeviceProcesses, GoOnWithoutOneThatWasKilled) {
   for (const std::size_t survivor : {0U, 2U}) EXPECT_EQ(processes_.report(survivor), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceProcesses, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti

@@ -53,7 +53,7 @@ TEST_P(DeviceShrink, GoesOnAfterAFailure) {
     EXPECT_EQ(std::vector<float>(buffer, buffer + kCount), std::vector<float>(kCount, 3));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceShrink, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceShrink, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti

@@ -177,7 +177,7 @@ TEST_P(DeviceStreams, OfAGroupAreAllCapturedOrNone) {
   ranks.synchronize();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceStreams, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceStreams, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
 }  // namespace tutti

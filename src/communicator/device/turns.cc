@@ -1,0 +1,200 @@
+#include "src/communicator/device/turns.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+#include "src/communicator/board.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kNapNs = 20'000;
+constexpr std::int64_t kLongestNs = 1'000'000;  // Between two launches, or looks at what the stream asks.
+
+void nap(std::int64_t ns) {
+  const timespec time = {0, static_cast<long>(ns)};
+  ::nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Communicator& control,
+                                           const TeamTold& told) {
+  std::unique_ptr<Turns> made(new Turns(std::move(device), control, told));
+  made->event_ = TUTTI_TRY(made->device_->make_event());
+  made->memory_ = TUTTI_TRY(made->device_->allocate_host(sizeof(Desk)));
+  new (made->memory_.host) Desk{};
+  made->queue_ = TUTTI_TRY(made->device_->make_queue());
+  return made;
+}
+
+// A child of fork() has no such thread, and the parent's may have held the lock.
+Turns::~Turns() {
+  if (thread_ != nullptr && process_ != ::getpid()) {
+    (void)thread_.release();
+    return;
+  }
+  close();
+  thread_.reset();
+  if (queue_ != nullptr) device_->drop_queue(queue_);
+  if (memory_.host != nullptr) device_->free_host(memory_);
+}
+
+Status Turns::start() {
+  if (thread_ != nullptr) return {};
+  process_ = ::getpid();
+  thread_ = TUTTI_TRY(ServiceThread::start([this] { serve(); }, 4 * kServiceStackBytes));
+  return {};
+}
+
+Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
+  auto request = std::make_unique<Request>();
+  request->launch = launch;
+  request->comes = comes;
+  for (std::uint32_t i = 0; i < launch.count; ++i) {
+    BatchCall& call = request->launch.batch.calls[i];
+    call.watch.turns = desk_on_device().turns + request->turns;
+    request->turns += call.channels;
+  }
+  if (request->turns > kMostTurns)
+    return internal_error("calls with " + std::to_string(request->turns) + " teams are to take turns together");
+  const std::lock_guard lock(mutex_);
+  do {
+    ++latest_;
+  } while (latest_ == 0 || requests_.contains(latest_));
+  request->number = latest_;
+  Request* noted = request.get();
+  requests_[latest_] = std::move(request);
+  ++(comes == Comes::once ? awaited_ : graphs_);
+  changed_.notify_one();
+  return noted;
+}
+
+void Turns::forget(const Request& request) {
+  const std::lock_guard lock(mutex_);
+  --(request.comes == Comes::once ? awaited_ : graphs_);
+  requests_.erase(request.number);
+}
+
+Status Turns::ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream) {
+  const Request* request = TUTTI_TRY(note(launch, comes));
+  Status asked = device_->put_word(&desk_on_device().asked, request->number, stream);
+  if (!asked.ok()) forget(*request);
+  return asked;
+}
+
+Status Turns::hold(DeviceStream stream) { return device_->hold_until(&desk_on_device().asked, 0, stream); }
+
+void Turns::close() {
+  const std::lock_guard lock(mutex_);
+  closing_ = true;
+  changed_.notify_one();
+}
+
+bool Turns::quiet() {
+  const std::lock_guard lock(mutex_);
+  return awaited_ == 0;
+}
+
+void Turns::serve() {
+  while (const Request* request = next()) {
+    run(*request);
+    if (request->comes == Comes::once) forget(*request);
+    store_release(&desk().asked, 0U);
+  }
+}
+
+// Where nothing can come it sleeps until something is noted; else it looks, less and less often.
+Turns::Request* Turns::next() {
+  for (std::int64_t pause_ns = kNapNs;; pause_ns = std::min(2 * pause_ns, kLongestNs)) {
+    const std::uint32_t asked = load_acquire(&desk().asked);
+    {
+      std::unique_lock lock(mutex_);
+      if (asked != 0) return requests_.at(asked).get();
+      if (closing_ && awaited_ == 0) return nullptr;
+      if (awaited_ + graphs_ == 0) {
+        changed_.wait(lock);
+        pause_ns = kNapNs;
+        continue;
+      }
+    }
+    nap(pause_ns);
+  }
+}
+
+bool Turns::over() const { return control_.board().failed() || load_acquire(&told_.report.written) != 0; }
+
+// Teams have moved if their places have: peers see nothing of what comes before a step is done.
+void Turns::run(const Request& request) {
+  std::fill_n(desk().turns, request.turns, TeamTurn{});
+  const std::int64_t began_ns = now_ns();
+  std::int64_t pause_ns = kNapNs;
+  for (bool first = true; !over(); first = false) {
+    const std::uint64_t seen = moves_of_peers();
+    end_late_calls(request, began_ns);
+    const std::vector<TeamTurn> before(desk().turns, desk().turns + request.turns);
+    Status launched = launch(request);
+    if (!launched.ok()) {
+      (void)control_.fail(std::move(launched));
+      return;
+    }
+    const bool moved =
+        !std::equal(before.begin(), before.end(), desk().turns,
+                    [](const TeamTurn& a, const TeamTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
+    if (moved || first) tell_peers();
+    if (ended(request)) return;
+    pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
+    const std::int64_t until_ns = now_ns() + pause_ns;
+    while (moves_of_peers() == seen && now_ns() < until_ns && !over()) nap(kNapNs);
+  }
+}
+
+Status Turns::launch(const Request& request) {
+  TUTTI_CHECK_OK(device_->launch(request.launch.batch, request.launch.count, request.launch.team_bytes, queue_));
+  TUTTI_CHECK_OK(event_->record(queue_));
+  for (;;) {
+    const bool reached = TUTTI_TRY(event_->reached());
+    if (reached) return {};
+    nap(kNapNs);
+  }
+}
+
+// Their teams tell whom they wait for, if they still do.
+void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
+  const auto waited_ns = static_cast<std::uint64_t>(now_ns() - began_ns);
+  TeamTurn* turn = desk().turns;
+  for (std::uint32_t i = 0; i < request.launch.count; ++i) {
+    const BatchCall& call = request.launch.batch.calls[i];
+    const bool late = call.watch.timeout_ns != 0 && waited_ns > call.watch.timeout_ns;
+    for (std::uint32_t channel = 0; channel < call.channels; ++channel) (turn++)->last = late ? 1 : 0;
+  }
+}
+
+bool Turns::ended(const Request& request) const {
+  return std::all_of(desk().turns, desk().turns + request.turns,
+                     [](const TeamTurn& turn) { return turn.state >= TurnState::done; });
+}
+
+std::uint64_t Turns::moves_of_peers() const {
+  std::uint64_t moves = 0;
+  for (Rank peer = 0; peer < control_.ranks(); ++peer) {
+    if (peer != control_.rank()) moves += load_acquire(&control_.board().entry(peer).moves);
+  }
+  return moves;
+}
+
+void Turns::tell_peers() const {
+  std::uint64_t& moves = control_.board().entry(control_.rank()).moves;
+  store_release(&moves, moves + 1);
+}
+
+}  // namespace tutti

@@ -1,0 +1,102 @@
+// The calls of a rank that shares its device with ranks which it cannot run beside: a GPU without MPS gives its
+// processes turns in time, and a team that waits would burn the turn of the peer that it waits for. So the caller's
+// stream only tells that a call has come, and is held until it is done. A thread launches the call's teams again and
+// again; each launch ends as soon as they wait, and the next takes them up from there.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "src/base/service_thread.h"
+#include "src/communicator/communicator.h"
+#include "src/executor/team/device.h"
+
+namespace tutti {
+
+// What Device::launch() takes.
+struct DeviceLaunch {
+  TeamBatch batch;
+  std::uint32_t count = 0;
+  std::uint32_t team_bytes = 0;
+};
+
+// Whether a request comes once, or whenever a graph is replayed.
+enum class Comes : std::uint8_t { once, with_a_graph };
+
+class Turns {
+ public:
+  // Takes memory. Outlived by `control`, and by what its teams tell.
+  static Result<std::unique_ptr<Turns>> make(std::shared_ptr<Device> device, Communicator& control,
+                                             const TeamTold& told);
+  ~Turns();  // Waits for what was asked to come once; see quiet().
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  // The thread, before the first call.
+  Status start();
+
+  // Side by side, in the stream's turn; the requests of a rank follow each other. What comes in the stream behind
+  // hold() is after the last of them. Once the communicator has failed, its streams are let go and nothing is launched.
+  Status ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream);
+  Status hold(DeviceStream stream);
+
+  // From now on the thread ends as soon as it is quiet.
+  void close();
+  // Whether all that was asked to come once is done.
+  bool quiet();
+
+ private:
+  static constexpr std::uint32_t kMostTurns = 128;  // Teams of one request: of a rank's collective, or its messages.
+
+  // In memory of the host, where streams and teams reach it.
+  struct Desk {
+    alignas(64) std::uint32_t asked;  // A request's number, by the stream; 0: it is done.
+    TeamTurn turns[kMostTurns];
+  };
+  struct Request {
+    DeviceLaunch launch;
+    Comes comes = Comes::once;
+    std::uint32_t number = 0;
+    std::uint32_t turns = 0;  // Of its teams.
+  };
+
+  Turns(std::shared_ptr<Device> device, Communicator& control, const TeamTold& told)
+      : device_(std::move(device)), control_(control), told_(told) {}
+
+  Desk& desk() const { return *reinterpret_cast<Desk*>(memory_.host); }
+  Desk& desk_on_device() const { return *reinterpret_cast<Desk*>(memory_.device); }
+  Result<Request*> note(const DeviceLaunch& launch, Comes comes);
+  void forget(const Request& request);
+
+  // ---- Of the thread ----
+  void serve();
+  Request* next();  // Null: it is over.
+  void run(const Request& request);
+  Status launch(const Request& request);
+  void end_late_calls(const Request& request, std::int64_t began_ns);
+  bool ended(const Request& request) const;
+  bool over() const;  // The communicator has failed.
+  std::uint64_t moves_of_peers() const;
+  void tell_peers() const;
+
+  const std::shared_ptr<Device> device_;
+  Communicator& control_;
+  const TeamTold& told_;
+  HostMemory memory_;  // A Desk.
+  DeviceStream queue_ = nullptr;
+  std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
+  int process_ = 0;                     // That has the thread.
+  std::mutex mutex_;                    // Of what follows.
+  std::condition_variable changed_;
+  std::map<std::uint32_t, std::unique_ptr<Request>> requests_;
+  std::uint32_t latest_ = 0;
+  std::uint32_t awaited_ = 0;  // That come once,
+  std::uint32_t graphs_ = 0;   // and with graphs.
+  bool closing_ = false;
+  std::unique_ptr<ServiceThread> thread_;
+};
+
+}  // namespace tutti
