@@ -45,6 +45,25 @@ TEST_P(DeviceGraphs, GiveTheRightNumbersEveryTime) {
   }
 }
 
+TEST_P(DeviceGraphs, WriteWordsAndWaitForThemEveryTime) {
+  DeviceReach reach(device());
+  std::pmr::vector<std::uint32_t> words(2, 0, &reach);
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  ASSERT_TRUE(device().put_word(&words[0], 7, a_).ok());
+  ASSERT_TRUE(device().hold_until(&words[0], 0, a_).ok());
+  ASSERT_TRUE(device().put_word(&words[1], 8, a_).ok());
+  const auto graph = rig_->end_capture(a_).value();
+  for (int replay = 0; replay < 2; ++replay) {
+    store_release(&words[1], 0U);
+    ASSERT_TRUE(graph->replay(a_).ok());
+    EXPECT_TRUE(comes_true([&] { return load_acquire(&words[0]) == 7; }));
+    EXPECT_TRUE(stays_false([&] { return load_acquire(&words[1]) != 0; }));
+    store_release(&words[0], 0U);
+    expect_done(a_);
+    EXPECT_EQ(words[1], 8U);
+  }
+}
+
 TEST_P(DeviceGraphs, NumberTheirCaptures) {
   std::uint64_t last = 0;
   for (int i = 0; i < 2; ++i) {

@@ -159,6 +159,32 @@ TEST_P(Devices, RunCallsInAWorkspace) {
   EXPECT_EQ(calls_->convoy().complaint(), "");
 }
 
+TEST_P(Devices, HoldStreamsUntilAWordHasItsValue) {
+  DeviceReach reach(device());
+  std::pmr::vector<std::uint32_t> words(2, 0, &reach);
+  ASSERT_TRUE(device().put_word(&words[0], 7, a_).ok());
+  ASSERT_TRUE(device().hold_until(&words[0], 0, a_).ok());
+  ASSERT_TRUE(device().put_word(&words[1], 8, a_).ok());
+  EXPECT_TRUE(comes_true([&] { return load_acquire(&words[0]) == 7; }));
+  EXPECT_TRUE(stays_false([&] { return load_acquire(&words[1]) != 0; }));
+  store_release(&words[0], 0U);
+  expect_done(a_);
+  EXPECT_EQ(words[1], 8U);
+}
+
+// While a stream of the program's is held.
+TEST_P(Devices, HaveQueuesForTheLibrary) {
+  DeviceReach reach(device());
+  std::pmr::vector<std::uint32_t> words(2, 0, &reach);
+  ASSERT_TRUE(device().hold_until(&words[0], 1, a_).ok());
+  const DeviceStream queue = device().make_queue().value();
+  ASSERT_TRUE(device().put_word(&words[1], 5, queue).ok());
+  EXPECT_TRUE(comes_true([&] { return load_acquire(&words[1]) == 5; }));
+  store_release(&words[0], 1U);
+  expect_done(a_);
+  device().drop_queue(queue);
+}
+
 TEST_P(Devices, RefuseWhatDoesNotFit) {
   prepare("two_shot");
   std::vector<BatchCall> calls(2, calls_->call(0));

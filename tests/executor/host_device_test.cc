@@ -122,6 +122,25 @@ TEST_P(TwoTeams, AreAllThatIsUnderWay) {
   EXPECT_EQ(calls_->report(0).written + calls_->report(1).written, 2U);
 }
 
+class OneLaunch : public Devices {};
+
+INSTANTIATE_TEST_SUITE_P(Host, OneLaunch,
+                         testing::Values(DeviceKind{"one_launch", [] { return host_rig({.company = Company::none}); }}),
+                         kind_of);
+
+// However much room there is: this is how a GPU without MPS treats processes.
+TEST_P(OneLaunch, IsAllThatIsUnderWay) {
+  prepare("two_shot");
+  for (const Rank rank : {0U, 1U}) {
+    BatchCall call = calls_->call(rank);
+    call.watch.timeout_ns = kSoon;
+    ASSERT_TRUE(calls_->launch({call}, rank == 0 ? a_ : b_).ok());
+  }
+  expect_done(a_);
+  expect_done(b_);
+  EXPECT_NE(calls_->report(0).written + calls_->report(1).written, 0U);
+}
+
 class HostTwins : public Devices {};
 
 INSTANTIATE_TEST_SUITE_P(Host, HostTwins, testing::Values(DeviceKind{"host", [] { return host_rig(); }}), kind_of);
