@@ -62,7 +62,7 @@ Status DeviceCommunicator::settle() {
   board_memory_ = board_memory;
   told_ = told.value();
   settled_ = true;
-  if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_, this->told()));
+  if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
   return {};
 }
 

@@ -27,12 +27,13 @@ void nap(std::int64_t ns) {
 
 }  // namespace
 
-Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Communicator& control,
-                                           const TeamTold& told) {
-  std::unique_ptr<Turns> made(new Turns(std::move(device), control, told));
+Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Communicator& control) {
+  std::unique_ptr<Turns> made(new Turns(std::move(device), control));
   made->event_ = TUTTI_TRY(made->device_->make_event());
-  made->memory_ = TUTTI_TRY(made->device_->allocate_host(sizeof(Desk)));
-  new (made->memory_.host) Desk{};
+  made->memory_ = TUTTI_TRY(Segment::create("tutti-turns", sizeof(Desk)));
+  made->memory_.close_descriptor();
+  new (made->memory_.data()) Desk{};
+  made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.data(), sizeof(Desk)));
   made->queue_ = TUTTI_TRY(made->device_->make_queue());
   return made;
 }
@@ -46,7 +47,7 @@ Turns::~Turns() {
   close();
   thread_.reset();
   if (queue_ != nullptr) device_->drop_queue(queue_);
-  if (memory_.host != nullptr) device_->free_host(memory_);
+  if (mapped_.host != nullptr) device_->unmap_host(mapped_);
 }
 
 Status Turns::start() {
@@ -131,7 +132,7 @@ Turns::Request* Turns::next() {
   }
 }
 
-bool Turns::over() const { return control_.board().failed() || load_acquire(&told_.report.written) != 0; }
+bool Turns::over() const { return failed_ || control_.board().failed(); }
 
 // Teams have moved if their places have: peers see nothing of what comes before a step is done.
 void Turns::run(const Request& request) {
@@ -151,7 +152,8 @@ void Turns::run(const Request& request) {
         !std::equal(before.begin(), before.end(), desk().turns,
                     [](const TeamTurn& a, const TeamTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
     if (moved || first) tell_peers();
-    if (ended(request)) return;
+    if (count(request, TurnState::done) == request.turns) return;
+    failed_ = count(request, TurnState::failed) > 0;
     pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
     const std::int64_t until_ns = now_ns() + pause_ns;
     while (moves_of_peers() == seen && now_ns() < until_ns && !over()) nap(kNapNs);
@@ -179,9 +181,9 @@ void Turns::end_late_calls(const Request& request, std::int64_t began_ns) {
   }
 }
 
-bool Turns::ended(const Request& request) const {
-  return std::all_of(desk().turns, desk().turns + request.turns,
-                     [](const TeamTurn& turn) { return turn.state >= TurnState::done; });
+std::uint32_t Turns::count(const Request& request, TurnState state) const {
+  return static_cast<std::uint32_t>(std::count_if(desk().turns, desk().turns + request.turns,
+                                                  [&](const TeamTurn& turn) { return turn.state == state; }));
 }
 
 std::uint64_t Turns::moves_of_peers() const {

@@ -13,6 +13,7 @@
 #include "src/base/service_thread.h"
 #include "src/communicator/communicator.h"
 #include "src/executor/team/device.h"
+#include "transports/shm/segment.h"
 
 namespace tutti {
 
@@ -28,9 +29,8 @@ enum class Comes : std::uint8_t { once, with_a_graph };
 
 class Turns {
  public:
-  // Takes memory. Outlived by `control`, and by what its teams tell.
-  static Result<std::unique_ptr<Turns>> make(std::shared_ptr<Device> device, Communicator& control,
-                                             const TeamTold& told);
+  // Takes memory. Outlived by `control`.
+  static Result<std::unique_ptr<Turns>> make(std::shared_ptr<Device> device, Communicator& control);
   ~Turns();  // Waits for what was asked to come once; see quiet().
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -51,9 +51,10 @@ class Turns {
  private:
   static constexpr std::uint32_t kMostTurns = 128;  // Teams of one request: of a rank's collective, or its messages.
 
-  // In memory of the host, where streams and teams reach it.
-  struct Desk {
-    alignas(64) std::uint32_t asked;  // A request's number, by the stream; 0: it is done.
+  // Whole pages of the host, where streams and teams reach them. They are ours: the thread may still look there when
+  // the process ends, and the device has taken its own memory away.
+  struct alignas(4096) Desk {
+    std::uint32_t asked = 0;  // A request's number, by the stream; 0: it is done.
     TeamTurn turns[kMostTurns];
   };
   struct Request {
@@ -63,11 +64,10 @@ class Turns {
     std::uint32_t turns = 0;  // Of its teams.
   };
 
-  Turns(std::shared_ptr<Device> device, Communicator& control, const TeamTold& told)
-      : device_(std::move(device)), control_(control), told_(told) {}
+  Turns(std::shared_ptr<Device> device, Communicator& control) : device_(std::move(device)), control_(control) {}
 
-  Desk& desk() const { return *reinterpret_cast<Desk*>(memory_.host); }
-  Desk& desk_on_device() const { return *reinterpret_cast<Desk*>(memory_.device); }
+  Desk& desk() const { return *reinterpret_cast<Desk*>(memory_.data()); }
+  Desk& desk_on_device() const { return *reinterpret_cast<Desk*>(mapped_.device); }
   Result<Request*> note(const DeviceLaunch& launch, Comes comes);
   void forget(const Request& request);
 
@@ -77,15 +77,16 @@ class Turns {
   void run(const Request& request);
   Status launch(const Request& request);
   void end_late_calls(const Request& request, std::int64_t began_ns);
-  bool ended(const Request& request) const;
-  bool over() const;  // The communicator has failed.
+  std::uint32_t count(const Request& request, TurnState state) const;  // Of its teams.
+  bool over() const;                                                   // The communicator has failed.
   std::uint64_t moves_of_peers() const;
   void tell_peers() const;
 
   const std::shared_ptr<Device> device_;
   Communicator& control_;
-  const TeamTold& told_;
-  HostMemory memory_;  // A Desk.
+  Segment memory_;  // A Desk.
+  HostMemory mapped_;
+  bool failed_ = false;  // Some team has: it has reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
   int process_ = 0;                     // That has the thread.

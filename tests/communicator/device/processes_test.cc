@@ -88,6 +88,87 @@ TEST_P(DeviceProcesses, HearOfADeath) {
   EXPECT_EQ(processes_.report(0), "told");
 }
 
+// Calls follow each other until one does not end: the other is killed somewhere in the middle of them.
+std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
+  constexpr std::uint64_t kCount = 30000;
+  auto* buffer = own.take<std::int32_t>(kCount, 1);
+  const auto end = own[0].device().make_event().value();
+  const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, buffer, buffer));
+  for (int turn = 0; own[0].failure().ok(); ++turn) {
+    if (turn == 5) gate.open();
+    if (!enqueue({&call, 1}).ok()) break;
+    if (!end->record(own.stream(0)).ok()) return "not recorded";
+    while (own[0].failure().ok() && !end->reached().value()) std::this_thread::yield();
+  }
+  own.synchronize();
+  return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
+}
+
+TEST_P(DeviceProcesses, HearOfADeathAmongCalls) {
+  const Gate gate;
+  start(0, 1, 2, [&](DeviceRanks& own, Rank) { return call_until_a_death(own, gate); });
+  start(1, 1, 2, [](DeviceRanks& own, Rank) -> std::string {
+    const Gate never;
+    return call_until_a_death(own, never);
+  });
+  gate.wait();
+  processes_.kill(1);
+  EXPECT_EQ(processes_.report(0), "told");
+}
+
+// Each replays a graph of two calls, and makes others in between.
+std::string replay_graphs(DeviceRanks& own, Rank rank) {
+  DeviceRig& rig = own.rig();
+  constexpr std::uint64_t kCount = 30000;
+  auto* input = own.take<std::int64_t>(kCount);
+  auto* middle = own.take<std::int64_t>(kCount);
+  auto* output = own.take<std::int64_t>(kCount);
+  const DeviceCall first = own.call(0, call_of(Collective::all_reduce, DataType::int64, kCount, input, middle));
+  const DeviceCall second = own.call(0, call_of(Collective::all_reduce, DataType::int64, kCount, middle, output));
+  if (!enqueue({&first, 1}).ok()) return "not enqueued";
+  if (!rig.begin_capture(own.stream(0)).ok()) return "not captured";
+  for (const DeviceCall* call : {&first, &second}) {
+    const Status status = enqueue({call, 1});
+    if (!status.ok()) return status.message();
+  }
+  const auto graph = rig.end_capture(own.stream(0)).value();
+  for (std::int64_t value = 1; value < 6; ++value) {
+    own.synchronize();
+    std::fill_n(input, kCount, value + rank);
+    if (!graph->replay(own.stream(0)).ok()) return "not replayed";
+    own.synchronize();
+    if (output[0] != 2 * (2 * value + 1) || output[kCount - 1] != output[0]) return "a wrong sum";
+    if (!enqueue({&second, 1}).ok()) return "not enqueued";
+  }
+  own.synchronize();
+  return "right";
+}
+
+TEST_P(DeviceProcesses, ReplayGraphs) {
+  for (const Rank rank : {0U, 1U}) {
+    start(rank, 1, 2, replay_graphs);
+  }
+  expect_reports("right");
+}
+
+TEST_P(DeviceProcesses, NameTheRankThatDoesNotCome) {
+  const Gate gate;
+  start(0, 1, 2, [&](DeviceRanks& own, Rank) -> std::string {
+    auto* buffer = own.take<float>(1000, 1);
+    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
+    call.options.timeout_ms = 20;
+    if (!enqueue({&call, 1}).ok()) return "not enqueued";
+    own.synchronize();
+    gate.open();
+    return own[0].failure().message();
+  });
+  start(1, 1, 2, [&](DeviceRanks&, Rank) -> std::string {
+    gate.wait();
+    return "";
+  });
+  EXPECT_NE(processes_.report(0).find("waited too long for rank 1"), std::string::npos) << processes_.report(0);
+}
+
 // Two of three, when the other has been killed.
 std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
   constexpr std::uint64_t kCount = 5000;
