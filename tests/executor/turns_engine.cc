@@ -7,6 +7,13 @@
 #include "tests/executor/host_team.h"
 
 namespace tutti {
+namespace {
+
+// In which nothing is seen to move: it does not show that a rank has come to a meeting, nor that a worker was too
+// impatient for another of its team.
+constexpr int kIdleRounds = 1000;
+
+}  // namespace
 
 std::string TurnsEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
   const std::uint32_t failed = 0;
@@ -17,14 +24,15 @@ std::string TurnsEngine::run(const std::vector<std::vector<TeamCall>>& calls, st
   const auto all_done = [&] {
     return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
   };
-  while (!all_done()) {
+  for (int idle = 0; !all_done(); ++idle) {
     bool moved = false;
     for (Sharer& sharer : sharers) {
       const TeamWatch watch = {.failed = &failed, .timeout_ns = 0, .told = &told, .number = 1, .turns = nullptr};
       moved = (!sharer.done() && take_turn(sharer, watch)) || moved;
     }
     if (told.report.written != 0) return "a team has failed";
-    if (!moved) return "no rank gets ahead";
+    if (moved) idle = 0;
+    if (idle == kIdleRounds) return "no rank gets ahead";
   }
   return "";
 }
