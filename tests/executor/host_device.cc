@@ -205,6 +205,19 @@ Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
   return handle;
 }
 
+Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
+  std::byte* begin = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto behind = allocated_.upper_bound(memory);
+    const auto holder = behind == allocated_.begin() ? allocated_.end() : std::prev(behind);
+    const bool holds = holder != allocated_.end() && memory + bytes <= holder->first + holder->second.size();
+    if (!holds) return invalid_argument("it lies in no memory of " + traits_.name);
+    begin = holder->first;
+  }
+  return DeviceShare{TUTTI_TRY(handle_of(begin)), static_cast<std::uint64_t>(memory - begin)};
+}
+
 Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {
   HostHandle named;
   std::memcpy(&named, handle.data(), sizeof named);

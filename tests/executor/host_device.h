@@ -62,6 +62,7 @@ class HostDevice final : public Device {
   DeviceDistance distance_to(const DeviceIdentity&) const override { return options_.distance; }
   Status reach(const Device& peer) override;
   Result<DeviceHandle> handle_of(std::byte* memory) override;
+  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
   Result<std::byte*> open(const DeviceHandle& handle) override;
   void close(std::byte* memory) override;
   Result<std::unique_ptr<DeviceEvent>> make_event() override;

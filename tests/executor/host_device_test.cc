@@ -179,5 +179,19 @@ TEST_P(HostTwins, SayWhichMemoryIsTooSmall) {
   EXPECT_EQ(calls_->begun(0), 0U);
 }
 
+TEST_F(HostDevices, ShareMemoryOfTheirOwnFromAnyOfItsBytes) {
+  std::byte* memory = device_.allocate(300).value();
+  const DeviceShare share = device_.share_of(memory + 100, 200).value();
+  EXPECT_EQ(share.offset, 100U);
+  memory[100] = std::byte{42};
+  std::byte* opened = device_.open(share.handle).value();
+  EXPECT_EQ(opened[share.offset], std::byte{42});
+  device_.close(opened);
+  std::byte elsewhere{};
+  EXPECT_FALSE(device_.share_of(memory + 100, 201).ok());
+  EXPECT_FALSE(device_.share_of(&elsewhere, 1).ok());
+  device_.free(memory);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/executor/cuda/allocation.h"
 #include "src/executor/cuda/calls.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
@@ -222,6 +223,20 @@ Result<DeviceHandle> CudaDevice::handle_of(std::byte* memory) {
   static_assert(sizeof named == sizeof handle);
   std::memcpy(handle.data(), &named, sizeof named);
   return handle;
+}
+
+// Pools and mapped ranges have no such handle; nor do other devices reach them as they are.
+Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  cudaPointerAttributes attributes = {};
+  TUTTI_CHECK_OK(check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes"));
+  if (attributes.type != cudaMemoryTypeDevice || attributes.device != ordinal_)
+    return invalid_argument("it lies in no memory of " + traits_.name);
+  Allocation allocation;
+  TUTTI_CHECK_OK(check(find_allocation(memory, allocation), "cuMemGetAddressRange"));
+  if (memory + bytes > allocation.begin + allocation.bytes)
+    return invalid_argument("it ends behind its allocation of " + std::to_string(allocation.bytes) + " bytes");
+  return DeviceShare{TUTTI_TRY(handle_of(allocation.begin)), static_cast<std::uint64_t>(memory - allocation.begin)};
 }
 
 Result<std::byte*> CudaDevice::open(const DeviceHandle& handle) {

@@ -35,6 +35,7 @@ class CudaDevice final : public Device {
   Status reach(const Device& peer) override;
 
   Result<DeviceHandle> handle_of(std::byte* memory) override;
+  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
   Result<std::byte*> open(const DeviceHandle& handle) override;
   void close(std::byte* memory) override;
 

@@ -35,6 +35,12 @@ struct DeviceDistance {
 // as on a GPU without, which gives its processes turns in time; or no two.
 enum class Company : std::uint32_t { all_processes, one_process, none };
 
+// The same for memory inside an allocation: where it begins there.
+struct DeviceShare {
+  DeviceHandle handle = {};
+  std::uint64_t offset = 0;
+};
+
 struct DeviceTraits {
   std::string name;  // In messages: "NVIDIA H200 (device 0)".
   DeviceIdentity identity = {};
@@ -97,6 +103,9 @@ class Device {
 
   // For other processes: of all of an allocate(), which stays until they have closed it.
   virtual Result<DeviceHandle> handle_of(std::byte* memory) = 0;
+  // Of memory that a program has taken from the device in the plain way, which other devices of the process reach too.
+  // Fails for any other.
+  virtual Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) = 0;
   // Where this device's teams see the memory of another process, and the end of that. What is opened several times is
   // closed as often.
   virtual Result<std::byte*> open(const DeviceHandle& handle) = 0;
