@@ -20,7 +20,9 @@ Sailor::Sailor(const Plan& plan, const std::vector<LaneUse>& uses, const Voyage&
       scratch_(reach_),
       image_(reach_),
       ends_(reach_),
-      meetings_(voyage.channels, reach_) {
+      meetings_(voyage.channels, reach_),
+      bases_(plan.problem.ranks, reach_),
+      place_(1, reach_) {
   for (std::uint16_t channel = 0; channel < voyage.channels; ++channel) {
     compiled_.push_back(std::make_unique<CompiledPlan>(
         plan, [&](const Operand& operand, bool sends) { return bind(uses, operand, sends, wires, channel); }));
@@ -71,8 +73,8 @@ std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
   TeamCall call;
   call.image = image_.data();
   call.ends = ends_.data();
-  call.records = records.data();
-  call.meetings = meetings_.data();
+  place_[0] = {records.data(), meetings_.data(), bases_.data()};
+  call.place = place_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();
   call.task.type = DataType::uint64;

@@ -130,6 +130,7 @@ class DeviceCommunicator final : public Communicator {
   };
   Status make_events();
   Status settle();
+  Status find_place();
   bool only_copies(const Call& call) const;  // One rank.
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
@@ -166,8 +167,7 @@ class DeviceCommunicator final : public Communicator {
   std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
   HostMemory board_memory_, told_;         // The board, and a TeamTold.
   std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
-  MeetingRecord** records_ = nullptr;      // On the device, of each rank.
-  std::uint64_t* meetings_ = nullptr;      // On the device, by channel.
+  const MeetingPlace* place_ = nullptr;    // On the device.
   std::unique_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
   std::unique_ptr<DeviceEvent> captured_;  // after the last that was,
   std::unique_ptr<DeviceEvent> joins_;     // and in the caller's stream.

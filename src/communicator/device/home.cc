@@ -38,13 +38,15 @@ DeviceHome::~DeviceHome() { close_inboxes(); }
 
 void DeviceHome::close_inboxes() {
   if (inboxes_ != nullptr) device_->recycle(std::exchange(inboxes_, nullptr));
+  if (inboxes_bytes_ != 0) records_ = nullptr;  // They lay there.
   inboxes_bytes_ = 0;
 }
 
 // An allocation of its own: other processes open all of it.
 Status DeviceHome::open_inboxes(std::size_t bytes, DeviceHandle& handle) {
-  inboxes_ = TUTTI_TRY(device_->allocate(bytes));
-  inboxes_bytes_ = bytes;
+  inboxes_ = TUTTI_TRY(device_->allocate(bytes + kRecordsBytes));
+  inboxes_bytes_ = bytes + kRecordsBytes;
+  records_ = reinterpret_cast<MeetingRecord*>(inboxes_ + bytes);
   handle = TUTTI_TRY(device_->handle_of(inboxes_));
   return {};
 }
@@ -60,7 +62,7 @@ Result<LanePair> DeviceHome::lane(const LaneSpec& spec) {
 Result<MeetingRecord*> DeviceHome::records() {
   const std::lock_guard lock(mutex_);
   if (records_ == nullptr) {
-    std::byte* memory = TUTTI_TRY(arena_.take(2 * kMostChannels * sizeof(MeetingRecord)));
+    std::byte* memory = TUTTI_TRY(arena_.take(kRecordsBytes));
     records_ = reinterpret_cast<MeetingRecord*>(memory);
   }
   return records_;

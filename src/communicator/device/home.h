@@ -14,6 +14,7 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kMostChannels = 64;
+inline constexpr std::size_t kRecordsBytes = 2 * kMostChannels * sizeof(MeetingRecord);
 
 // Any thread. Lives until the last of the ranks that use it lets go.
 class DeviceHome {
@@ -35,7 +36,7 @@ class DeviceHome {
   Result<LanePair> lane(const LaneSpec& spec);
   // [channel * 2 + meeting % 2], kMostChannels of them.
   Result<MeetingRecord*> records();
-  // Memory for lanes from other processes, and what those open it by.
+  // Memory for lanes from other processes, and what those open it by. The records lie behind the lanes.
   Status open_inboxes(std::size_t bytes, DeviceHandle& handle);
   std::byte* inboxes() const { return inboxes_; }
   // Nobody has them open, nor will.

@@ -101,7 +101,7 @@ Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set
 Status Neighbours::get_to_know(const Cards& cards) {
   // The fewest that any rank can count on, where several share a device.
   teams_ = kMostChannels;
-  one_device_ = true;
+  one_device_ = alone_ = true;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     const Card& card = cards[peer];
     if (card.is_here() && peer != self_) homes_[peer] = DeviceHome::find(card.home);
@@ -117,6 +117,9 @@ Status Neighbours::get_to_know(const Cards& cards) {
     const auto sharers =
         std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.device == card.device; });
     teams_ = std::min(teams_, card.teams / static_cast<std::uint32_t>(sharers));
+    const auto housemates =
+        std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.process == card.process; });
+    alone_ = alone_ && housemates == 1;
     one_device_ = one_device_ && card.process == cards.front().process && card.device == cards.front().device;
   }
   if (teams_ == 0) return unsupported("so many ranks share a GPU that they cannot all be under way at once");

@@ -16,7 +16,7 @@ std::size_t inbox_at(Rank writer, Rank reader, std::size_t bytes) {
 }  // namespace
 
 Neighbours::Neighbours(Rank self, Rank ranks, std::shared_ptr<DeviceHome> own)
-    : self_(self), homes_(ranks), to_(ranks), from_(ranks), opened_(ranks) {
+    : self_(self), homes_(ranks), to_(ranks), from_(ranks), opened_(ranks), records_(ranks) {
   homes_[self] = std::move(own);
 }
 
@@ -34,6 +34,8 @@ void Neighbours::follow(Routes routes) {
   const std::size_t bytes = budget_.bytes;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
+    if (opened_[peer] != nullptr)
+      records_[peer] = reinterpret_cast<MeetingRecord*>(opened_[peer] + (ranks() - 1) * bytes);
     if (routes_.between(self_, peer) == Route::inbox)
       to_[peer] = Inbox(opened_[peer] + inbox_at(self_, peer, bytes), bytes);
     if (routes_.between(peer, self_) == Route::inbox)
@@ -54,6 +56,11 @@ Status Neighbours::use_host_memory(Segment memory) {
     if (routes_.between(peer, self_) == Route::host) from_[peer] = TUTTI_TRY(inbox(peer, self_));
   }
   return {};
+}
+
+Result<MeetingRecord*> Neighbours::records(Rank rank) const {
+  if (homes_[rank] == nullptr) return records_[rank];
+  return homes_[rank]->records();
 }
 
 Result<LanePair> Neighbours::lane(const LaneSpec& spec) {

@@ -30,6 +30,9 @@ class Neighbours {
   // A lane of which this rank has an end.
   Result<LanePair> lane(const LaneSpec& spec);
 
+  // Where a rank says which buffers it works on.
+  Result<MeetingRecord*> records(Rank rank) const;
+
   // Closes what it has opened of other processes: no call may follow.
   void let_go();
 
@@ -38,8 +41,10 @@ class Neighbours {
   const std::shared_ptr<DeviceHome>& shared_home() const { return homes_[self_]; }
   // Of a rank of this process.
   DeviceHome& home(Rank rank) const { return *homes_[rank]; }
+  bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
-  // Then each rank's teams reach all buffers. Of another device they reach only what was allocated plainly.
+  bool each_in_its_own_process() const { return alone_; }
+  // Then each rank's teams reach all buffers. Of another device they reach only what was allocated plainly: windows.
   bool on_one_device() const { return one_device_; }
   // Some pair of ranks has its lanes in memory of the host; the same on all ranks.
   bool through_host() const { return routes_.host_pairs() > 0; }
@@ -79,9 +84,10 @@ class Neighbours {
   Routes routes_;
   std::vector<Inbox> to_, from_;    // By rank; of those whose lanes do not lie in a home.
   std::vector<std::byte*> opened_;  // Memory of other processes, by rank; null: none.
+  std::vector<MeetingRecord*> records_;  // In that memory.
   std::unique_ptr<HostLanes> in_host_;
   Rank foreign_ = 0;  // Ranks in other processes.
-  bool one_device_ = false, in_turns_ = false;
+  bool one_device_ = false, in_turns_ = false, alone_ = false;
   std::uint32_t teams_ = 0;
   LaneBudget budget_;
   std::uint64_t family_ = 0;

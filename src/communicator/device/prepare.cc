@@ -44,14 +44,7 @@ Status DeviceCommunicator::settle() {
   Device& device = this->device();
   if (neighbours_.all_in_process() && ranks_ > 1)
     TUTTI_CHECK_OK(home().reserve(std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved)));
-  std::vector<MeetingRecord*> records;
-  for (Rank rank = 0; rank < ranks_ && neighbours_.on_one_device(); ++rank)
-    records.push_back(TUTTI_TRY(neighbours_.home(rank).records()));
-  const std::size_t table_bytes = round_up(records.size() * sizeof(MeetingRecord*), 16);
-  std::byte* memory = TUTTI_TRY(home().take(table_bytes + kMostChannels * sizeof(std::uint64_t)));
-  TUTTI_CHECK_OK(device.upload(memory, std::as_bytes(std::span(records))));
-  records_ = reinterpret_cast<MeetingRecord**>(memory);
-  meetings_ = reinterpret_cast<std::uint64_t*>(memory + table_bytes);
+  TUTTI_CHECK_OK(find_place());
   const Segment& segment = board().segment();
   const HostMemory board_memory = TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), kPageBytes)));
   auto told = device.allocate_host(sizeof(TeamTold));
@@ -63,6 +56,24 @@ Status DeviceCommunicator::settle() {
   told_ = told.value();
   settled_ = true;
   if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
+  return {};
+}
+
+// One piece of memory: the place, then what it points to.
+Status DeviceCommunicator::find_place() {
+  std::vector<MeetingRecord*> records;
+  for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(neighbours_.records(rank)));
+  const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
+  const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
+  const std::size_t bases_at = meetings_at + kMostChannels * sizeof(std::uint64_t);
+  std::byte* memory = TUTTI_TRY(home().take(bases_at + std::size_t{kMostWindows} * ranks_ * sizeof(std::uint64_t)));
+  auto* bases = reinterpret_cast<std::uint64_t*>(memory + bases_at);
+  const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
+                              .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),
+                              .bases = bases};
+  TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
+  TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
+  place_ = reinterpret_cast<const MeetingPlace*>(memory);
   return {};
 }
 
@@ -223,8 +234,7 @@ Status DeviceCommunicator::put_on_device(const Program& program, const Launch& g
   entry.channels = launch.channels;
   entry.call.image = prepared.memory;
   entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + image.bytes);
-  entry.call.records = records_;
-  entry.call.meetings = meetings_;
+  entry.call.place = place_;
   entry.call.rank = rank_;
   prepared.team_bytes = ChannelLayout(image).bytes;
   if (prepared.team_bytes <= device().traits().team_bytes) return {};

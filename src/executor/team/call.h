@@ -8,11 +8,21 @@
 
 namespace tutti {
 
+inline constexpr std::uint32_t kMostWindows = 64;  // Of a communicator; number 0 is none.
+
+// A buffer as every rank can find it: from the base of a window, or, where that is 0, an address that all share.
+struct BufferPlace {
+  std::uint64_t offset = 0;
+  std::uint32_t window = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(BufferPlace) == 16);
+
 // Where a rank says which buffers it works on, to those that work in them: one per rank, channel and parity of the
 // meeting. A rank cannot come to a meeting before all have left the last but one, so two are enough.
 struct alignas(64) MeetingRecord {
   std::uint64_t meeting = 0;  // Counted from 1; written last.
-  RankBuffers buffers;
+  BufferPlace input, output;
   std::uint32_t signature = 0;
 };
 static_assert(sizeof(MeetingRecord) == 64);
@@ -30,13 +40,21 @@ struct alignas(64) TeamTurn {
 };
 static_assert(sizeof(TeamTurn) == 64);
 
+// What a rank needs to meet the others. Addresses are its device's.
+struct MeetingPlace {
+  MeetingRecord* const* records = nullptr;  // Of each rank: [channel * 2 + meeting % 2].
+  std::uint64_t* meetings = nullptr;        // [channel]: this rank's so far.
+  const std::uint64_t* bases = nullptr;     // [window * ranks + rank]: where the rank's part begins. 0: there is none.
+};
+static_assert(sizeof(MeetingPlace) == 24);
+
 // A call as a team gets it. Addresses are the device's.
 struct TeamCall {
   const std::byte* image = nullptr;
-  LaneState* const* ends = nullptr;         // [channel * lane_count + lane]
-  MeetingRecord* const* records = nullptr;  // Of each rank: [channel * 2 + meeting % 2].
-  std::uint64_t* meetings = nullptr;        // [channel]: this rank's so far.
-  std::byte* workspace = nullptr;           // Null: the team's memory suffices. Else channel_bytes() per channel.
+  LaneState* const* ends = nullptr;     // [channel * lane_count + lane]
+  const MeetingPlace* place = nullptr;  // Where the plan names peers' memory.
+  std::byte* workspace = nullptr;       // Null: the team's memory suffices. Else channel_bytes() per channel.
+  std::uint32_t input_window = 0, output_window = 0;  // In which the buffers lie.
   RankBuffers self;
   std::byte* scratch = nullptr;
   FoldTask task;

@@ -139,33 +139,51 @@ class Channel {
                        image.straight_lines != 0};
   }
 
+  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if it lies in a
+  // window that there is not.
+  TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
+                                         std::uint32_t ranks) const {
+    return {number(buffer) - place.bases[window * ranks + call_.rank], window, 0};
+  }
+  TUTTI_HOST_DEVICE static bool find(const MeetingPlace& place, const BufferPlace& buffer, std::uint64_t rank,
+                                     std::uint32_t ranks, std::byte*& found) {
+    if (buffer.window >= kMostWindows) return false;
+    const std::uint64_t base = place.bases[buffer.window * ranks + rank];
+    found = reinterpret_cast<std::byte*>(base + buffer.offset);
+    return buffer.window == 0 || base != 0;
+  }
+
   // Says where this rank's buffers are, and learns where the others' are.
   TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
-    const std::uint64_t meeting = call_.meetings[channel_] + (resumes_ ? 0 : 1);  // The records are still there.
+    const MeetingPlace& place = *call_.place;
+    const std::uint64_t meeting = place.meetings[channel_] + (resumes_ ? 0 : 1);  // The records are still there.
     const std::uint64_t record = std::uint64_t{channel_} * 2 + meeting % 2;
-    MeetingRecord& own = call_.records[call_.rank][record];
+    MeetingRecord& own = place.records[call_.rank][record];
     const bool said = turn_ != nullptr && load_relaxed(&own.meeting) == meeting;  // By an earlier launch.
     if (team_.worker() == 0 && !said) {
-      own.buffers = call_.self;
+      own.input = place_of(place, call_.self.input, call_.input_window, image.ranks);
+      own.output = place_of(place, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;
       store_release(&own.meeting, meeting);
     }
     Progress progress = Progress::done;
     for (std::uint32_t peer = team_.worker(); peer < image.ranks; peer += team_.workers()) {
-      const MeetingRecord& theirs = call_.records[peer][record];
+      const MeetingRecord& theirs = place.records[peer][record];
+      RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       progress = await_in(team_, &image.stop, [&] {
         if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
-        return theirs.signature == call_.signature.word ? Progress::done : Progress::mismatch;
+        const bool right = theirs.signature == call_.signature.word &&
+                           find(place, theirs.input, peer, image.ranks, buffers.input) &&
+                           find(place, theirs.output, peer, image.ranks, buffers.output);
+        return right ? Progress::done : Progress::mismatch;
       });
-      if (progress != Progress::done) {
-        absent_ = peer;
-        break;
-      }
-      at<RankBuffers>(layout.peers)[peer] = theirs.buffers;
+      if (progress == Progress::done) continue;
+      absent_ = peer;
+      break;
     }
     own_ = progress;
     progress = team_.agree(progress);
-    if (progress == Progress::done && team_.worker() == 0) call_.meetings[channel_] = meeting;
+    if (progress == Progress::done && team_.worker() == 0) place.meetings[channel_] = meeting;
     return progress;
   }
 
