@@ -46,7 +46,8 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
-      links_(rank_, neighbours_) {}
+      links_(rank_, neighbours_),
+      windows_(*control_, neighbours_) {}
 
 // Teams look at the host's memory until they have ended, which is soon after a failure.
 DeviceCommunicator::~DeviceCommunicator() {
@@ -61,6 +62,7 @@ DeviceCommunicator::~DeviceCommunicator() {
     return;
   }
   turns_.reset();
+  windows_.let_go();
   device().unmap_host(board_memory_);
   device().free_host(told_);
 }

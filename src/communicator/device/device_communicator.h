@@ -1,7 +1,7 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, prepare.cc, messages.cc, streams.cc and failing.cc; enqueue.cc puts their jobs into
-// streams.
+// Its functions lie in create.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc and failing.cc; enqueue.cc puts
+// their jobs into streams.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/links.h"
+#include "src/communicator/device/windows.h"
 #include "src/communicator/planning.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/team/batch.h"
@@ -71,6 +72,14 @@ class DeviceCommunicator final : public Communicator {
   // Until what it was given is done, of which graphs' replays are no part; then failure().
   Status await_own_calls();
 
+  // Of the memory that calls may lie in, so that peers work there: see windows.h. No call that does is under way, nor
+  // may come, when a window is withdrawn; after a failure it stays until the communicator ends.
+  Result<WindowHandle> show_window(const WindowBuffer& own);
+  bool has_window(WindowHandle window) const { return windows_.knows(window); }
+  Status withdraw_window(WindowHandle window);
+  // How many of its collectives so far had plans that work in the peers' memory.
+  std::uint64_t mapped_calls() const { return mapped_calls_; }
+
   Device& device() const { return home().device(); }
   const Neighbours& neighbours() const { return neighbours_; }
   std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.
@@ -115,7 +124,8 @@ class DeviceCommunicator final : public Communicator {
   struct Prepared {
     std::uint64_t count = 0, shape = 0;
     std::uint32_t forced = 0;
-    bool in_place = false;
+    bool in_place = false, in_windows = false;
+    bool mapped = false;
     CallRecord record;
     BatchCall entry;
     std::uint32_t team_bytes = 0;
@@ -135,6 +145,7 @@ class DeviceCommunicator final : public Communicator {
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options) const;
+  Result<Choice> choose_plan(const Call& call, const CommunicatorOptions& options) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
@@ -151,6 +162,17 @@ class DeviceCommunicator final : public Communicator {
   Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
                            Signature signature);
 
+  // ---- in_windows.cc ----
+  // Numbers of the windows that a call's buffers lie in.
+  struct CallWindows {
+    std::uint32_t input = 0, output = 0;
+    bool both() const { return input != 0 && output != 0; }
+  };
+  CallWindows windows_of(const Call& call) const;
+  void note_windows(const Call& call, CallRecord& record) const;
+  Status check_windows(const CallRecord& ours);
+  Status broken_promise(const CallRecord& ours, Rank peer, const CallRecord& theirs) const;
+
   // ---- messages.cc ----
   static CommunicatorOptions message_options(const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
@@ -164,6 +186,7 @@ class DeviceCommunicator final : public Communicator {
   Rank rank_, ranks_;
   Neighbours neighbours_;
   DeviceLinks links_;
+  DeviceWindows windows_;
   std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
   HostMemory board_memory_, told_;         // The board, and a TeamTold.
   std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
@@ -175,6 +198,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t captured_in_ = 0;          // Where captured_ lies.
   std::uint64_t sequence_ = 0;             // Collectives so far,
   std::uint64_t number_ = 0;               // and all calls.
+  std::uint64_t mapped_calls_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::vector<std::unique_ptr<WiredPlan>> plans_;

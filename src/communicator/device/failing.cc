@@ -31,12 +31,14 @@ Status DeviceCommunicator::await_own_calls() {
 // Who has said that it leaves has nothing of the others' any more.
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
+  windows_.let_go();
   neighbours_.let_go();
   return control_->finalize();
 }
 
 Status DeviceCommunicator::leave() {
   TUTTI_CHECK_OK(await_own_calls());
+  windows_.let_go();
   neighbours_.let_go();
   return control_->leave();
 }
@@ -68,6 +70,7 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
     call = describe(*ours) + " #" + std::to_string(sequence);
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature) return disagreement(rank_, *ours, report.peer, *theirs);
+    if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
     if (board().last(report.peer) < sequence) call += "; rank " + std::to_string(report.peer) + " has not called it";
     break;
   }

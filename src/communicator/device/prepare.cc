@@ -74,6 +74,7 @@ Status DeviceCommunicator::find_place() {
   TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
   TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
   place_ = reinterpret_cast<const MeetingPlace*>(memory);
+  windows_.use(bases);
   return {};
 }
 
@@ -116,7 +117,10 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
     prepared = TUTTI_TRY(prepared_for(call, options));
   }
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
+  note_windows(call, record);
   announce(record);
+  TUTTI_CHECK_OK(check_windows(record));
+  if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
 
@@ -126,9 +130,11 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Cal
   const std::uint64_t shape = shape_of(call) + static_cast<std::uint64_t>(call.kind);
   const bool in_place =
       call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
-  auto& slot = calls_[mix(call.count * 31 + shape * 7 + (in_place ? 1 : 0) + options.forced) % calls_.size()];
+  const bool in_windows = windows_of(call).both();
+  const std::uint64_t manner = (in_place ? 1 : 0) + (in_windows ? 2 : 0);
+  auto& slot = calls_[mix(call.count * 31 + shape * 7 + manner + options.forced) % calls_.size()];
   const bool known = slot != nullptr && slot->count == call.count && slot->shape == shape &&
-                     slot->in_place == in_place && slot->forced == options.forced;
+                     slot->in_place == in_place && slot->in_windows == in_windows && slot->forced == options.forced;
   if (known) return slot.get();
   auto fresh = TUTTI_TRY(call.kind == Kind::collective ? prepare(call, options) : prepare_message(call));
   if (slot != nullptr) retire(*slot);
@@ -136,6 +142,7 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Cal
   slot->count = call.count;
   slot->shape = shape;
   slot->in_place = in_place;
+  slot->in_windows = in_windows;
   slot->forced = options.forced;
   return slot.get();
 }
@@ -161,18 +168,14 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
                      "the choice open");
 }
 
-Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
-                                                                                  const CommunicatorOptions& options) {
-  auto prepared = std::make_unique<Prepared>();
-  prepared->record = record_of(call, options.forced);
-  Problem problem = problem_of(call, ranks_);
-  const std::uint64_t block_bytes = call.count * size_of(call.type);
+// Sees what all ranks share: of windows, what the program promises.
+Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const CommunicatorOptions& options) const {
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view protocol = TUTTI_TRY(protocol_of(options));
-  // Peers' factors are not known here.
-  const bool mapped = neighbours_.on_one_device() && call.reduction != Reduction::pre_mul_sum;
-  const Query query = {.problem = problem,
-                       .block_bytes = block_bytes,
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
+  const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
+  const Query query = {.problem = problem_of(call, ranks_),
+                       .block_bytes = call.count * size_of(call.type),
                        .mapped = mapped,
                        .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
                        .protocol = protocol,
@@ -180,14 +183,24 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Choice choice = TUTTI_TRY(choose(query));
   if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
   if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
+  if (!choice.mapped || mapped) return choice;
+  return unsupported("algorithm '" + std::string(choice.algorithm) +
+                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
+                                      "this process nor in windows"
+                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
+                                      "know") +
+                     ": take an algorithm that is not mapped, or leave the choice open");
+}
+
+Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
+                                                                                  const CommunicatorOptions& options) {
+  auto prepared = std::make_unique<Prepared>();
+  prepared->record = record_of(call, options.forced);
+  Problem problem = problem_of(call, ranks_);
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const Choice choice = TUTTI_TRY(choose_plan(call, options));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
-  if (choice.mapped && !mapped) {
-    return unsupported("algorithm '" + std::string(choice.algorithm) +
-                       (neighbours_.on_one_device()
-                            ? "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not know"
-                            : "' works in the peers' buffers, and not all of them are on one device in this process") +
-                       ": take an algorithm that is not mapped, or leave the choice open");
-  }
+  prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   if (problem.in_place && !algorithm->supports(problem)) {
     problem.in_place = false;
@@ -327,6 +340,9 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   job.team_bytes = prepared.team_bytes;
   TeamCall& entry = job.entry.call;
   entry.self = {const_cast<std::byte*>(call.input), call.output};
+  const CallWindows windows = prepared.mapped ? windows_of(call) : CallWindows{};
+  entry.input_window = windows.input;
+  entry.output_window = windows.output;
   entry.signature = signature;
   entry.task.scale = call.scalar;
   entry.task.integer_scale = call.integer_scalar;

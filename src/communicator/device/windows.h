@@ -1,0 +1,72 @@
+// Memory that each rank of a communicator has shown to the others, so that their teams read and write it where it lies:
+// in other processes, and on other devices. All ranks show and withdraw theirs in the same order, so that they number
+// windows alike.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/communicator/device/neighbours.h"
+
+namespace tutti {
+
+// What a program says of its calls: symmetric, that the buffers of a collective lie in such windows on all ranks or on
+// none.
+enum class WindowPromise : std::uint8_t { none, symmetric };
+
+struct WindowBuffer {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+  WindowPromise promise = WindowPromise::none;
+};
+
+// A window as its owner knows it, in all of the process; 0: none.
+using WindowHandle = std::uint64_t;
+
+// A thread at a time.
+class DeviceWindows {
+ public:
+  // Outlived by both, and by what use() gives.
+  DeviceWindows(Communicator& control, const Neighbours& neighbours) : control_(control), neighbours_(neighbours) {}
+
+  // Where teams look up bases: a row of ranks for each number, on the device, and zeroed.
+  void use(std::uint64_t* bases) { bases_ = bases; }
+
+  // Blocks until all ranks have come. 0 on all ranks where one cannot show its buffer, or does not promise, or where
+  // another does not reach it.
+  Result<WindowHandle> show(const WindowBuffer& own);
+  bool knows(WindowHandle handle) const { return number_of(handle) != 0; }
+  // Closes what this rank has opened for the window; no call of its own uses it any more. If each rank is in a process
+  // of its own, blocks until all have done so: then the memory may be freed.
+  Status withdraw(WindowHandle handle);
+  // Closes everything: no call may follow.
+  void let_go();
+
+  bool any() const { return count_ > 0; }
+  // Number of one that holds all of it; 0: there is none.
+  std::uint32_t find(const std::byte* memory, std::size_t bytes) const;
+
+ private:
+  struct Card;
+  struct Window {
+    WindowHandle handle = 0;  // 0: the number is free.
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+    std::vector<std::byte*> opened;  // Of other processes.
+  };
+  Card card_of(const WindowBuffer& own) const;
+  std::uint32_t number_of(WindowHandle handle) const;
+  std::uint32_t free_number();  // 0: there is none.
+  // Brings every rank's part within reach.
+  Status open(const std::vector<Card>& cards, std::uint32_t number);
+  void close(std::uint32_t number);
+  Status await_all();
+
+  Communicator& control_;
+  const Neighbours& neighbours_;
+  std::uint64_t* bases_ = nullptr;
+  std::vector<Window> windows_{1};  // By number; 0 is none.
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace tutti
