@@ -4,8 +4,8 @@
  *   Every function that can fail returns a tutti_status; tutti_last_error() has the sentence that goes with it. Outputs
  *   are the last arguments, and are written only on success, unless said otherwise.
  *   Counts are in elements, sizes in bytes, times in milliseconds. Ranks count from 0.
- *   A handle (tutti_comm, tutti_stream, tutti_event) is never dereferenced by the caller. A destroyed, null or garbage
- *   one is answered with tutti_invalid_argument. After fork(), the handles of the parent are invalid in the child.
+ *   A handle (of a comm, stream, event or window) is never dereferenced by the caller. A destroyed, null or garbage one
+ *   is answered with tutti_invalid_argument. After fork(), the handles of the parent are invalid in the child.
  *   Options are structs that begin with their size, so that later versions can add fields: start from the
  *   ..._DEFAULT initialiser. A null pointer to options means the default ones.
  *   Strings that are passed in are copied during the call.
@@ -88,8 +88,8 @@ typedef struct {
  * unset. */
 typedef struct {
   size_t size;        /* sizeof(tutti_comm_options) */
-  const char* name;   /* In messages: "gradients". Null: none, and of a split its parent's and the colour; of a shrink,
-                         its   parent's and how many are left. Only at   creation. */
+  const char* name;   /* In messages: "gradients". Null: none; of a split its parent's and the colour, of a shrink its
+                         parent's and how many are left. Only at creation. */
   int64_t timeout_ms; /* Longest wait of an operation. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: none. */
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
                               -1: none. Other negative times are refused. In options of a split, a shrink or of another
@@ -362,9 +362,24 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * on the GPU: a thread of the library launches a call again and again, each time for as long as it gets ahead, and
  * holds its stream meanwhile. That is slower; nvidia-cuda-mps-control -d starts MPS. */
 
-/* The GPU that is current in the calling thread, which options.memory "cuda" means, as CUDA counts in this process. It
- * is left untouched. */
+/* The GPU that options.memory "cuda" means in the calling thread, as CUDA counts. It is left untouched. */
 TUTTI_API tutti_status tutti_current_device(int* device);
+
+/* Shows memory of this rank's GPU, of cudaMalloc or tutti_mem_alloc_cuda, to the others, which then work in it where it
+ * lies, from other processes and GPUs too. Every rank calls it, in a thread of its own; blocks until all have. The
+ * window is null on all, and calls go on as without, on host memory, beyond 63 windows, and where memory cannot be
+ * shown (of pools) or has no TUTTI_WINDOW_SYMMETRIC. That is a promise: of each all_reduce, all_gather, reduce_scatter,
+ * all_to_all, send and recv lie in windows of `comm` on all ranks, or on none both do; where in them may differ. To
+ * break it is tutti_invalid_usage, which names a rank. A window ends with `comm` at the latest. */
+#define TUTTI_WINDOW_SYMMETRIC 1u
+typedef struct tutti_window_handle* tutti_window;
+TUTTI_API tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tutti_comm comm,
+                                             tutti_window* window);
+
+/* Every rank calls it, in the same order; no graph with calls in the window is replayed any more. Waits for this rank's
+ * calls so far and, where each rank is a process, for all ranks: then the memory may be freed. Ranks of one process
+ * free theirs when it has returned on all. After a failure it says so: free after destroy. */
+TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

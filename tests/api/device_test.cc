@@ -268,6 +268,48 @@ TEST_F(OnDevice, MemoryIsFreedWhereItLies) {
   EXPECT_EQ(tutti_mem_alloc_cuda(&memory, 0), tutti_invalid_argument);
 }
 
+TEST_F(OnDevice, WindowsAreRegisteredByAllRanks) {
+  void* memory[kRanks] = {};
+  tutti_window windows[kRanks] = {};
+  const auto on_all = [&](const auto& call) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] { EXPECT_EQ(call(rank), tutti_ok) << tutti_last_error(nullptr); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  };
+  for (void*& each : memory) ASSERT_EQ(tutti_mem_alloc_cuda(&each, kCount * sizeof(float)), tutti_ok);
+  const auto show = [&](std::uint32_t flags) {
+    on_all([&](int rank) {
+      return tutti_window_register(memory[rank], kCount * sizeof(float), rank == 1 ? flags : TUTTI_WINDOW_SYMMETRIC,
+                                   comms_[rank], &windows[rank]);
+    });
+  };
+  show(0);
+  for (tutti_window window : windows) EXPECT_EQ(window, nullptr) << "one does not promise";
+  show(TUTTI_WINDOW_SYMMETRIC);
+  for (tutti_window window : windows) EXPECT_NE(window, nullptr);
+  EXPECT_EQ(tutti_window_deregister(windows[0], comms_[1]), tutti_invalid_argument);
+  expect_sum(comms_, kRanks);
+  on_all([&](int rank) { return tutti_window_deregister(windows[rank], comms_[rank]); });
+  EXPECT_EQ(tutti_window_deregister(windows[0], comms_[0]), tutti_invalid_argument) << "twice";
+  EXPECT_EQ(tutti_window_deregister(nullptr, comms_[0]), tutti_ok);
+  for (void* each : memory) EXPECT_EQ(tutti_mem_free(each), tutti_ok);
+}
+
+TEST_F(OnDevice, WindowsAreOfMemory) {
+  tutti_window window = nullptr;
+  float value = 0;
+  EXPECT_EQ(tutti_window_register(nullptr, 4, 0, comms_[0], &window), tutti_invalid_argument);
+  EXPECT_EQ(tutti_window_register(&value, 0, 0, comms_[0], &window), tutti_invalid_argument);
+  EXPECT_EQ(tutti_window_register(&value, 4, 2, comms_[0], &window), tutti_invalid_argument);
+  EXPECT_EQ(tutti_window_register(&value, 4, 0, comms_[0], nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_window_register(&value, 4, 0, nullptr, &window), tutti_invalid_argument);
+  ASSERT_EQ(tutti_group_start(), tutti_ok);
+  EXPECT_EQ(tutti_window_register(&value, 4, 0, comms_[0], &window), tutti_invalid_usage);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+}
+
 TEST_F(OnDevice, AnAbortIsToldToAll) {
   std::vector<float> buffer(kCount, 1);
   ASSERT_EQ(

@@ -14,12 +14,10 @@ Status DeviceCommunicator::withdraw_window(WindowHandle window) {
   return windows_.withdraw(window);
 }
 
-// None where the other ranks could not know: which buffers a root has. Nor where the algorithm reads a copy, which lies
-// in no window.
+// None where the other ranks could not know: which buffers a root has.
 DeviceCommunicator::CallWindows DeviceCommunicator::windows_of(const Call& call) const {
   if (!windows_.any() || neighbours_.on_one_device() || call.kind != Kind::collective) return {};
-  const bool copied = call.collective == Collective::all_to_all && call.input == call.output;
-  if (has_root(call.collective) || copied) return {};
+  if (has_root(call.collective)) return {};
   const Problem problem = problem_of(call, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   return {windows_.find(call.input, input_blocks(problem, rank_) * block_bytes),

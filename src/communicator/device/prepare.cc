@@ -353,6 +353,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   const std::size_t room = prepared.scratch_bytes + prepared.copied_bytes;
   if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
   if (prepared.copied_bytes > 0) {
+    entry.input_window = 0;  // No peer looks there: who works in place in peers' memory does so in their outputs.
     job.copy_to = entry.self.input = entry.scratch + prepared.scratch_bytes;
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;

@@ -118,6 +118,27 @@ std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
+// In place it reads a copy, which no other rank reaches.
+std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  constexpr std::uint64_t kBlock = kCount / 3;
+  Shown shown(rig, own);
+  for (const std::uint64_t output : {std::uint64_t{0}, kCount}) {
+    shown.write(0, static_cast<std::int32_t>(rank));
+    const DeviceCall call =
+        own.call(0, call_of(Collective::all_to_all, DataType::int32, kBlock, shown.at(0), shown.at(output)));
+    if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
+    auto* items = own.take<std::int32_t>(kCount, -1);
+    (void)rig.device().copy(reinterpret_cast<std::byte*>(items), shown.at(output), kCount * sizeof *items,
+                            own.stream(0));
+    own.synchronize();
+    for (std::uint64_t i = 0; i < 3 * kBlock; ++i) {
+      if (items[i] != static_cast<std::int32_t>(i / kBlock)) return "element " + std::to_string(i);
+    }
+  }
+  if (own[0].mapped_calls() != 2) return "not mapped";
+  return shown.withdraw().message();
+}
+
 // The records say where buffers are: nothing is read where a rank did not mean it.
 std::string sum_at_another_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
@@ -253,6 +274,7 @@ class WindowsOfProcesses : public testing::TestWithParam<DeviceKind> {
 TEST_P(WindowsOfProcesses, AreReadAndWrittenWhereTheyLie) { expect_right(sum_in_place); }
 TEST_P(WindowsOfProcesses, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }
 TEST_P(WindowsOfProcesses, MayBeginElsewhereOnEachRank) { expect_right(gather_in_place); }
+TEST_P(WindowsOfProcesses, ServeExchangesInPlaceAndNot) { expect_right(exchange); }
 TEST_P(WindowsOfProcesses, AreUsedWhereTheCallSays) { expect_right(sum_at_another_place); }
 TEST_P(WindowsOfProcesses, NameWhoBreaksThePromise) { expect_right(break_the_promise); }
 TEST_P(WindowsOfProcesses, NameWhoDoesNotCome) { expect_right(wait_in_vain); }
