@@ -12,7 +12,7 @@ struct ncclComm;
 using ncclComm_t = ncclComm*;
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
-// Programs compiled with NCCL's device headers do look into a window. We make none: it is always null.
+// Only device code looks into a window, and for that it needs an ncclDevComm, which we do not make. Ours are numbers.
 struct ncclWindow_vidmem;
 using ncclWindow_t = ncclWindow_vidmem*;
 

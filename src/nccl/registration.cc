@@ -1,6 +1,7 @@
-// Memory, and its registration. None is needed: the library serves any memory that the ranks reach.
+// Memory, and its registration. None is needed, but for windows, in which peers work where buffers lie.
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
+#include "src/nccl/groups.h"
 #include "src/nccl/memory.h"
 
 namespace tutti::nccl {
@@ -18,6 +19,39 @@ Outcome deregister_nothing(const ncclComm* comm, const void* handle, const char*
   if (find(comm) == nullptr) return no_communicator(comm);
   if (handle == nullptr) return {};
   return invalid_usage(std::string(name) + " was not registered with this communicator");
+}
+
+constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC. Other flags say nothing that we would need.
+
+struct WindowRequest {
+  void* memory;
+  std::size_t size;
+  int flags;
+  ncclWindow_t* out;
+};
+
+// A null window means to programs that there is none, and that calls work nevertheless.
+Outcome show(const Communicator& communicator, const WindowRequest& request) {
+  tutti_window window = nullptr;
+  const std::uint32_t flags = (request.flags & kSymmetric) != 0 ? TUTTI_WINDOW_SYMMETRIC : 0;
+  TUTTI_NCCL_CHECK(
+      outcome_of(tutti_window_register(request.memory, request.size, flags, communicator.comm(), &window)));
+  __atomic_store_n(request.out, reinterpret_cast<ncclWindow_t>(window), __ATOMIC_RELEASE);
+  return {};
+}
+
+Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
+  if (request.out == nullptr) return invalid_argument("win is NULL: pass where to put the window");
+  *request.out = nullptr;
+  Shared communicator;
+  TUTTI_NCCL_CHECK(find_ready(comm, communicator));
+  return submit(Job{communicator, [communicator, request] { return show(*communicator, request); }, nullptr});
+}
+
+Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  return outcome_of(tutti_window_deregister(reinterpret_cast<tutti_window>(window), communicator->comm()));
 }
 
 }  // namespace
@@ -42,14 +76,14 @@ TUTTI_NCCL_DOOR(ncclResult_t, CommDeregister, ncclComm_t comm, void* handle) {
   return guarded("ncclCommDeregister", [&] { return deregister_nothing(comm, handle, "handle"); });
 }
 
-// No window until there are kernels for symmetric memory: half a one would be read by device code.
-TUTTI_NCCL_DOOR(ncclResult_t, CommWindowRegister, ncclComm_t comm, void*, std::size_t, ncclWindow_t* window, int) {
-  return guarded("ncclCommWindowRegister",
-                 [&] { return register_nothing(comm, reinterpret_cast<void**>(window), "win"); });
+// All ranks call it; those of one thread in a group.
+TUTTI_NCCL_DOOR(ncclResult_t, CommWindowRegister, ncclComm_t comm, void* memory, std::size_t size, ncclWindow_t* window,
+                int flags) {
+  return grouped("ncclCommWindowRegister", [&] { return begin_window(comm, {memory, size, flags, window}); });
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommWindowDeregister, ncclComm_t comm, ncclWindow_t window) {
-  return guarded("ncclCommWindowDeregister", [&] { return deregister_nothing(comm, window, "win"); });
+  return guarded("ncclCommWindowDeregister", [&] { return end_window(comm, window); });
 }
 
 }  // namespace tutti::nccl

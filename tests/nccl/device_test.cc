@@ -201,6 +201,50 @@ TEST(Device, GivesMemoryOfIts) {
   EXPECT_EQ(memory, nullptr);
 }
 
+// As programs with one process for all GPUs do it: registered in a group, deregistered one after the other.
+TEST(Device, WindowsAreRegisteredInGroups) {
+  const Ranks ranks(kRanks);
+  void* memory[kRanks] = {};
+  ncclWindow_t first[kRanks] = {}, second[kRanks] = {};
+  for (void*& each : memory) NCCL_EXPECT_OK(ncclMemAlloc(&each, 8192));
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(ncclCommWindowRegister(comm, memory[rank], 4096, &first[rank], NCCL_WIN_COLL_SYMMETRIC));
+    NCCL_EXPECT_OK(ncclCommWindowRegister(comm, static_cast<char*>(memory[rank]) + 4096, 4096, &second[rank],
+                                          rank == 0 ? NCCL_WIN_DEFAULT : NCCL_WIN_COLL_SYMMETRIC));
+  }));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_NE(first[rank], nullptr);
+    EXPECT_EQ(second[rank], nullptr);
+  }
+  EXPECT_EQ(ncclCommWindowDeregister(ranks[1], first[0]), ncclInvalidArgument);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[rank], first[rank]));
+    NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[rank], second[rank]));
+    NCCL_EXPECT_OK(ncclMemFree(memory[rank]));
+  }
+}
+
+TEST(Device, WindowsOfNonBlockingCommunicatorsComeLater) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const Ranks ranks(kRanks, config);
+  void* memory[kRanks] = {};
+  ncclWindow_t windows[kRanks] = {};
+  for (void*& each : memory) NCCL_EXPECT_OK(ncclMemAlloc(&each, 4096));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ncclCommWindowRegister(ranks[rank], memory[rank], 4096, &windows[rank], NCCL_WIN_COLL_SYMMETRIC),
+              ncclInProgress);
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
+    EXPECT_NE(windows[rank], nullptr);
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[rank], windows[rank]));
+    NCCL_EXPECT_OK(ncclMemFree(memory[rank]));
+  }
+}
+
 TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
   const Ranks ranks(kRanks);
   auto buffers = ones();
