@@ -42,6 +42,7 @@ constexpr Description kDescriptions[] = {
     {"report_cputime", 'C', "0|1", "report the CPU time of the ranks' threads instead"},
     {"timeout", 'T', "SECONDS", "longest wait of a call, barriers of the tool included"},
     {"cudagraph", 'G', "N", "on GPUs: replay a graph of all iterations N times"},
+    {"local_register", 'R', "0-2", "on GPUs, 1 or 2: buffers lie in windows, in which other ranks work"},
     {"output_file", 'J', "FILE", "write JSON too"},
     {"ranks", kRanks, "N", "fork N processes (default 2, 1 with -t, -g or cuda, or the launcher's ranks)"},
     {"memory", kMemory, "KIND", "host: malloc'd, private (default); registered: tutti_mem_alloc; cuda: GPUs, in turn"},
@@ -58,7 +59,6 @@ constexpr Description kDescriptions[] = {
     {"blocking", 'z', "0-3", nullptr},
     {"stream_null", 'y', "0|1", nullptr},
     {"report_timestamps", 'S', "0|1", nullptr},
-    {"local_register", 'R', "0-2", nullptr},
     {"cta_policy", 'x', "0-2", nullptr},
     {"unalign", 'u', "N", nullptr},
     {"per_iter_timing", 'I', "0|1", nullptr},
@@ -160,6 +160,7 @@ void apply(const Description& option, const char* text, Options& options) {
     case 'C': options.cpu_time = count(0) != 0; break;
     case 'T': options.timeout_ms = static_cast<std::int64_t>(count(0)) * 1000; break;
     case 'J': options.json_file = text; break;
+    case 'R': options.windows = number(option.name, text, 0, 2) != 0; break;
     case kRanks: options.processes = static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
     case kMemory: options.memory = memory_named(text); break;
     case kAlgorithm: options.algorithm = text; break;
@@ -178,9 +179,9 @@ void apply(const Description& option, const char* text, Options& options) {
 void settle_ranks(Options& options) {
   if (options.memory == Memory::cuda) return;
   options.threads *= std::exchange(options.per_thread, 1);
-  if (options.graph_launches == 0) return;
-  std::fprintf(stderr, "%s: --cudagraph has no meaning on host memory: ignored\n", program_name());
-  options.graph_launches = 0;
+  const char* ignored = "%s: --%s has no meaning on host memory: ignored\n";
+  if (std::exchange(options.graph_launches, 0) != 0) std::fprintf(stderr, ignored, program_name(), "cudagraph");
+  if (std::exchange(options.windows, false)) std::fprintf(stderr, ignored, program_name(), "local_register");
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ struct Options {
   Average average = Average::slowest;
   bool cpu_time = false;
   bool pin = true;
+  bool windows = false;  // On GPUs: buffers are shown to all ranks.
   Memory memory = Memory::host;
   std::string json_file;
   std::string algorithm, protocol, transport, wire;

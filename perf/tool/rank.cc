@@ -1,6 +1,7 @@
 #include "perf/tool/rank.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "perf/tool/fail.h"
@@ -16,6 +17,25 @@ Rank::Rank(const Collective& collective, std::unique_ptr<Site> site, tutti_comm 
 void Rank::allocate(std::size_t bytes) {
   send_ = site_->allocate(bytes);
   recv_ = site_->allocate(bytes);
+  bytes_ = bytes;
+}
+
+void Rank::show() {
+  void* const buffers[] = {send_, recv_};
+  for (int i = 0; i < 2; ++i) {
+    require(tutti_window_register(buffers[i], bytes_, TUTTI_WINDOW_SYMMETRIC, comm_, &windows_[i]),
+            "tutti_window_register");
+    if (windows_[i] == nullptr && at_.rank == 0)
+      std::fprintf(stderr, "%s: the ranks do not reach each other's buffers: these lie in no windows\n",
+                   program_name());
+  }
+}
+
+void Rank::hide() {
+  for (tutti_window& window : windows_) {
+    require(tutti_window_deregister(window, comm_), "tutti_window_deregister");
+    window = nullptr;
+  }
 }
 
 void Rank::free() {

@@ -28,6 +28,9 @@ class Rank {
   // Buffers of this size; and an end of them, when no rank uses any more.
   void allocate(std::size_t bytes);
   void free();
+  // Shows them to all ranks, each of which does so in a thread of its own; and the end of that.
+  void show();
+  void hide();
 
   const Position& at() const { return at_; }
   Site& site() const { return *site_; }
@@ -56,6 +59,8 @@ class Rank {
   Position at_;
   void* send_ = nullptr;
   void* recv_ = nullptr;
+  std::size_t bytes_ = 0;  // Of each.
+  tutti_window windows_[2] = {};
 };
 
 }  // namespace perf

@@ -67,7 +67,18 @@ Ranks make_ranks(const Collective& collective, const Options& options, tutti_com
   return options.memory == Memory::cuda ? on_gpus(collective, options, threads) : on_host(collective, options, threads);
 }
 
+void allocate(Ranks& ranks, const Options& options, std::size_t bytes) {
+  for (const auto& rank : ranks) rank->allocate(bytes);
+  if (!options.windows) return;
+  std::vector<std::thread> showing;
+  for (const auto& rank : ranks) showing.emplace_back([&rank] { rank->show(); });
+  for (std::thread& one : showing) one.join();
+}
+
 void end_ranks(Ranks& ranks, tutti_comm threads) {
+  for (const auto& rank : ranks) rank->hide();
+  int here = 1;  // Nobody frees what another thread's ranks have not let go of.
+  require(tutti_all_reduce(&here, &here, 1, tutti_int32, tutti_sum, threads, nullptr), "barrier");
   for (const auto& rank : ranks) rank->free();
   require(tutti_group_start(), "tutti_group_start");
   for (const auto& rank : ranks) {

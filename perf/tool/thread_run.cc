@@ -38,7 +38,7 @@ class ThreadRun {
       fail("--root %d: there are %d ranks; give 0 to %d, or all", options.root, rank_count_, rank_count_ - 1);
     ranks_ = make_ranks(collective, options, threads);
     const std::size_t bytes = std::max<std::size_t>(options.max_bytes, 8 * static_cast<std::size_t>(rank_count_));
-    for (const auto& rank : ranks_) rank->allocate(bytes);
+    allocate(ranks_, options, bytes);
   }
 
   bool run(int core) {

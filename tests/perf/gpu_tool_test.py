@@ -49,6 +49,12 @@ class OnATwin(unittest.TestCase):
     def test_processes_share_a_gpu(self):
         self.assertEqual(len({rank["pid"] for rank in self.measure("--ranks", "2")["devices"]}), 2)
 
+    def test_buffers_lie_in_windows(self):
+        for ranks in (("--ranks", "3"), ("--ranks", "2", "-t", "1", "-g", "2"), ("-g", "2"), ("-t", "2")):
+            self.measure(*ranks, "-R", "1", "--algorithm", "two_shot_mapped")
+        result = run(TWIN_PERF, "--ranks", "2", "-e", "8", "--algorithm", "two_shot_mapped")
+        self.assertIn("nor in windows", result.stderr)
+
     def test_replays_graphs(self):
         written = self.measure("-t", "2", "-g", "2", "-G", "3")
         self.assertEqual((written["config"]["cudagraph"], written["config"]["memory"]), (3, "cuda"))

@@ -28,8 +28,8 @@ class TwinSite final : public Site {
   tutti_stream stream() const override { return static_cast<tutti_stream>(stream_); }
   DeviceStream device_stream() const { return stream_; }
 
-  void* allocate(std::size_t bytes) override { return std::calloc(bytes, 1); }
-  void free(void* memory) override { std::free(memory); }
+  void* allocate(std::size_t bytes) override { return current_host_device().allocate(bytes).value(); }
+  void free(void* memory) override { current_host_device().free(static_cast<std::byte*>(memory)); }
   void* window(void*, std::size_t bytes) override {
     window_.resize(bytes);
     return window_.data();
