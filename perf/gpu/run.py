@@ -130,6 +130,9 @@ def measure_collectives(run, copied):
             "two_shot", "--protocol", protocol)
     add("all_reduce, 2 processes", "all_reduce", 2, "--ranks", 2, "-b", 1024, "-e", MIB, "-f", 32, "-n", 5, "-w", 1,
         "-T", 30)
+    for registered, through in enumerate(("lanes", "windows")):
+        add(f"all_reduce, 2 processes, large, by {through}", "all_reduce", 2, "--ranks", 2, "-b", 16 * MIB, "-e", 64 * MIB,
+            "-f", 4, "-n", 5, "-w", 1, "-T", 30, "-R", registered)
     add("soak: 10,000 iterations, 8 ranks", "all_reduce", 8, "-g", 8, "-b", 4096, "-e", 4096, "-n", 10000)
     return found
 
