@@ -82,8 +82,8 @@ class Neighbours {
   Rank self_;
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
   Routes routes_;
-  std::vector<Inbox> to_, from_;    // By rank; of those whose lanes do not lie in a home.
-  std::vector<std::byte*> opened_;  // Memory of other processes, by rank; null: none.
+  std::vector<Inbox> to_, from_;         // By rank; of those whose lanes do not lie in a home.
+  std::vector<std::byte*> opened_;       // Memory of other processes, by rank; null: none.
   std::vector<MeetingRecord*> records_;  // In that memory.
   std::unique_ptr<HostLanes> in_host_;
   Rank foreign_ = 0;  // Ranks in other processes.
