@@ -19,6 +19,7 @@ def measure(run):
         one_rank(run, found, ours)
         ddp_steps(run, found, ours)
     nccl_tests(run, ours)
+    side_by_side(run, found, ours)
     return found
 
 
@@ -52,6 +53,22 @@ def ddp_steps(run, found, ours):
         furthest = furthest_apart(found[alone]["losses"], found[name]["losses"]) if alone in found else 0
         if furthest > 1e-4:
             run.fail(name, f"failed: losses are up to {furthest:.2g} from those of one rank")
+
+
+def side_by_side(run, found, ours):
+    """NCCL 2.30 in DEPS/nccl, which lets ranks of one process share a GPU when it is told to, and ours, by one program."""
+    theirs = os.path.join(run.options.deps, "nccl", "lib", "libnccl.so.2")
+    if not os.path.exists(theirs):
+        return run.skip("NCCL beside ours", f"there is no {theirs}")
+    program = os.path.join(run.options.build, "perf", "gpu", "nccl_bench")
+    for ranks in (2, 4, 8):
+        for who, library in (("NCCL", theirs), ("ours", ours)):
+            name = f"{who} by nccl_bench, {ranks} ranks"
+            path = os.path.join(run.folder, "nccl_bench.json")
+            # It promises room for two ranks; blocks fewer than it would take make room for more.
+            environment = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
+            if run.do(name, [program, library, str(ranks), path], environment=environment, may_fail=who == "NCCL"):
+                found[name] = read_json(path)
 
 
 def furthest_apart(wanted, found):

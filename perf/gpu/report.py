@@ -71,9 +71,23 @@ def table(result):
     for one in result["collectives"]:
         lines += [f"| {one['title']} | {named(row['size'])} | {row['out_of_place']['time']:.2f} | "
                   f"{row['out_of_place']['bus_bw']:.1f} | {share(row)} |" for row in one["measured"]["results"]]
+    lines += beside_nccl(result["clients"])
     lines += ["", "| part | outcome |", "|---|---|"]
     lines += [f"| {name} | {outcome} |" for name, outcome in result["outcomes"].items()]
     return "\n".join(lines) + "\n"
+
+
+def beside_nccl(clients):
+    """All-reduces by NCCL and by ours, of ranks that share the GPU, in one program."""
+    lines = []
+    for ranks in (2, 4, 8):
+        theirs, ours = (clients.get(f"{who} by nccl_bench, {ranks} ranks") for who in ("NCCL", "ours"))
+        if theirs is None or ours is None:
+            continue
+        lines += ["", f"| {ranks} ranks | NCCL {theirs['version']}, us | ours, us | NCCL / ours |", "|---|---|---|---|"]
+        lines += [f"| {named(their['bytes'])} | {their['us']:.1f} | {our['us']:.1f} | {their['us'] / our['us']:.2f} |"
+                  for their, our in zip(theirs["rows"], ours["rows"])]
+    return lines
 
 
 def share(row):

@@ -51,9 +51,21 @@ class Gpu(unittest.TestCase):
 
     def test_the_table_says_what_failed(self):
         result = {"machine": {"gpu": "A GPU", "driver": "1", "cuda": "13.0"}, "date": "today", "commit": "abc", "dirty": True,
-                  "command": "tools/dev gpu", "bench": None, "collectives": [], "outcomes": {"a part": "failed: for a reason"}}
+                  "command": "tools/dev gpu", "bench": None, "collectives": [], "clients": {}, "outcomes": {"a part": "failed: for a reason"}}
         self.assertIn("| a part | failed: for a reason |", report.table(result))
         self.assertIn("| 8 ranks, 64 MiB | 10.0 | 0.90 |", report.table({**result, "bench": bench()}))
+
+    def test_a_peer_stands_beside_ours_where_both_ran(self):
+        theirs = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 30.0}]}
+        ours = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 10.0}]}
+        both = {"NCCL by nccl_bench, 2 ranks": theirs, "ours by nccl_bench, 2 ranks": ours}
+        self.assertIn("| 8 B | 30.0 | 10.0 | 3.00 |", report.beside_nccl(both))
+        self.assertEqual(report.beside_nccl({"ours by nccl_bench, 2 ranks": ours}), [])
+
+    def test_a_peer_may_fail(self):
+        one = run_of()
+        self.assertFalse(one.do("theirs", ["false"], may_fail=True))
+        self.assertFalse(one.failed)
 
     def test_a_part_that_fails_or_hangs_ends_no_other(self):
         one = run_of()
@@ -77,7 +89,7 @@ class Gpu(unittest.TestCase):
     def test_results_are_named_after_the_gpu(self):
         with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
             result = {"machine": {"gpu": "NVIDIA H200", "driver": "1", "cuda": "13.0"}, "date": "", "commit": "", "dirty": False,
-                      "command": "", "bench": bench(), "collectives": [], "outcomes": {}}
+                      "command": "", "bench": bench(), "collectives": [], "clients": {}, "outcomes": {}}
             sys.stdout, shown = nowhere, sys.stdout
             for whole in (True, False):
                 run.store(types.SimpleNamespace(results=folder), result, whole)
