@@ -47,8 +47,8 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                const CommunicatorOptions& options) override;
-  Status pass(const Segment& memory) override;
-  Result<Segment> take_passed(Rank from, std::size_t bytes) override;
+  Status pass(int descriptor) override;
+  Result<File> take_passed(Rank from) override;
   Status finalize() override;
   Status leave() override;
   void abort() override;

@@ -27,7 +27,7 @@ enum class FrameKind : std::uint32_t {
   proposal = 7,  // These and the next two: to go on without some ranks, see proposals.h.
   refusal = 8,
   consent = 9,
-  memory = 10,  // A segment for all ranks, see Communicator::pass().
+  memory = 10,  // For all ranks, see Communicator::pass().
 };
 
 // What travels: fixed-width plain data.

@@ -92,18 +92,17 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
   return Mesh(self, std::move(sockets));
 }
 
-Status HostCommunicator::pass(const Segment& memory) {
+Status HostCommunicator::pass(int descriptor) {
   Frame frame;
   frame.kind = FrameKind::memory;
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (peer != rank_) TUTTI_CHECK_OK(mesh_.send(peer, frame, memory.descriptor()));
+    if (peer != rank_) TUTTI_CHECK_OK(mesh_.send(peer, frame, descriptor));
   }
   return {};
 }
 
-Result<Segment> HostCommunicator::take_passed(Rank from, std::size_t bytes) {
-  File file = TUTTI_TRY(await_file(from, FrameKind::memory, Deadline::after_ms(options_.init_timeout_ms)));
-  return Segment::adopt(std::move(file), bytes);
+Result<File> HostCommunicator::take_passed(Rank from) {
+  return await_file(from, FrameKind::memory, Deadline::after_ms(options_.init_timeout_ms));
 }
 
 Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vector<Rank>& members,

@@ -50,8 +50,8 @@ class FakeCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>&, const CommunicatorOptions&) override {
     return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
   }
-  Status pass(const Segment&) override { return {}; }
-  Result<Segment> take_passed(Rank, std::size_t) override { return Segment(); }
+  Status pass(int) override { return {}; }
+  Result<File> take_passed(Rank) override { return File(); }
   Status finalize() override { return {}; }
   Status leave() override { return {}; }
   void abort() override { aborted = true; }

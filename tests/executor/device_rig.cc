@@ -39,7 +39,7 @@ class HostRig final : public DeviceRig {
 std::unique_ptr<DeviceRig> host_rig(const HostDeviceOptions& options) { return std::make_unique<HostRig>(options); }
 
 std::vector<DeviceKind> device_kinds() {
-  return {{"host", [] { return host_rig(); }}, {"cuda", cuda_rig}};
+  return {{"host", [] { return host_rig({.shares_by_file = true}); }}, {"cuda", cuda_rig}};
 }
 
 std::vector<DeviceKind> shared_device_kinds() {

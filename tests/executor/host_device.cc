@@ -195,6 +195,14 @@ struct HostHandle {
   std::uint64_t bytes = 0;
 };
 
+Result<std::byte*> HostDevice::allocate_shared(std::size_t bytes, File& file) {
+  std::byte* memory = TUTTI_TRY(allocate(bytes));
+  if (!options_.shares_by_file) return memory;
+  const std::lock_guard lock(mutex_);
+  file = TUTTI_TRY(allocated_.at(memory).duplicate());
+  return memory;
+}
+
 Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);
@@ -225,7 +233,17 @@ Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {
   const std::string path = "/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.descriptor);
   File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) return system_error("open " + path);
-  Segment opened = TUTTI_TRY(Segment::adopt(std::move(file), named.bytes));
+  return adopt(std::move(file), named.bytes);
+}
+
+Result<std::byte*> HostDevice::open(const File& file, std::size_t bytes) {
+  File own(::dup(file.get()));
+  if (!own) return system_error("duplicate a descriptor");
+  return adopt(std::move(own), bytes);
+}
+
+Result<std::byte*> HostDevice::adopt(File file, std::size_t bytes) {
+  Segment opened = TUTTI_TRY(Segment::adopt(std::move(file), bytes));
   const std::lock_guard lock(mutex_);
   std::byte* memory = opened.data();
   opened_.emplace(memory, std::move(opened));

@@ -21,6 +21,7 @@ struct HostDeviceOptions {
   std::size_t memory_bytes = std::size_t{1} << 30;  // That allocate() has to give.
   std::uint64_t unreachable = 0;                    // Bit k: reaches no memory of other devices k, nor opens it.
   DeviceDistance distance = {};                     // To all others.
+  bool shares_by_file = false;                      // allocate_shared() gives a file.
   Company company = Company::all_processes;
   int turns = -1;  // company is none: of a file that all processes lock which are to take turns.
 };
@@ -61,9 +62,11 @@ class HostDevice final : public Device {
   void unmap_host(const HostMemory& memory) override;
   DeviceDistance distance_to(const DeviceIdentity&) const override { return options_.distance; }
   Status reach(const Device& peer) override;
+  Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;
   Result<DeviceHandle> handle_of(std::byte* memory) override;
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
   Result<std::byte*> open(const DeviceHandle& handle) override;
+  Result<std::byte*> open(const File& file, std::size_t bytes) override;
   void close(std::byte* memory) override;
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
   Result<std::uint64_t> capture_of(DeviceStream stream) override { return stream_of(stream).capture(); }
@@ -90,6 +93,7 @@ class HostDevice final : public Device {
   void run_alone(const Batch& batch);
   void run_teams(const Batch& batch) const;
   Status check_reach(std::uint32_t ordinal) const;
+  Result<std::byte*> adopt(File file, std::size_t bytes);
   void wait_for_all();
 
   const HostDeviceOptions options_;

@@ -43,11 +43,11 @@ void DeviceHome::close_inboxes() {
 }
 
 // An allocation of its own: other processes open all of it.
-Status DeviceHome::open_inboxes(std::size_t bytes, DeviceHandle& handle) {
-  inboxes_ = TUTTI_TRY(device_->allocate(bytes + kRecordsBytes));
+Status DeviceHome::open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file) {
+  inboxes_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes, file));
   inboxes_bytes_ = bytes + kRecordsBytes;
   records_ = reinterpret_cast<MeetingRecord*>(inboxes_ + bytes);
-  handle = TUTTI_TRY(device_->handle_of(inboxes_));
+  if (!file) handle = TUTTI_TRY(device_->handle_of(inboxes_));
   return {};
 }
 

@@ -36,8 +36,9 @@ class DeviceHome {
   Result<LanePair> lane(const LaneSpec& spec);
   // [channel * 2 + meeting % 2], kMostChannels of them.
   Result<MeetingRecord*> records();
-  // Memory for lanes from other processes, and what those open it by. The records lie behind the lanes.
-  Status open_inboxes(std::size_t bytes, DeviceHandle& handle);
+  // Memory for lanes from other processes, and what those open it by: a file, or else a handle. The records lie behind
+  // the lanes.
+  Status open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file);
   std::byte* inboxes() const { return inboxes_; }
   // Nobody has them open, nor will.
   void close_inboxes();

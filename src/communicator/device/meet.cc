@@ -36,7 +36,7 @@ struct Neighbours::Card {
   std::uint32_t failed = 0;  // 1: it has no memory for its inboxes.
   DeviceHandle inboxes = {};
   Company company = Company::all_processes;  // On its device.
-  std::uint32_t reserved = 0;
+  std::uint32_t by_file = 0;                 // 1: its inboxes are opened by a file that it has passed.
 
   bool is_here() const { return process == number_of_process(); }
   // Whether the two have their device in turns.
@@ -91,10 +91,30 @@ Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set
   if (!budget.ok()) return members.front()->fail(std::move(budget).status());
   for (std::size_t i = 0; i < set.size(); ++i) {
     set[i].budget_ = budget.value();
-    const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
-    own[i][0].failed = set[i].home().open_inboxes(bytes, own[i][0].inboxes).ok() ? 0 : 1;
+    Status opened = set[i].open_inboxes(*members[i], own[i][0]);
+    if (!opened.ok()) return members[i]->fail(std::move(opened));
   }
   all = TUTTI_TRY(gather(members, own));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    Status taken = set[i].take_files(*members[i], all[i]);
+    if (!taken.ok()) return members[i]->fail(std::move(taken));
+  }
+  return {};
+}
+
+// What lacks memory is told by the card.
+Status Neighbours::open_inboxes(Communicator& control, Card& own) {
+  File file;
+  own.failed = home().open_inboxes((ranks() - 1) * budget_.bytes, own.inboxes, file).ok() ? 0 : 1;
+  own.by_file = own.failed == 0 && file ? 1 : 0;
+  return own.by_file == 0 ? Status() : control.pass(file.get());
+}
+
+Status Neighbours::take_files(Communicator& control, const Cards& cards) {
+  files_.resize(cards.size());
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (peer != self_ && cards[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
+  }
   return {};
 }
 
@@ -137,7 +157,10 @@ Status Neighbours::find_routes(const std::vector<Communicator*>& members, Set& s
   const Rank ranks = set.front().ranks();
   std::vector<std::vector<Route>> tables(set.size(), std::vector<Route>(std::size_t{ranks} * ranks, Route::home));
   if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
-  for (std::size_t i = 0; i < set.size(); ++i) set[i].follow(Routes(ranks, std::move(tables[i])));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    set[i].files_.clear();
+    set[i].follow(Routes(ranks, std::move(tables[i])));
+  }
   return {};
 }
 
@@ -171,7 +194,8 @@ Result<Route> Neighbours::try_route(const Card& card, Rank peer, std::string& ho
     reached = device.reach(home(peer).device());
     if (reached.ok()) return Route::home;
   } else {
-    auto opened = device.open(card.inboxes);
+    const std::size_t bytes = (ranks() - 1) * budget_.bytes + kRecordsBytes;
+    auto opened = card.by_file != 0 ? device.open(files_[peer], bytes) : device.open(card.inboxes);
     if (opened.ok()) {
       opened_[peer] = opened.value();
       return Route::inbox;
@@ -190,11 +214,11 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {
     if (!makes) {
-      memory[i] = TUTTI_TRY(members[i]->take_passed(0, bytes));
+      memory[i] = TUTTI_TRY(Segment::adopt(TUTTI_TRY(members[i]->take_passed(0)), bytes));
       return {};
     }
     memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
-    return members[i]->pass(memory[i]);
+    return members[i]->pass(memory[i].descriptor());
   };
   for (const bool makes : {true, false}) {  // First: this thread may drive both ends.
     for (std::size_t i = 0; i < set.size(); ++i) {

@@ -72,6 +72,8 @@ class Neighbours {
   static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
 
   Card introduce();
+  Status open_inboxes(Communicator& control, Card& own);
+  Status take_files(Communicator& control, const Cards& cards);
   Status get_to_know(const Cards& cards);
   // As a writer, to each reader.
   Result<std::vector<Route>> try_routes(const Cards& cards);
@@ -83,7 +85,8 @@ class Neighbours {
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
   Routes routes_;
   std::vector<Inbox> to_, from_;         // By rank; of those whose lanes do not lie in a home.
-  std::vector<std::byte*> opened_;       // Memory of other processes, by rank; null: none.
+  std::vector<File> files_;              // Of memory of other processes, by rank, until it is opened.
+  std::vector<std::byte*> opened_;       // That memory; null: none.
   std::vector<MeetingRecord*> records_;  // In that memory.
   std::unique_ptr<HostLanes> in_host_;
   Rank foreign_ = 0;  // Ranks in other processes.

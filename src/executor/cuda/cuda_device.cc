@@ -82,58 +82,34 @@ Status CudaDevice::prepare_kernel() {
   return {};
 }
 
-Status CudaDevice::zero(std::byte* memory, std::size_t bytes) {
-  TUTTI_CHECK_OK(check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync"));
-  return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+Result<std::byte*> CudaDevice::zeroed(std::byte* memory, std::size_t bytes) {
+  Status done = check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
+  if (done.ok()) done = check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  if (done.ok()) return memory;
+  recycle(memory);
+  return done;
 }
 
 Result<std::byte*> CudaDevice::allocate(std::size_t bytes) {
   const OnDevice here(ordinal_);
-  std::byte* memory = take_kept(bytes);
-  if (memory == nullptr) {
-    void* fresh = nullptr;
-    const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
-    TUTTI_CHECK_OK(check(cudaMalloc(&fresh, bytes), call.c_str()));
-    memory = static_cast<std::byte*>(fresh);
-    const std::lock_guard lock(mutex_);
-    allocated_[memory] = bytes;
-  }
-  Status zeroed = zero(memory, bytes);
-  if (zeroed.ok()) return memory;
-  recycle(memory);
-  return zeroed;
+  return zeroed(TUTTI_TRY(memory_.take(bytes)), bytes);
 }
 
-std::byte* CudaDevice::take_kept(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  const auto kept = kept_.find(bytes);
-  if (kept == kept_.end()) return nullptr;
-  std::byte* memory = kept->second;
-  kept_.erase(kept);
-  return memory;
+Result<std::byte*> CudaDevice::allocate_shared(std::size_t bytes, File& file) {
+  const OnDevice here(ordinal_);
+  return zeroed(TUTTI_TRY(memory_.take_shared(bytes, file)), bytes);
 }
 
-void CudaDevice::recycle(std::byte* memory) {
-  const std::lock_guard lock(mutex_);
-  kept_.emplace(allocated_.at(memory), memory);
-}
+void CudaDevice::recycle(std::byte* memory) { memory_.keep(memory); }
 
 void CudaDevice::free_kept() {
-  std::multimap<std::size_t, std::byte*> kept;
-  {
-    const std::lock_guard lock(mutex_);
-    kept.swap(kept_);
-  }
-  for (const auto& [bytes, memory] : kept) free(memory);
+  const OnDevice here(ordinal_);
+  memory_.free_kept();
 }
 
 void CudaDevice::free(std::byte* memory) {
   const OnDevice here(ordinal_);
-  {
-    const std::lock_guard lock(mutex_);
-    allocated_.erase(memory);
-  }
-  if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
+  memory_.free(memory);
 }
 
 Status CudaDevice::upload(std::byte* to, std::span<const std::byte> from) {
@@ -246,8 +222,20 @@ Result<std::byte*> CudaDevice::open(const DeviceHandle& handle) {
   return memory;
 }
 
+Result<std::byte*> CudaDevice::open(const File& file, std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  VirtualMemory opened = TUTTI_TRY(VirtualMemory::open(ordinal_, file, bytes));
+  std::byte* memory = opened.data();
+  const std::lock_guard lock(mutex_);
+  opened_.emplace(memory, std::move(opened));
+  return memory;
+}
+
 void CudaDevice::close(std::byte* memory) {
   const OnDevice here(ordinal_);
+  std::unique_lock lock(mutex_);
+  if (const auto ended = opened_.extract(memory)) return;
+  lock.unlock();
   foreign_.close(memory);
 }
 

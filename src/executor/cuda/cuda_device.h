@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "src/executor/cuda/cuda_memory.h"
 #include "src/executor/cuda/foreign_memory.h"
 #include "src/executor/cuda/host_pages.h"
 #include "src/executor/team/device.h"
@@ -21,6 +22,7 @@ class CudaDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
 
   Result<std::byte*> allocate(std::size_t bytes) override;
+  Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;
   void free_kept() override;
@@ -37,6 +39,7 @@ class CudaDevice final : public Device {
   Result<DeviceHandle> handle_of(std::byte* memory) override;
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
   Result<std::byte*> open(const DeviceHandle& handle) override;
+  Result<std::byte*> open(const File& file, std::size_t bytes) override;
   void close(std::byte* memory) override;
 
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
@@ -50,23 +53,23 @@ class CudaDevice final : public Device {
   void drop_queue(DeviceStream queue) override;
 
  private:
-  explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
+  explicit CudaDevice(int ordinal) : ordinal_(ordinal), memory_(ordinal) {}
 
   Status make_stream(cudaStream_t& stream);
   Status find_traits();
   Status prepare_kernel();
   Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }
-  Status zero(std::byte* memory, std::size_t bytes);
-  std::byte* take_kept(std::size_t bytes);  // Null: there is none.
+  // What was taken; kept again if that fails.
+  Result<std::byte*> zeroed(std::byte* memory, std::size_t bytes);
 
   const int ordinal_;
   DeviceTraits traits_;
   ForeignMemory foreign_;
-  std::mutex mutex_;  // Of the next three.
-  std::map<std::byte*, std::size_t> allocated_;
-  std::multimap<std::size_t, std::byte*> kept_;  // By size.
-  std::vector<HostMemory> kept_host_;            // Of a page each.
-  cudaStream_t stream_ = nullptr;                // For zeroes and uploads; waits for no other, and none for it.
+  CudaMemory memory_;
+  std::mutex mutex_;  // Of the next two.
+  std::map<std::byte*, VirtualMemory> opened_;
+  std::vector<HostMemory> kept_host_;  // Of a page each.
+  cudaStream_t stream_ = nullptr;      // For zeroes and uploads; waits for no other, and none for it.
 };
 
 }  // namespace tutti

@@ -18,25 +18,23 @@ cudaError_t look_up(const char* name, void** function, cudaDriverEntryPointQuery
 }
 #endif
 
-template <typename Function>
-bool find(const char* name, Function& function) {
-  void* address = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  if (look_up(name, &address, &found) != cudaSuccess) cudaGetLastError();
-  if (found != cudaDriverEntryPointSuccess || address == nullptr) return false;
-  function = reinterpret_cast<Function>(address);
-  return true;
-}
-
 DriverCalls find_all() {
   DriverCalls calls;
-  const bool all = find("cuCtxGetCurrent", calls.get_current) && find("cuCtxGetDevice", calls.get_device) &&
-                   find("cuCtxPushCurrent", calls.push) && find("cuCtxPopCurrent", calls.pop) &&
-                   find("cuDeviceGet", calls.find) && find("cuDevicePrimaryCtxRetain", calls.retain);
+  const bool all =
+      find_in_driver("cuCtxGetCurrent", calls.get_current) && find_in_driver("cuCtxGetDevice", calls.get_device) &&
+      find_in_driver("cuCtxPushCurrent", calls.push) && find_in_driver("cuCtxPopCurrent", calls.pop) &&
+      find_in_driver("cuDeviceGet", calls.find) && find_in_driver("cuDevicePrimaryCtxRetain", calls.retain);
   return all ? calls : DriverCalls();
 }
 
 }  // namespace
+
+void* find_in_driver(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  if (look_up(name, &function, &found) != cudaSuccess) cudaGetLastError();
+  return found == cudaDriverEntryPointSuccess ? function : nullptr;
+}
 
 const DriverCalls& driver_calls() {
   static const DriverCalls calls = find_all();

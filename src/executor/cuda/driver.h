@@ -5,6 +5,15 @@
 
 namespace tutti {
 
+// Null: there is no driver, or an old one. The version of its interface is that of CUDA 12.
+void* find_in_driver(const char* name);
+
+template <typename Function>
+bool find_in_driver(const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(find_in_driver(name));
+  return function != nullptr;
+}
+
 // Of contexts and the calling thread. All there, or none.
 struct DriverCalls {
   decltype(&cuCtxGetCurrent) get_current = nullptr;

@@ -2,19 +2,10 @@
 
 #include <string>
 
+#include "src/executor/cuda/driver.h"
+
 namespace tutti {
 namespace {
-
-constexpr unsigned kVersion = 12000;  // Of the functions that are asked for.
-
-template <typename Function>
-Function find(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult answer = cudaDriverEntryPointSymbolNotFound;
-  if (cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &answer) != cudaSuccess)
-    cudaGetLastError();
-  return answer == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(found) : nullptr;
-}
 
 CUdeviceptr address_of(const std::uint32_t* word) { return reinterpret_cast<CUdeviceptr>(word); }
 
@@ -32,9 +23,10 @@ Status driver_status(CUresult result, const char* call) {
 
 }  // namespace
 
-StreamWords::StreamWords()
-    : write_(find<PFN_cuStreamWriteValue32_v11070>("cuStreamWriteValue32")),
-      wait_(find<PFN_cuStreamWaitValue32_v11070>("cuStreamWaitValue32")) {}
+StreamWords::StreamWords() {
+  find_in_driver("cuStreamWriteValue32", write_);
+  find_in_driver("cuStreamWaitValue32", wait_);
+}
 
 const StreamWords& StreamWords::of_driver() {
   static const StreamWords& words = *new StreamWords;  // Threads may outlive statics.

@@ -1,7 +1,7 @@
 // Words that streams write and wait for: functions of the driver, which is not linked.
 #pragma once
 
-#include <cudaTypedefs.h>
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class StreamWords {
  private:
   StreamWords();
 
-  PFN_cuStreamWriteValue32_v11070 write_ = nullptr;
-  PFN_cuStreamWaitValue32_v11070 wait_ = nullptr;
+  decltype(&cuStreamWriteValue32) write_ = nullptr;
+  decltype(&cuStreamWaitValue32) wait_ = nullptr;
 };
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "src/base/path.h"
 #include "src/base/status.h"
 #include "src/executor/team/batch.h"
+#include "transports/shm/segment.h"
 
 namespace tutti {
 
@@ -101,6 +102,9 @@ class Device {
   // From now on teams of this device reach what the other's allocate() gives, and what programs usually allocate there.
   virtual Status reach(const Device& peer) = 0;
 
+  // The same as allocate(), for other processes, and a file that they open it by; without one, they do by handle_of().
+  // Other devices of the process reach it as they do what allocate() gives.
+  virtual Result<std::byte*> allocate_shared(std::size_t bytes, File& file) = 0;
   // For other processes: of all of an allocate(), which stays until they have closed it.
   virtual Result<DeviceHandle> handle_of(std::byte* memory) = 0;
   // Of memory that a program has taken from the device in the plain way, which other devices of the process reach too.
@@ -109,6 +113,7 @@ class Device {
   // Where this device's teams see the memory of another process, and the end of that. What is opened several times is
   // closed as often.
   virtual Result<std::byte*> open(const DeviceHandle& handle) = 0;
+  virtual Result<std::byte*> open(const File& file, std::size_t bytes) = 0;  // `bytes`: that were allocated.
   virtual void close(std::byte* memory) = 0;
 
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;

@@ -1,0 +1,84 @@
+#include "src/executor/cuda/cuda_memory.h"
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "src/base/log.h"
+#include "src/executor/cuda/calls.h"
+
+namespace tutti {
+
+Result<std::byte*> CudaMemory::take(std::size_t bytes) {
+  if (std::byte* kept = take_kept({bytes, false})) return kept;
+  void* memory = nullptr;
+  const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
+  TUTTI_CHECK_OK(cuda_status(cudaMalloc(&memory, bytes), call.c_str(), "device " + std::to_string(ordinal_)));
+  const std::lock_guard lock(mutex_);
+  taken_[static_cast<std::byte*>(memory)].bytes = bytes;
+  return static_cast<std::byte*>(memory);
+}
+
+Result<std::byte*> CudaMemory::take_shared(std::size_t bytes, File& file) {
+  if (!VirtualMemory::offered(ordinal_)) return take(bytes);
+  std::byte* memory = take_kept({bytes, true});
+  if (memory == nullptr) {
+    auto made = VirtualMemory::create(ordinal_, bytes);
+    if (!made.ok()) {
+      log(LogLevel::info, "memory of device %d is shared by CUDA IPC: %s", ordinal_,
+          std::move(made).status().message().c_str());
+      return take(bytes);
+    }
+    memory = made.value().data();
+    const std::lock_guard lock(mutex_);
+    taken_[memory] = {bytes, std::move(made).value()};
+  }
+  auto exported = file_of(memory);
+  if (exported.ok()) {
+    file = std::move(exported).value();
+    return memory;
+  }
+  keep(memory);
+  return std::move(exported).status();
+}
+
+Result<File> CudaMemory::file_of(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  return taken_.at(memory).shared.file();
+}
+
+std::byte* CudaMemory::take_kept(const Kind& kind) {
+  const std::lock_guard lock(mutex_);
+  const auto kept = kept_.find(kind);
+  if (kept == kept_.end()) return nullptr;
+  std::byte* memory = kept->second;
+  kept_.erase(kept);
+  return memory;
+}
+
+void CudaMemory::keep(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  kept_.emplace(kind_of(taken_.at(memory)), memory);
+}
+
+void CudaMemory::free(std::byte* memory) {
+  Taken ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto taken = taken_.find(memory);
+    ended = std::move(taken->second);
+    taken_.erase(taken);
+  }
+  if (ended.shared.data() == nullptr && cudaFree(memory) != cudaSuccess) cudaGetLastError();
+}
+
+void CudaMemory::free_kept() {
+  std::multimap<Kind, std::byte*> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept.swap(kept_);
+  }
+  for (const auto& [kind, memory] : kept) free(memory);
+}
+
+}  // namespace tutti

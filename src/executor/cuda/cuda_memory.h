@@ -1,0 +1,43 @@
+// What a GPU has given, and what it keeps for the next who asks for as much: to take memory is slow, and to free it
+// waits for the GPU.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "src/executor/cuda/virtual_memory.h"
+
+namespace tutti {
+
+// Any thread, with the device current. Memory is as it was left.
+class CudaMemory {
+ public:
+  explicit CudaMemory(int ordinal) : ordinal_(ordinal) {}
+
+  Result<std::byte*> take(std::size_t bytes);
+  // The same, and a file by which other processes open it; none if the device has no such memory: then it is as take()
+  // gives.
+  Result<std::byte*> take_shared(std::size_t bytes, File& file);
+  void keep(std::byte* memory);
+  void free(std::byte* memory);
+  void free_kept();
+
+ private:
+  struct Taken {
+    std::size_t bytes = 0;
+    VirtualMemory shared;  // Empty: it was taken plainly.
+  };
+  using Kind = std::pair<std::size_t, bool>;  // Bytes, and whether it is shared by a file.
+  static Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
+  std::byte* take_kept(const Kind& kind);  // Null: there is none.
+  Result<File> file_of(std::byte* memory);
+
+  const int ordinal_;
+  std::mutex mutex_;
+  std::map<std::byte*, Taken> taken_;
+  std::multimap<Kind, std::byte*> kept_;
+};
+
+}  // namespace tutti
