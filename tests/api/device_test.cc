@@ -83,7 +83,8 @@ class Left {
   explicit Left(std::size_t bytes) {
     const auto home = std::make_shared<DeviceHome>(find_device().value());
     DeviceHandle handle;
-    EXPECT_TRUE(home->open_inboxes(bytes, handle).ok());
+    File file;
+    EXPECT_TRUE(home->open_inboxes(bytes, handle, file).ok());
     keep_until_all_have_left(home, board_);
   }
   void all_leave() const {

@@ -59,8 +59,8 @@ class DeviceCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                const CommunicatorOptions& options) override;
-  Status pass(const Segment& memory) override { return control_->pass(memory); }
-  Result<Segment> take_passed(Rank from, std::size_t bytes) override { return control_->take_passed(from, bytes); }
+  Status pass(int descriptor) override { return control_->pass(descriptor); }
+  Result<File> take_passed(Rank from) override { return control_->take_passed(from); }
   Status finalize() override;
   Status leave() override;
   void abort() override { control_->abort(); }

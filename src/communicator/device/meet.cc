@@ -214,7 +214,8 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {
     if (!makes) {
-      memory[i] = TUTTI_TRY(Segment::adopt(TUTTI_TRY(members[i]->take_passed(0)), bytes));
+      File file = TUTTI_TRY(members[i]->take_passed(0));
+      memory[i] = TUTTI_TRY(Segment::adopt(std::move(file), bytes));
       return {};
     }
     memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
