@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/atomic.h"
-#include "src/communicator/device/leavings.h"
+#include "src/communicator/neighbours/leavings.h"
 #include "tests/executor/current_host_device.h"
 #include "tutti/tutti.h"
 

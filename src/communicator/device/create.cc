@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "src/communicator/device/device_communicator.h"
-#include "src/communicator/device/leavings.h"
 #include "src/communicator/device/turns.h"
+#include "src/communicator/neighbours/leavings.h"
 
 namespace tutti {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/device/links.h"
 #include "src/communicator/device/windows.h"
+#include "src/communicator/neighbours/links.h"
 #include "src/communicator/planning.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/team/batch.h"

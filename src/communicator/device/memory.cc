@@ -1,6 +1,6 @@
 #include "src/communicator/device/memory.h"
 
-#include "src/communicator/device/leavings.h"
+#include "src/communicator/neighbours/leavings.h"
 
 namespace tutti {
 namespace {

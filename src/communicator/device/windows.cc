@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "src/base/log.h"
-#include "src/communicator/device/gather.h"
+#include "src/communicator/neighbours/gather.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/communicator/device/neighbours.h"
+#include "src/communicator/neighbours/neighbours.h"
 
 namespace tutti {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "src/base/log.h"
-#include "src/communicator/device/routes.h"
+#include "src/communicator/neighbours/routes.h"
 
 namespace tutti {
 namespace {

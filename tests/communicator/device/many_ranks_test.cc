@@ -1,6 +1,6 @@
 // So many ranks, of several processes, that the memory for lanes between two of them is scarce.
 #include "algorithms/catalogue.h"
-#include "src/communicator/device/inbox.h"
+#include "src/communicator/neighbours/inbox.h"
 #include "tests/communicator/device/device_processes.h"
 
 namespace tutti {

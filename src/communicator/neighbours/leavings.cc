@@ -1,4 +1,4 @@
-#include "src/communicator/device/leavings.h"
+#include "src/communicator/neighbours/leavings.h"
 
 #include <list>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "src/communicator/device/links.h"
+#include "src/communicator/neighbours/links.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "src/communicator/device/home.h"
+#include "src/communicator/neighbours/home.h"
 
 #include "transports/lay_lane.h"
 

@@ -1,4 +1,4 @@
-#include "src/communicator/device/neighbours.h"
+#include "src/communicator/neighbours/neighbours.h"
 
 #include <algorithm>
 #include <string>

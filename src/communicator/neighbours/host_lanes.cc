@@ -1,4 +1,4 @@
-#include "src/communicator/device/host_lanes.h"
+#include "src/communicator/neighbours/host_lanes.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/device/arena.h"
+#include "src/communicator/neighbours/arena.h"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "src/communicator/board.h"
-#include "src/communicator/device/home.h"
+#include "src/communicator/neighbours/home.h"
 
 namespace tutti {
 

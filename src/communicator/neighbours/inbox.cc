@@ -1,4 +1,4 @@
-#include "src/communicator/device/inbox.h"
+#include "src/communicator/neighbours/inbox.h"
 
 #include <algorithm>
 #include <string>

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "src/communicator/device/arena.h"
+#include "src/communicator/neighbours/arena.h"
 #include "src/executor/team/call.h"
 #include "transports/transport.h"
 

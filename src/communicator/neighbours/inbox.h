@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "src/communicator/device/lane_budget.h"
+#include "src/communicator/neighbours/lane_budget.h"
 #include "transports/transport.h"
 
 namespace tutti {

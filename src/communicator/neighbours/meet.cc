@@ -8,8 +8,8 @@
 
 #include "src/base/config.h"
 #include "src/base/log.h"
-#include "src/communicator/device/gather.h"
-#include "src/communicator/device/neighbours.h"
+#include "src/communicator/neighbours/gather.h"
+#include "src/communicator/neighbours/neighbours.h"
 
 namespace tutti {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/device/home.h"
-#include "src/communicator/device/host_lanes.h"
-#include "src/communicator/device/inbox.h"
-#include "src/communicator/device/routes.h"
+#include "src/communicator/neighbours/home.h"
+#include "src/communicator/neighbours/host_lanes.h"
+#include "src/communicator/neighbours/inbox.h"
+#include "src/communicator/neighbours/routes.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "src/communicator/device/lane_budget.h"
+#include "src/communicator/neighbours/lane_budget.h"
 
 #include <algorithm>
 #include <array>

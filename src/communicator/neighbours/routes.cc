@@ -1,4 +1,4 @@
-#include "src/communicator/device/routes.h"
+#include "src/communicator/neighbours/routes.h"
 
 #include <algorithm>
 
