@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,15 +92,20 @@ class DeviceCommunicator final : public Communicator {
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
-  // The calls from now on go to `stream`, after the communicator's calls so far, which may have gone to another one,
-  // and after what is in `callers`.
+  // The calls from now on go to `stream`, after what is in `callers`, and after latest().
   Status begin(DeviceStream callers, DeviceStream stream);
+  // After the communicator's calls so far, which may have gone to other streams; null: there are none. Communicators
+  // whose calls ran side by side share it.
+  const DeviceEvent* latest() const { return capture_ == 0 || capture_ == captured_in_ ? mark().get() : nullptr; }
+  Status hold_for_latest(DeviceStream stream) { return mark()->hold(stream); }
   // Where the device is shared in turns, the rank's calls are asked for instead of launched, and the stream is held
   // until they are done.
   bool in_turns() const { return turns_ != nullptr; }
   Status ask(const DeviceLaunch& launch, DeviceStream stream);
   Status await_turns(DeviceStream stream);
-  // They end there; what follows in `callers` comes after them.
+  // They end there, and so do those of the others, which have begun with them.
+  static Status end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream);
+  // What follows in `callers` comes after them.
   Status end(DeviceStream callers, DeviceStream stream);
 
  private:
@@ -139,6 +145,7 @@ class DeviceCommunicator final : public Communicator {
     bool replayed = false;         // By a graph.
   };
   Status make_events();
+  const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }
   Status settle();
   Status find_place();
   bool only_copies(const Call& call) const;  // One rank.
@@ -191,8 +198,8 @@ class DeviceCommunicator final : public Communicator {
   HostMemory board_memory_, told_;         // The board, and a TeamTold.
   std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
   const MeetingPlace* place_ = nullptr;    // On the device.
-  std::unique_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
-  std::unique_ptr<DeviceEvent> captured_;  // after the last that was,
+  std::shared_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
+  std::shared_ptr<DeviceEvent> captured_;  // after the last that was,
   std::unique_ptr<DeviceEvent> joins_;     // and in the caller's stream.
   std::uint64_t capture_ = 0;              // Of the calls from the last begin() on; 0: they are not captured.
   std::uint64_t captured_in_ = 0;          // Where captured_ lies.

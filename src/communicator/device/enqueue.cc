@@ -103,7 +103,12 @@ class Departure {
   }
 
   Status begin() {
-    for (const auto& [communicator, caller] : callers()) TUTTI_CHECK_OK(communicator->begin(caller, stream()));
+    std::set<const DeviceEvent*> held;
+    for (const auto& [communicator, caller] : callers()) {
+      TUTTI_CHECK_OK(communicator->begin(caller, stream()));
+      const DeviceEvent* latest = communicator->latest();
+      if (latest != nullptr && held.insert(latest).second) TUTTI_CHECK_OK(communicator->hold_for_latest(stream()));
+    }
     return {};
   }
 
@@ -151,6 +156,9 @@ class Departure {
   }
 
   Status end() {
+    std::set<DeviceCommunicator*> members;
+    for (const auto& [communicator, caller] : callers()) members.insert(communicator);
+    TUTTI_CHECK_OK(DeviceCommunicator::end_together(members, stream()));
     for (const auto& [communicator, caller] : callers()) TUTTI_CHECK_OK(communicator->end(caller, stream()));
     return {};
   }

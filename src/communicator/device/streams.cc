@@ -1,4 +1,6 @@
 // The order of a communicator's calls, which may come in several streams.
+#include <algorithm>
+
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
 
@@ -12,8 +14,7 @@ Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
     TUTTI_CHECK_OK(joins_->record(callers));
     TUTTI_CHECK_OK(joins_->hold(stream));
   }
-  if (capture_ != 0) return capture_ == captured_in_ ? captured_->hold(stream) : Status();
-  return latest_->hold(stream);
+  return {};
 }
 
 Status DeviceCommunicator::ask(const DeviceLaunch& launch, DeviceStream stream) {
@@ -22,11 +23,23 @@ Status DeviceCommunicator::ask(const DeviceLaunch& launch, DeviceStream stream) 
 
 Status DeviceCommunicator::await_turns(DeviceStream stream) { return turns_->hold(stream); }
 
+// One event for all of them, since each costs the device time. One that somebody else shares stays where it is: whose
+// calls come later may run beside ours.
+Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream) {
+  std::shared_ptr<DeviceEvent> event = (*members.begin())->mark();
+  const auto sharers =
+      std::count_if(members.begin(), members.end(), [&](const auto* member) { return member->mark() == event; });
+  if (event.use_count() != sharers + 1) event = TUTTI_TRY((*members.begin())->device().make_event());
+  TUTTI_CHECK_OK(event->record(stream));
+  for (DeviceCommunicator* member : members) {
+    (member->capture_ == 0 ? member->latest_ : member->captured_) = event;
+    if (member->capture_ != 0) member->captured_in_ = member->capture_;
+  }
+  return {};
+}
+
 Status DeviceCommunicator::end(DeviceStream callers, DeviceStream stream) {
-  DeviceEvent& event = capture_ == 0 ? *latest_ : *captured_;
-  if (capture_ != 0) captured_in_ = capture_;
-  TUTTI_CHECK_OK(event.record(stream));
-  return callers == stream ? Status() : event.hold(callers);
+  return callers == stream ? Status() : mark()->hold(callers);
 }
 
 }  // namespace tutti

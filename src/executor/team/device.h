@@ -58,7 +58,7 @@ struct HostMemory {
   std::size_t bytes = 0;        // The device's own affair.
 };
 
-// A mark in a stream. A thread at a time.
+// A mark in a stream. A thread at a time; but several may hold() for it.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
