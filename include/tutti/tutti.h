@@ -353,7 +353,7 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
  * Ranks are on one host, as threads of one process or driven by one thread in groups, or in several processes. GPUs
  * that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host memory; TUTTI_LOG=info
- * shows which. Where that is so, or ranks are in several processes, 96 ranks are the most. Ranks may share a GPU. Then
+ * shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks may share a GPU. Then
  * their calls wait for each other there, so all must be able to run at the same time: in streams of their own, made not
  * to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS above their number if threads
  * launch them. While they wait, nothing of the process should wait for the whole GPU: set CUDA_MODULE_LOADING=EAGER,
@@ -378,7 +378,8 @@ TUTTI_API tutti_status tutti_window_register(void* memory, size_t size, uint32_t
 
 /* Every rank calls it, in the same order; no graph with calls in the window is replayed any more. Waits for this rank's
  * calls so far and, where each rank is a process, for all ranks: then the memory may be freed. Ranks of one process
- * free theirs when it has returned on all. After a failure it says so: free after destroy. */
+ * free theirs when it has returned on all, of all processes. After a failure it says so: free when all ranks that
+ * live have destroyed theirs, since their calls may be in it until then. */
 TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 #include "src/api/call_entry.h"
 #include "src/api/door.h"
 #include "src/api/errors.h"
+#include "src/api/turn.h"
 #include "src/communicator/device/device_communicator.h"
 
 namespace tutti {
@@ -54,6 +55,8 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     if ((flags & ~std::uint32_t{TUTTI_WINDOW_SYMMETRIC}) != 0)
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
     const Door* door = TUTTI_TRY(tutti::running_door(comm));
+    const tutti::Turn turn(door->membership);
+    TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
     *window = tutti::handle_of(TUTTI_TRY(tutti::show(*door, {static_cast<std::byte*>(memory), size, promise})));
     return {};
@@ -64,6 +67,8 @@ tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm) {
   if (window == nullptr) return tutti_ok;
   return guarded("tutti_window_deregister", [&]() -> Status {
     const Door* door = TUTTI_TRY(tutti::running_door(comm));
+    const tutti::Turn turn(door->membership);
+    TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
     return tutti::withdraw(*door, window);
   });
 }

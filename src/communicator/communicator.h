@@ -77,7 +77,7 @@ class Communicator {
 
   // Gives memory to all other ranks of the host, each of which takes it; by no two threads, nor beside a call. The
   // second waits for it, as long as ranks wait for each other when they join.
-  virtual Status pass(int descriptor) = 0;
+  virtual Status pass(Rank to, int descriptor) = 0;
   virtual Result<File> take_passed(Rank from) = 0;
 
   // Both wait for this rank's calls in streams; after either, only destruction may follow. finalize() waits for all

@@ -47,7 +47,7 @@ class HostCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                const CommunicatorOptions& options) override;
-  Status pass(int descriptor) override;
+  Status pass(Rank to, int descriptor) override;
   Result<File> take_passed(Rank from) override;
   Status finalize() override;
   Status leave() override;

@@ -92,13 +92,10 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
   return Mesh(self, std::move(sockets));
 }
 
-Status HostCommunicator::pass(int descriptor) {
+Status HostCommunicator::pass(Rank to, int descriptor) {
   Frame frame;
   frame.kind = FrameKind::memory;
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (peer != rank_) TUTTI_CHECK_OK(mesh_.send(peer, frame, descriptor));
-  }
-  return {};
+  return mesh_.send(to, frame, descriptor);
 }
 
 Result<File> HostCommunicator::take_passed(Rank from) {

@@ -49,8 +49,8 @@ Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
 }
 
 Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
-  const Shared communicator = find(comm);
-  if (communicator == nullptr) return no_communicator(comm);
+  Shared communicator;
+  TUTTI_NCCL_CHECK(find_ready(comm, communicator));
   return outcome_of(tutti_window_deregister(reinterpret_cast<tutti_window>(window), communicator->comm()));
 }
 

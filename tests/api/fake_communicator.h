@@ -50,7 +50,7 @@ class FakeCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>&, const CommunicatorOptions&) override {
     return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>());
   }
-  Status pass(int) override { return {}; }
+  Status pass(Rank, int) override { return {}; }
   Result<File> take_passed(Rank) override { return File(); }
   Status finalize() override { return {}; }
   Status leave() override { return {}; }

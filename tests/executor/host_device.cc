@@ -128,6 +128,8 @@ void HostDevice::free(std::byte* memory) {
 }
 
 // At once gone: who still uses it faults.
+void HostDevice::set_aside(std::byte* memory) { recycle(memory); }
+
 void HostDevice::recycle(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(memory);

@@ -54,6 +54,7 @@ class HostDevice final : public Device {
   // Waits for all work of the device, since a GPU may.
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;
+  void set_aside(std::byte* memory) override;
   void free_kept() override {}  // There is none.
   Status upload(std::byte* to, std::span<const std::byte> from) override;
   Result<HostMemory> allocate_host(std::size_t bytes) override;

@@ -60,7 +60,7 @@ class DeviceCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
   Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
                                                const CommunicatorOptions& options) override;
-  Status pass(int descriptor) override { return control_->pass(descriptor); }
+  Status pass(Rank to, int descriptor) override { return control_->pass(to, descriptor); }
   Result<File> take_passed(Rank from) override { return control_->take_passed(from); }
   Status finalize() override;
   Status leave() override;
@@ -156,7 +156,6 @@ class DeviceCommunicator final : public Communicator {
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
-  // The image of a program as launched, on the device with the ends of its lanes.
   // How a program's teams work.
   struct Manner {
     bool meets = false;                  // In the peers' memory.

@@ -89,7 +89,11 @@ Status DeviceWindows::open(const std::vector<Card>& cards, std::uint32_t number)
 }
 
 Status DeviceWindows::withdraw(WindowHandle handle) {
-  close(number_of(handle));
+  const std::uint32_t number = number_of(handle);
+  const std::vector<std::uint64_t> none(control_.ranks());
+  auto* row = reinterpret_cast<std::byte*>(bases_ + std::size_t{number} * none.size());
+  TUTTI_CHECK_OK(neighbours_.home().device().upload(row, std::as_bytes(std::span(none))));
+  close(number);
   --count_;
   // Ranks of one process may be driven by one thread, which withdraws one after the other.
   if (!neighbours_.each_in_its_own_process()) return {};

@@ -36,7 +36,13 @@ std::shared_ptr<DeviceHome> DeviceHome::find(std::uint64_t number) {
 
 DeviceHome::~DeviceHome() { close_inboxes(); }
 
+void DeviceHome::set_inboxes_aside() {
+  const std::lock_guard lock(mutex_);
+  if (inboxes_ != nullptr) device_->set_aside(std::exchange(inboxes_, nullptr));
+}
+
 void DeviceHome::close_inboxes() {
+  const std::lock_guard lock(mutex_);
   if (inboxes_ != nullptr) device_->recycle(std::exchange(inboxes_, nullptr));
   if (inboxes_bytes_ != 0) records_ = nullptr;  // They lay there.
   inboxes_bytes_ = 0;

@@ -40,6 +40,8 @@ class DeviceHome {
   // the lanes.
   Status open_inboxes(std::size_t bytes, DeviceHandle& handle, File& file);
   std::byte* inboxes() const { return inboxes_; }
+  // Others of a communicator that has failed may still write there, whenever their calls come to begin.
+  void set_inboxes_aside();
   // Nobody has them open, nor will.
   void close_inboxes();
   // Of the rank itself.

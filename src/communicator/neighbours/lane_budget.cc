@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "src/communicator/neighbours/home.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
@@ -22,13 +23,14 @@ constexpr std::array kSlots = {SlotSizes{.bulk = 64 * kKiB, .lines = 8 * kKiB},
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Lanes of every protocol and flags, of each tag; and messages.
+// Lanes of every protocol and flags, of each tag; messages; and the flags of calls in windows, on all their channels.
 std::size_t bytes_for(const SlotSizes& slots, std::uint32_t channels) {
   const LaneSpec message = message_spec(0, 1, 0, slots);
   const std::size_t bulk = round_up(kControlBytes + slots_bytes(message), kWordsBytes);
   const std::size_t lines = round_up(kControlBytes + (std::size_t{slots.lines} << message.slot_shift), kWordsBytes);
   const std::size_t channel = kMostLaneTags * (bulk + kSmallProtocols * lines + kControlBytes);
-  return round_up(channels * channel + std::min(channels, kMostMessageChannels) * bulk, kPageBytes);
+  const std::size_t flags = kMostChannels * kMostLaneTags * kControlBytes;
+  return round_up(channels * channel + std::min(channels, kMostMessageChannels) * bulk + flags, kPageBytes);
 }
 
 std::uint32_t channels_in(std::size_t bytes, const SlotSizes& slots) {

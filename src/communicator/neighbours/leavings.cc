@@ -26,15 +26,23 @@ Leavings& leavings() {
 
 bool all_have_left(const Board& board) {
   for (Rank rank = 0; rank < board.ranks(); ++rank) {
-    if (load_acquire(&board.entry(rank).left) == 0) return board.failed();
+    if (load_acquire(&board.entry(rank).left) == 0) return false;
   }
+  return true;
+}
+
+// Nothing is kept for them any more. Of a failed communicator nobody knows who is still there.
+bool is_over(const Board& board, DeviceHome& home) {
+  if (all_have_left(board)) return true;
+  if (!board.failed()) return false;
+  home.set_inboxes_aside();
   return true;
 }
 
 }  // namespace
 
 void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board) {
-  if (all_have_left(board)) return;
+  if (is_over(board, *home)) return;
   Leaving leaving{std::move(home), {}};
   Result<File> file = board.segment().duplicate();
   if (file.ok()) {
@@ -52,7 +60,7 @@ void sweep_leavings() {
   for (auto leaving = all.begin(); leaving != all.end();) {
     const auto next = std::next(leaving);
     const bool known = leaving->board.segment().data() != nullptr;  // Else there was no descriptor to watch by.
-    if (known && all_have_left(leaving->board)) done.splice(done.end(), all, leaving);
+    if (known && is_over(leaving->board, *leaving->home)) done.splice(done.end(), all, leaving);
     leaving = next;
   }
 }

@@ -89,31 +89,51 @@ Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set
   if (std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.is_here(); })) return {};
   auto budget = budget_for(set.front().ranks());
   if (!budget.ok()) return members.front()->fail(std::move(budget).status());
+  std::vector<File> files(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
     set[i].budget_ = budget.value();
-    Status opened = set[i].open_inboxes(*members[i], own[i][0]);
-    if (!opened.ok()) return members[i]->fail(std::move(opened));
+    const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
+    own[i][0].failed = set[i].home().open_inboxes(bytes, own[i][0].inboxes, files[i]).ok() ? 0 : 1;
+    own[i][0].by_file = own[i][0].failed == 0 && files[i] ? 1 : 0;
   }
   all = TUTTI_TRY(gather(members, own));
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    Status taken = set[i].take_files(*members[i], all[i]);
-    if (!taken.ok()) return members[i]->fail(std::move(taken));
+  return pass_files(members, set, all, files);
+}
+
+// A few ranks at a time: of descriptors on their way the system allows a user no more than files of a process.
+Status Neighbours::pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& cards,
+                              const std::vector<File>& files) {
+  constexpr Rank kAtOnce = 4;
+  const Cards& all = cards.front();
+  if (std::none_of(all.begin(), all.end(), [](const Card& card) { return card.by_file != 0; })) return {};
+  const Rank ranks = set.front().ranks();
+  for (Rank first = 0; first < ranks; first += kAtOnce) {
+    const Rank end = std::min(first + kAtOnce, ranks);
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (set[i].self_ < first || set[i].self_ >= end || !files[i]) continue;
+      Status passed = set[i].pass_file(*members[i], cards[i], files[i]);
+      if (!passed.ok()) return members[i]->fail(std::move(passed));
+    }
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      Status taken = set[i].take_files(*members[i], cards[i], first, end);
+      if (!taken.ok()) return members[i]->fail(std::move(taken));
+    }
+    if (end < ranks) TUTTI_CHECK_OK(await_all(members));
   }
   return {};
 }
 
-// What lacks memory is told by the card.
-Status Neighbours::open_inboxes(Communicator& control, Card& own) {
-  File file;
-  own.failed = home().open_inboxes((ranks() - 1) * budget_.bytes, own.inboxes, file).ok() ? 0 : 1;
-  own.by_file = own.failed == 0 && file ? 1 : 0;
-  return own.by_file == 0 ? Status() : control.pass(file.get());
+Status Neighbours::pass_file(Communicator& control, const Cards& cards, const File& file) {
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (!cards[peer].is_here()) TUTTI_CHECK_OK(control.pass(peer, file.get()));
+  }
+  return {};
 }
 
-Status Neighbours::take_files(Communicator& control, const Cards& cards) {
+Status Neighbours::take_files(Communicator& control, const Cards& cards, Rank first, Rank end) {
   files_.resize(cards.size());
-  for (Rank peer = 0; peer < ranks(); ++peer) {
-    if (peer != self_ && cards[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
+  for (Rank peer = first; peer < end; ++peer) {
+    if (!cards[peer].is_here() && cards[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
   }
   return {};
 }
@@ -158,8 +178,22 @@ Status Neighbours::find_routes(const std::vector<Communicator*>& members, Set& s
   std::vector<std::vector<Route>> tables(set.size(), std::vector<Route>(std::size_t{ranks} * ranks, Route::home));
   if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
   for (std::size_t i = 0; i < set.size(); ++i) {
+    Status possible = check_routes(tables[i], all[i]);
+    if (!possible.ok()) return members[i]->fail(std::move(possible));
     set[i].files_.clear();
     set[i].follow(Routes(ranks, std::move(tables[i])));
+  }
+  return {};
+}
+
+// What others say of themselves.
+Status Neighbours::check_routes(const std::vector<Route>& table, const Cards& cards) {
+  const std::size_t ranks = cards.size();
+  for (std::size_t pair = 0; pair < table.size(); ++pair) {
+    const bool together = cards[pair / ranks].process == cards[pair % ranks].process;
+    if (table[pair] == Route::host || table[pair] == (together ? Route::home : Route::inbox)) continue;
+    return invalid_usage("rank " + std::to_string(pair / ranks) + " told an impossible way to rank " +
+                         std::to_string(pair % ranks) + ": its library is of another version");
   }
   return {};
 }
@@ -219,7 +253,9 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
       return {};
     }
     memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
-    return members[i]->pass(memory[i].descriptor());
+    for (Rank peer = 1; peer < members[i]->ranks(); ++peer)
+      TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
+    return {};
   };
   for (const bool makes : {true, false}) {  // First: this thread may drive both ends.
     for (std::size_t i = 0; i < set.size(); ++i) {
@@ -230,6 +266,7 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
   }
   for (std::size_t i = 0; i < set.size(); ++i) {
     set[i].budget_ = budget.value();
+    memory[i].close_descriptor();
     Status used =
         set[i].use_host_memory(std::move(memory[i])).during("sharing host memory with GPUs that are not reached");
     if (!used.ok()) return members[i]->fail(std::move(used));

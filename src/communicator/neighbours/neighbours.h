@@ -68,12 +68,15 @@ class Neighbours {
 
   // The steps of meet(), for the members of one process.
   static Status exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all);
+  static Status pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& cards,
+                           const std::vector<File>& files);
   static Status find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& all);
   static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
 
   Card introduce();
-  Status open_inboxes(Communicator& control, Card& own);
-  Status take_files(Communicator& control, const Cards& cards);
+  Status pass_file(Communicator& control, const Cards& cards, const File& file);
+  Status take_files(Communicator& control, const Cards& cards, Rank first, Rank end);
+  static Status check_routes(const std::vector<Route>& table, const Cards& cards);
   Status get_to_know(const Cards& cards);
   // As a writer, to each reader.
   Result<std::vector<Route>> try_routes(const Cards& cards);

@@ -25,6 +25,7 @@ class CudaDevice final : public Device {
   Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;
+  void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
   void free_kept() override;
   Status upload(std::byte* to, std::span<const std::byte> from) override;
 

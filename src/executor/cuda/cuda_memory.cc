@@ -61,6 +61,11 @@ void CudaMemory::keep(std::byte* memory) {
   kept_.emplace(kind_of(taken_.at(memory)), memory);
 }
 
+void CudaMemory::set_aside(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  if (taken_.at(memory).shared.data() != nullptr) aside_.push_back(memory);
+}
+
 void CudaMemory::free(std::byte* memory) {
   Taken ended;
   {
@@ -74,11 +79,14 @@ void CudaMemory::free(std::byte* memory) {
 
 void CudaMemory::free_kept() {
   std::multimap<Kind, std::byte*> kept;
+  std::vector<std::byte*> aside;
   {
     const std::lock_guard lock(mutex_);
     kept.swap(kept_);
+    aside.swap(aside_);
   }
   for (const auto& [kind, memory] : kept) free(memory);
+  for (std::byte* memory : aside) free(memory);
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "src/executor/cuda/virtual_memory.h"
 
@@ -21,6 +22,8 @@ class CudaMemory {
   // gives.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
   void keep(std::byte* memory);
+  // Is never taken again; given back by free_kept(), if it was taken with a file: other processes then have it still.
+  void set_aside(std::byte* memory);
   void free(std::byte* memory);
   void free_kept();
 
@@ -38,6 +41,7 @@ class CudaMemory {
   std::mutex mutex_;
   std::map<std::byte*, Taken> taken_;
   std::multimap<Kind, std::byte*> kept_;
+  std::vector<std::byte*> aside_;
 };
 
 }  // namespace tutti

@@ -84,6 +84,8 @@ class Device {
   virtual void free(std::byte* memory) = 0;
   // Does not: the device keeps the memory for its next allocate() of as many bytes.
   virtual void recycle(std::byte* memory) = 0;
+  // The same, for memory where other processes may still write: nobody gets it again.
+  virtual void set_aside(std::byte* memory) = 0;
   // Gives back what recycle() has kept. May wait, as free(). For when memory is lacking.
   virtual void free_kept() = 0;
   // Done when it returns.

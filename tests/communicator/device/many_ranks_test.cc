@@ -21,11 +21,11 @@ TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
 }
 
 TEST(LaneBudget, RefusesMoreRanksThanItsMemoryIsFor) {
-  EXPECT_TRUE(budget_for(96).ok());  // As the header says.
-  auto refused = budget_for(97);
+  EXPECT_TRUE(budget_for(90).ok());  // As the header says.
+  auto refused = budget_for(91);
   ASSERT_FALSE(refused.ok());
   const std::string told = std::move(refused).status().message();
-  EXPECT_NE(told.find("take at most 96 ranks"), std::string::npos) << told;
+  EXPECT_NE(told.find("take at most 90 ranks"), std::string::npos) << told;
 }
 
 // In the worst order: the lanes of a few channels of each plan, then those of more.
@@ -70,7 +70,7 @@ TEST(LaneBudget, IsForAsManyTagsAsTheCatalogueHas) {
   EXPECT_EQ(most, kMostLaneTags);
 }
 
-std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .teams = 64}); }
+std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .teams = 64, .shares_by_file = true}); }
 
 // Each collective with every protocol that it has here, and with as many channels as it may take.
 std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {

@@ -90,6 +90,9 @@ std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Call broadcast = call_of(Collective::broadcast, DataType::int32, kCount, shown.at(0), shown.at(0));
   const DeviceCall call = own.call(0, broadcast);
   if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
+  std::byte* nowhere = rank == 1 ? nullptr : shown.at(0);  // Of a call without elements: anything.
+  const DeviceCall empty = own.call(0, call_of(Collective::all_reduce, DataType::int32, 0, nowhere, nowhere));
+  if (Status status = enqueue({&empty, 1}); !status.ok()) return status.message();
   own.synchronize();
   if (own[0].mapped_calls() != 0) return "mapped";
   shown.write(0, static_cast<std::int32_t>(rank));
@@ -307,7 +310,7 @@ TEST_P(WindowsOfProcesses, HearOfADeath) {
   for (const std::size_t survivor : {0U, 2U}) EXPECT_EQ(processes_.report(survivor), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WindowsOfProcesses, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, WindowsOfProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 // Several devices of one process: threads of the host play them all.
 class WindowsOfDevices : public testing::Test {
