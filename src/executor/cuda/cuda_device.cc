@@ -26,6 +26,7 @@ Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
   TUTTI_CHECK_OK(device->find_traits());
   TUTTI_CHECK_OK(device->prepare_kernel());
   TUTTI_CHECK_OK(device->make_stream(device->stream_));
+  TUTTI_CHECK_OK(device->make_queues());
   return std::shared_ptr<Device>(std::move(device));
 }
 
@@ -35,6 +36,11 @@ Status CudaDevice::make_stream(cudaStream_t& stream) {
   int least = 0, most = 0;
   TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange"));
   return check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, most), "cudaStreamCreateWithPriority");
+}
+
+Status CudaDevice::make_queues() {
+  for (cudaStream_t& queue : queues_) TUTTI_CHECK_OK(make_stream(queue));
+  return {};
 }
 
 Status CudaDevice::find_traits() {
@@ -304,16 +310,9 @@ Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, De
   return StreamWords::of_driver().hold(word, value, as_stream(stream)).during("holding a stream on " + traits_.name);
 }
 
-Result<DeviceStream> CudaDevice::make_queue() {
-  const OnDevice here(ordinal_);
-  cudaStream_t queue = nullptr;
-  TUTTI_CHECK_OK(make_stream(queue));
-  return DeviceStream{queue};
-}
+Result<DeviceStream> CudaDevice::make_queue() { return DeviceStream{queues_[queues_given_++ % queues_.size()]}; }
 
-void CudaDevice::drop_queue(DeviceStream queue) {
-  const OnDevice here(ordinal_);
-  if (cudaStreamDestroy(as_stream(queue)) != cudaSuccess) cudaGetLastError();
-}
+// Others may still have it.
+void CudaDevice::drop_queue(DeviceStream) {}
 
 }  // namespace tutti

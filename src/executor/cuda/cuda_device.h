@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -57,6 +59,7 @@ class CudaDevice final : public Device {
   explicit CudaDevice(int ordinal) : ordinal_(ordinal), memory_(ordinal) {}
 
   Status make_stream(cudaStream_t& stream);
+  Status make_queues();
   Status find_traits();
   Status prepare_kernel();
   Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }
@@ -70,7 +73,10 @@ class CudaDevice final : public Device {
   std::mutex mutex_;  // Of the next two.
   std::map<std::byte*, VirtualMemory> opened_;
   std::vector<HostMemory> kept_host_;  // Of a page each.
-  cudaStream_t stream_ = nullptr;      // For zeroes and uploads; waits for no other, and none for it.
+  // Made with the device, since to make or destroy one may wait for streams that are held. Handed out in turn.
+  std::array<cudaStream_t, 4> queues_ = {};
+  std::atomic<std::size_t> queues_given_{0};
+  cudaStream_t stream_ = nullptr;  // For zeroes and uploads; waits for no other, and none for it.
 };
 
 }  // namespace tutti

@@ -133,8 +133,9 @@ class Device {
   virtual Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
   virtual Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) = 0;
 
-  // A stream of the library's own. What the program's streams wait for does not hold it up, unless they are of the
-  // highest priority and many.
+  // A stream of the library's own, perhaps not for the first time: what is put there ends without the help of what may
+  // be put there later. What the program's streams wait for does not hold it up, unless they are of the highest
+  // priority and many.
   virtual Result<DeviceStream> make_queue() = 0;
   virtual void drop_queue(DeviceStream queue) = 0;  // Its work is done.
 };
