@@ -360,7 +360,9 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * and free memory when calls are done. Groups are of the same form on all ranks of the communicators in them.
  * Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it none waits for a peer
  * on the GPU: a thread of the library launches a call again and again, each time for as long as it gets ahead, and
- * holds its stream meanwhile. That is slower; nvidia-cuda-mps-control -d starts MPS. */
+ * holds its stream meanwhile. What waits for the whole GPU while calls are under way, as cudaFree, cudaFreeHost and
+ * cudaDeviceSynchronize may, can hold up these launches, and then waits until the communicator fails: by an abort or,
+ * two seconds late, at the deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d starts MPS. */
 
 /* The GPU that options.memory "cuda" means in the calling thread, as CUDA counts. It is left untouched. */
 TUTTI_API tutti_status tutti_current_device(int* device);

@@ -123,7 +123,11 @@ void HostDevice::wait_for_all() {
 }
 
 void HostDevice::free(std::byte* memory) {
+  std::unique_lock driver(driver_, std::defer_lock);
+  if (options_.free_holds_launches) driver.lock();
+  freeing_ = driver.owns_lock();
   wait_for_all();
+  freeing_ = false;
   recycle(memory);
 }
 
@@ -277,6 +281,9 @@ Status HostDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
                        ", which gives " + std::to_string(traits_.team_bytes));
   }
   const Batch work{batch, count, widest * count, team_bytes};
+  ++held_launches_;
+  const std::lock_guard driver(driver_);
+  --held_launches_;
   return stream_of(stream).put([this, work] { return run(work); });
 }
 

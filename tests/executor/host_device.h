@@ -23,7 +23,8 @@ struct HostDeviceOptions {
   DeviceDistance distance = {};                     // To all others.
   bool shares_by_file = false;                      // allocate_shared() gives a file.
   Company company = Company::all_processes;
-  int turns = -1;  // company is none: of a file that all processes lock which are to take turns.
+  int turns = -1;                    // company is none: of a file that all processes lock which are to take turns.
+  bool free_holds_launches = false;  // While free() waits no launch returns, as under a driver's lock.
 };
 
 // What has been taken and not given back.
@@ -48,6 +49,8 @@ class HostDevice final : public Device {
   void destroy_stream(DeviceStream stream);  // Does what is in it first.
   HostStream& stream_of(DeviceStream stream);
   HostDeviceUsage usage() const;
+  bool freeing() const { return freeing_; }                       // free_holds_launches: it waits.
+  std::uint32_t held_launches() const { return held_launches_; }  // That it does not let return.
 
   const DeviceTraits& traits() const override { return traits_; }
   Result<std::byte*> allocate(std::size_t bytes) override;
@@ -100,7 +103,10 @@ class HostDevice final : public Device {
   const HostDeviceOptions options_;
   const DeviceTraits traits_;
   mutable std::mutex mutex_;
-  std::mutex turn_;  // Held by a launch that is to be alone.
+  std::mutex turn_;    // Held by a launch that is to be alone.
+  std::mutex driver_;  // Held by free().
+  std::atomic<bool> freeing_{false};
+  std::atomic<std::uint32_t> held_launches_{0};
   std::condition_variable teams_freed_;
   std::uint32_t teams_busy_ = 0;
   std::map<std::byte*, Segment> allocated_;    // Other processes can open it,

@@ -4,6 +4,7 @@
 
 #include "src/base/atomic.h"
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/turns.h"
 
 namespace tutti {
 namespace {
@@ -46,7 +47,7 @@ Status DeviceCommunicator::leave() {
 void DeviceCommunicator::outwait_visitors(const Deadline& deadline) {
   while (!deadline.passed()) {
     const Result<bool> done = idle();
-    if (!done.ok() || done.value()) return;
+    if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
 }

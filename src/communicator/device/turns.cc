@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <new>
 #include <string>
@@ -18,7 +19,10 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kNapNs = 20'000;
-constexpr std::int64_t kLongestNs = 1'000'000;  // Between two launches, or looks at what the stream asks.
+constexpr std::int64_t kLongestNs = 1'000'000;   // Between two launches, or looks at what the stream asks.
+constexpr std::int64_t kLateNs = 2'000'000'000;  // Behind the deadline: teams that wait have long told for whom.
+// After a failure: teams that have begun before it have ended by then, and those that begin later do nothing.
+constexpr std::int64_t kGraceNs = 500'000'000;
 
 void nap(std::int64_t ns) {
   const timespec time = {0, static_cast<long>(ns)};
@@ -38,22 +42,26 @@ Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Commu
   return made;
 }
 
-// A child of fork() has no such thread, and the parent's may have held the lock.
+// A child of fork() has no such threads, and one of the parent's may have held the lock.
 Turns::~Turns() {
-  if (thread_ != nullptr && process_ != ::getpid()) {
-    (void)thread_.release();
+  if (process_ != 0 && process_ != ::getpid()) {
+    (void)keeper_.release();
+    (void)launcher_.release();
     return;
   }
   close();
-  thread_.reset();
+  keeper_.reset();
+  end_launcher();
   if (queue_ != nullptr) device_->drop_queue(queue_);
   if (mapped_.host != nullptr) device_->unmap_host(mapped_);
 }
 
 Status Turns::start() {
-  if (thread_ != nullptr) return {};
+  if (keeper_ != nullptr) return {};
   process_ = ::getpid();
-  thread_ = TUTTI_TRY(ServiceThread::start([this] { serve(); }, 4 * kServiceStackBytes));
+  if (launcher_ == nullptr)
+    launcher_ = TUTTI_TRY(ServiceThread::start([this] { launch_jobs(); }, 4 * kServiceStackBytes));
+  keeper_ = TUTTI_TRY(ServiceThread::start([this] { keep(); }));
   return {};
 }
 
@@ -65,6 +73,9 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
     BatchCall& call = request->launch.batch.calls[i];
     call.watch.turns = desk_on_device().turns + request->turns;
     request->turns += call.channels;
+    const auto timeout_ns = static_cast<std::int64_t>(call.watch.timeout_ns);
+    if (request->timeout_ns == 0 || (timeout_ns != 0 && timeout_ns < request->timeout_ns))
+      request->timeout_ns = timeout_ns;
   }
   if (request->turns > kMostTurns)
     return internal_error("calls with " + std::to_string(request->turns) + " teams are to take turns together");
@@ -80,10 +91,11 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
   return noted;
 }
 
+// One that was given up stays as long as it is the launcher's.
 void Turns::forget(const Request& request) {
   const std::lock_guard lock(mutex_);
   --(request.comes == Comes::once ? awaited_ : graphs_);
-  requests_.erase(request.number);
+  if (job_ != &request) requests_.erase(request.number);
 }
 
 Status Turns::ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream) {
@@ -101,14 +113,24 @@ void Turns::close() {
   changed_.notify_one();
 }
 
-bool Turns::quiet() {
-  const std::lock_guard lock(mutex_);
-  return awaited_ == 0;
+void Turns::end_launcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    handed_.notify_one();
+  }
+  launcher_.reset();
 }
 
-void Turns::serve() {
+bool Turns::quiet() {
+  const std::lock_guard lock(mutex_);
+  return awaited_ == 0 && job_ == nullptr;
+}
+
+// Once it has given one up the communicator has failed, so that the launcher is given no other.
+void Turns::keep() {
   while (const Request* request = next()) {
-    run(*request);
+    if (!over()) await(*request);
     if (request->comes == Comes::once) forget(*request);
     store_release(&desk().asked, 0U);
   }
@@ -134,6 +156,47 @@ Turns::Request* Turns::next() {
 
 bool Turns::over() const { return failed_ || control_.board().failed(); }
 
+void Turns::await(const Request& request) {
+  const std::int64_t began_ns = now_ns();
+  std::int64_t over_ns = 0;  // When it was seen.
+  std::unique_lock lock(mutex_);
+  job_ = &request;
+  handed_.notify_one();
+  while (!changed_.wait_for(lock, std::chrono::nanoseconds(kLongestNs), [&] { return job_ == nullptr; })) {
+    const std::int64_t now = now_ns();
+    if (over_ns == 0 && over()) over_ns = now;
+    if (over_ns != 0 && now - over_ns > kGraceNs) return;
+    if (over_ns != 0 || request.timeout_ns == 0 || now - began_ns - kLateNs < request.timeout_ns) continue;
+    lock.unlock();
+    (void)control_.fail(held_up(request));
+    lock.lock();
+  }
+}
+
+Status Turns::held_up(const Request& request) const {
+  return timeout_error("rank " + std::to_string(control_.rank()) + " waited more than " +
+                       std::to_string(request.timeout_ns / 1'000'000) + " ms, and its launches on " +
+                       device_->traits().name +
+                       " are held up: something in the process waits for the whole device while a stream is held, as "
+                       "cudaFree and cudaDeviceSynchronize do; free memory when calls are done, or start MPS");
+}
+
+void Turns::launch_jobs() {
+  for (;;) {
+    const Request* job = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      handed_.wait(lock, [&] { return ended_ || job_ != nullptr; });
+      if (job_ == nullptr) return;
+      job = job_;
+    }
+    run(*job);
+    const std::lock_guard lock(mutex_);
+    job_ = nullptr;
+    changed_.notify_one();
+  }
+}
+
 // Teams have moved if their places have: peers see nothing of what comes before a step is done.
 void Turns::run(const Request& request) {
   std::fill_n(desk().turns, request.turns, TeamTurn{});
@@ -153,7 +216,7 @@ void Turns::run(const Request& request) {
                     [](const TeamTurn& a, const TeamTurn& b) { return a.state == b.state && a.cursor == b.cursor; });
     if (moved || first) tell_peers();
     if (count(request, TurnState::done) == request.turns) return;
-    failed_ = count(request, TurnState::failed) > 0;
+    if (count(request, TurnState::failed) > 0) failed_ = true;
     pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
     const std::int64_t until_ns = now_ns() + pause_ns;
     while (moves_of_peers() == seen && now_ns() < until_ns && !over()) nap(kNapNs);

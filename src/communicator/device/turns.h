@@ -1,9 +1,11 @@
 // The calls of a rank that shares its device with ranks which it cannot run beside: a GPU without MPS gives its
 // processes turns in time, and a team that waits would burn the turn of the peer that it waits for. So the caller's
 // stream only tells that a call has come, and is held until it is done. A thread launches the call's teams again and
-// again; each launch ends as soon as they wait, and the next takes them up from there.
+// again; each launch ends as soon as they wait, and the next takes them up from there. A launch may itself be held up
+// by what waits for the held stream; so another thread, which asks nothing of the device, lets streams go.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -35,7 +37,7 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // The thread, before the first call.
+  // The threads, before the first call.
   Status start();
 
   // Side by side, in the stream's turn; the requests of a rank follow each other. What comes in the stream behind
@@ -43,9 +45,9 @@ class Turns {
   Status ask(const DeviceLaunch& launch, Comes comes, DeviceStream stream);
   Status hold(DeviceStream stream);
 
-  // From now on the thread ends as soon as it is quiet.
+  // From now on no stream is looked after any more as soon as what was asked to come once is done.
   void close();
-  // Whether all that was asked to come once is done.
+  // Whether it is, and no launch is under way.
   bool quiet();
 
  private:
@@ -61,7 +63,8 @@ class Turns {
     DeviceLaunch launch;
     Comes comes = Comes::once;
     std::uint32_t number = 0;
-    std::uint32_t turns = 0;  // Of its teams.
+    std::uint32_t turns = 0;      // Of its teams.
+    std::int64_t timeout_ns = 0;  // The shortest of its calls; 0: none.
   };
 
   Turns(std::shared_ptr<Device> device, Communicator& control) : device_(std::move(device)), control_(control) {}
@@ -71,14 +74,22 @@ class Turns {
   Result<Request*> note(const DeviceLaunch& launch, Comes comes);
   void forget(const Request& request);
 
-  // ---- Of the thread ----
-  void serve();
+  void end_launcher();
+  bool over() const;  // The communicator has failed.
+
+  // ---- Of the keeper: nothing is asked of the device. It alone lets streams go. ----
+  void keep();
   Request* next();  // Null: it is over.
+  // Until the launcher has done it, or, some time after a failure or the deadline, is held up.
+  void await(const Request& request);
+  Status held_up(const Request& request) const;
+
+  // ---- Of the launcher ----
+  void launch_jobs();
   void run(const Request& request);
   Status launch(const Request& request);
   void end_late_calls(const Request& request, std::int64_t began_ns);
   std::uint32_t count(const Request& request, TurnState state) const;  // Of its teams.
-  bool over() const;                                                   // The communicator has failed.
   std::uint64_t moves_of_peers() const;
   void tell_peers() const;
 
@@ -86,18 +97,21 @@ class Turns {
   Communicator& control_;
   Segment memory_;  // A Desk.
   HostMemory mapped_;
-  bool failed_ = false;  // Some team has: it has reported why.
+  std::atomic<bool> failed_{false};  // Some team has: it has reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
-  int process_ = 0;                     // That has the thread.
+  int process_ = 0;                     // That has the threads.
   std::mutex mutex_;                    // Of what follows.
-  std::condition_variable changed_;
+  std::condition_variable changed_;     // For the keeper,
+  std::condition_variable handed_;      // and for the launcher.
   std::map<std::uint32_t, std::unique_ptr<Request>> requests_;
   std::uint32_t latest_ = 0;
   std::uint32_t awaited_ = 0;  // That come once,
   std::uint32_t graphs_ = 0;   // and with graphs.
   bool closing_ = false;
-  std::unique_ptr<ServiceThread> thread_;
+  const Request* job_ = nullptr;  // The launcher's, from the keeper.
+  bool ended_ = false;
+  std::unique_ptr<ServiceThread> keeper_, launcher_;
 };
 
 }  // namespace tutti

@@ -1,0 +1,104 @@
+// Streams that are held for calls in turns, while the thread that launches is stuck in a call of the device.
+#include <atomic>
+#include <thread>
+
+#include "src/base/atomic.h"
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kCount = 300;
+constexpr int kUntouched = -7;
+
+template <typename Claim>
+void await(Claim&& claim) {
+  while (!claim()) std::this_thread::yield();
+}
+
+// A device on which memory is freed behind a stream of the program's, until let_go(): no launch returns meanwhile.
+class BusyDevice {
+ public:
+  BusyDevice() : word_(rig_->device().allocate_host(sizeof(std::uint32_t)).value()), stream_(rig_->make_stream()) {}
+  ~BusyDevice() {
+    let_go();
+    rig_->destroy_stream(stream_);
+    rig_->device().free_host(word_);
+  }
+  BusyDevice(const BusyDevice&) = delete;
+  BusyDevice& operator=(const BusyDevice&) = delete;
+
+  DeviceRig& rig() { return *rig_; }
+  std::uint32_t held_launches() { return dynamic_cast<HostDevice&>(rig_->device()).held_launches(); }
+
+  void begin() {
+    auto* word = reinterpret_cast<std::uint32_t*>(word_.device);
+    ASSERT_TRUE(rig_->device().hold_until(word, 1, stream_).ok());
+    std::byte* memory = rig_->device().allocate(1).value();
+    freeing_ = std::thread([this, memory] { rig_->device().free(memory); });
+    await([this] { return dynamic_cast<HostDevice&>(rig_->device()).freeing(); });
+  }
+  void let_go() {
+    store_release(reinterpret_cast<std::uint32_t*>(word_.host), 1U);
+    if (freeing_.joinable()) freeing_.join();
+  }
+
+ private:
+  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = Company::none, .free_holds_launches = true});
+  HostMemory word_;
+  DeviceStream stream_;
+  std::thread freeing_;
+};
+
+// Rank 0's call, for which rank 1 does not come. Its output begins with its own block, for which it needs nobody.
+class HeldStreams : public testing::Test {
+ protected:
+  void call(std::int64_t timeout_ms) {
+    input_ = ranks_.take<int>(kCount, 1);
+    output_ = ranks_.take<int>(2 * kCount, kUntouched);
+    DeviceCall call = ranks_.call(0, call_of(Collective::all_gather, DataType::int32, kCount, input_, output_));
+    call.options.timeout_ms = timeout_ms;
+    busy_.begin();
+    ASSERT_TRUE(enqueue({&call, 1}).ok());
+    await([this] { return busy_.held_launches() == 1; });
+  }
+  // The launch is still stuck; when it is not any more, its teams come too late, and no other follows.
+  void expect_let_go(Code code, const char* words) {
+    EXPECT_TRUE(busy_.rig().synchronize(ranks_.stream(0)).ok());
+    EXPECT_EQ(busy_.held_launches(), 1U);
+    const Status failure = ranks_[0].failure();
+    EXPECT_EQ(failure.code(), code) << failure.message();
+    EXPECT_NE(failure.message().find(words), std::string::npos) << failure.message();
+    busy_.let_go();
+    EXPECT_FALSE(ranks_[0].finalize().ok());
+    EXPECT_EQ(std::count(output_, output_ + 2 * kCount, kUntouched), static_cast<std::ptrdiff_t>(2 * kCount));
+  }
+
+  BusyDevice busy_;
+  DeviceRanks ranks_{busy_.rig(), 2};
+  int* input_ = nullptr;
+  int* output_ = nullptr;
+};
+
+TEST_F(HeldStreams, AreLetGoByAnAbort) {
+  call(0);
+  ranks_[1].abort();
+  expect_let_go(Code::aborted, "rank 1 aborted");
+}
+
+TEST_F(HeldStreams, AreLetGoAtTheDeadline) {
+  call(1);
+  expect_let_go(Code::timeout, "waits for the whole device while a stream is held");
+}
+
+// Of more calls than the launcher has seen.
+TEST_F(HeldStreams, AreAllLetGo) {
+  call(0);
+  DeviceCall second = ranks_.call(0, call_of(Collective::all_gather, DataType::int32, kCount, input_, output_));
+  ASSERT_TRUE(enqueue({&second, 1}).ok());
+  ranks_[0].abort();
+  expect_let_go(Code::aborted, "aborted");
+}
+
+}  // namespace
+}  // namespace tutti
