@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/giving_back.h"
 #include "src/communicator/device/turns.h"
 #include "src/communicator/neighbours/leavings.h"
 
@@ -19,11 +20,22 @@ void lose(Neighbours neighbours, std::unique_ptr<Communicator> control, std::uni
   lost.emplace_back(std::move(neighbours), std::move(control), std::move(turns));
 }
 
+// The pages stay until then, if there is a descriptor to keep them by.
+void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, const Segment& segment) {
+  Result<File> file = segment.duplicate();
+  if (!file.ok()) return device->unmap_host(mapped);
+  Result<Segment> own = Segment::adopt(std::move(file).value(), segment.size());
+  if (!own.ok() || own.value().data() != mapped.host) return device->unmap_host(mapped);
+  auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared with nobody: functions are copied.
+  give_back([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
+}
+
 }  // namespace
 
 Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
   sweep_leavings();
+  give_back_kept();
   std::vector<Neighbours> neighbours = TUTTI_TRY(Neighbours::meet(members, device));
   std::vector<std::unique_ptr<Communicator>> made;
   std::vector<Communicator*> controls;
@@ -63,7 +75,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   }
   turns_.reset();
   windows_.let_go();
-  device().unmap_host(board_memory_);
+  unmap(home().shared_device(), board_memory_, board().segment());
   device().free_host(told_);
 }
 

@@ -1,5 +1,6 @@
 #include "src/communicator/device/memory.h"
 
+#include "src/communicator/device/giving_back.h"
 #include "src/communicator/neighbours/leavings.h"
 
 namespace tutti {
@@ -10,6 +11,7 @@ Result<std::byte*> take(Device& device, std::size_t bytes) {
   Result<std::byte*> memory = device.allocate(bytes);
   if (memory.ok()) return memory;
   sweep_leavings();
+  give_back_kept();
   device.free_kept();
   return device.allocate(bytes);
 }
@@ -38,7 +40,7 @@ bool DeviceMemory::free(std::byte* memory) {
     device = std::move(found->second);
     owners_.erase(found);
   }
-  device->free(memory);
+  give_back([device, memory] { device->free(memory); });
   return true;
 }
 

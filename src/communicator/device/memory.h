@@ -17,7 +17,8 @@ class DeviceMemory {
 
   // Of the calling thread's current device.
   Result<std::byte*> allocate(std::size_t bytes);
-  // False if no memory of a device begins there. May wait for the device.
+  // False if no memory of a device begins there. May wait for the device, or leave it for later: see
+  // giving_back.h.
   bool free(std::byte* memory);
 
  private:

@@ -14,6 +14,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/communicator/board.h"
+#include "src/communicator/device/giving_back.h"
 
 namespace tutti {
 namespace {
@@ -53,7 +54,9 @@ Turns::~Turns() {
   keeper_.reset();
   end_launcher();
   if (queue_ != nullptr) device_->drop_queue(queue_);
-  if (mapped_.host != nullptr) device_->unmap_host(mapped_);
+  if (mapped_.host == nullptr) return;
+  auto desk = std::make_shared<Segment>(std::move(memory_));  // Shared with nobody: functions are copied.
+  give_back([device = device_, desk = std::move(desk), mapped = mapped_] { device->unmap_host(mapped); });
 }
 
 Status Turns::start() {
@@ -87,6 +90,7 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
   Request* noted = request.get();
   requests_[latest_] = std::move(request);
   ++(comes == Comes::once ? awaited_ : graphs_);
+  if (comes == Comes::once) note_held_stream();
   changed_.notify_one();
   return noted;
 }
@@ -95,6 +99,7 @@ Result<Turns::Request*> Turns::note(const DeviceLaunch& launch, Comes comes) {
 void Turns::forget(const Request& request) {
   const std::lock_guard lock(mutex_);
   --(request.comes == Comes::once ? awaited_ : graphs_);
+  if (request.comes == Comes::once) note_let_go();
   if (job_ != &request) requests_.erase(request.number);
 }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "src/base/atomic.h"
+#include "src/communicator/device/giving_back.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti {
@@ -98,6 +99,24 @@ TEST_F(HeldStreams, AreAllLetGo) {
   ASSERT_TRUE(enqueue({&second, 1}).ok());
   ranks_[0].abort();
   expect_let_go(Code::aborted, "aborted");
+}
+
+// Of another communicator, and the program's: it would wait for the stream.
+TEST_F(HeldStreams, LeaveWhatIsGivenBackForLater) {
+  auto& device = dynamic_cast<HostDevice&>(busy_.rig().device());
+  auto others = std::make_unique<DeviceRanks>(busy_.rig(), 2);
+  const std::uint64_t mappings = device.usage().mappings;
+  call(0);
+  bool freed = false;
+  give_back([&] { freed = true; });
+  others.reset();
+  EXPECT_FALSE(freed);
+  EXPECT_EQ(device.usage().mappings, mappings);
+  ranks_[1].abort();
+  expect_let_go(Code::aborted, "rank 1 aborted");
+  give_back_kept();
+  EXPECT_TRUE(freed);
+  EXPECT_LT(device.usage().mappings, mappings);
 }
 
 }  // namespace
