@@ -396,8 +396,8 @@ TUTTI_API tutti_status tutti_mem_alloc(void** memory, size_t size);
 TUTTI_API tutti_status tutti_mem_free(void* memory); /* Null is allowed. */
 
 /* Memory of the calling thread's current GPU, zeroed, for buffers of communicators on it. tutti_mem_free frees it, and
- * may wait for all that the GPU is doing; so may this where memory is lacking, to free what communicators that have
- * ended leave for the next ones. */
+ * may wait for all that the GPU is doing, or, while streams are held (see "GPUs"), leave it to a later call of the
+ * library; so may this where memory is lacking, to free what communicators that have ended leave for the next ones. */
 TUTTI_API tutti_status tutti_mem_alloc_cuda(void** memory, size_t size);
 
 /* Turns private anonymous memory of the caller (from mmap or aligned_alloc) into such memory, with its content; memory
