@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# While ranks wait for each other on the GPU, no kernel of the program should have to be loaded: that waits for the GPU.
+LOADED = {"CUDA_MODULE_LOADING": "EAGER"}
 
 
 def measure(run):
@@ -47,7 +49,7 @@ def ddp_steps(run, found, ours):
                              ("FSDP steps of 4 ranks", "--ranks", "4", "--fsdp")):
         path = os.path.join(run.folder, "steps.json")
         command = ["python3", os.path.join(HERE, "ddp_step.py"), *arguments, "--out", path]
-        if not run.do(name, command, environment=preloaded(ours)):
+        if not run.do(name, command, environment={**preloaded(ours), **LOADED}):
             continue
         found[name] = read_json(path)
         furthest = furthest_apart(found[alone]["losses"], found[name]["losses"]) if alone in found else 0
@@ -66,7 +68,7 @@ def side_by_side(run, found, ours):
             name = f"{who} by nccl_bench, {ranks} ranks"
             path = os.path.join(run.folder, "nccl_bench.json")
             # It promises room for two ranks; blocks fewer than it would take make room for more.
-            environment = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
+            environment = {**LOADED, "NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
             if run.do(name, [program, library, str(ranks), path], environment=environment, may_fail=who == "NCCL"):
                 found[name] = read_json(path)
 
@@ -90,7 +92,7 @@ def nccl_tests(run, ours):
     if mpirun is None:
         return run.skip("nccl-tests, 2 processes", "there is no mpirun")
     run.do("nccl-tests, 2 processes", [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", program, "-g", "1", *sizes],
-           environment=environment)
+           environment={**environment, **LOADED})
 
 
 def read_json(path):

@@ -169,8 +169,10 @@ bool run(const char* path, int ranks, const char* file) {
 
 int main(int argc, char** argv) {
   perf::set_program_name(argv[0]);
-  // Kernels that wait for each other in streams of their own need as many queues; CUDA reads this when it starts.
+  // Kernels that wait for each other in streams of their own need as many queues, and none may be loaded while another
+  // waits; CUDA reads this when it starts.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const int ranks = argc == 4 ? std::atoi(argv[2]) : 0;
   if (ranks < 1 || ranks > 8) perf::fail("usage: nccl_bench LIBRARY RANKS FILE.json, with 1 to 8 ranks");
   int gpus = 0;

@@ -27,9 +27,10 @@ int count_gpus() {
 class GpuSite final : public Site {
  public:
   explicit GpuSite(int rank) {
-    // Ranks that share a GPU wait for each other, in streams that must not share a queue; CUDA reads this when it
-    // starts.
+    // Ranks that share a GPU wait for each other, in streams that must not share a queue, and no kernel may be loaded
+    // meanwhile; CUDA reads this when it starts.
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     device_ = rank % count_gpus();
     select();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
