@@ -30,8 +30,9 @@ struct TeamWords {
   TeamTold told;
   std::uint32_t failed = 0;
 
+  // Some time, so that what hangs on a GPU costs other tests little.
   TeamWatch watch(std::uint64_t number) {
-    return {.failed = &failed, .timeout_ns = 0, .told = &told, .number = number, .turns = nullptr};
+    return {.failed = &failed, .timeout_ns = 20'000'000'000, .told = &told, .number = number, .turns = nullptr};
   }
 };
 
@@ -62,6 +63,7 @@ class DeviceCalls {
   void prepare(const Problem& problem, std::string_view algorithm, const Voyage& voyage);
 
   // The call of a rank, with an image in memory of the device. Its number is that of the operation, counted from 1.
+  // Made before a team waits for a peer: to take memory may wait for the device.
   BatchCall call(Rank rank, std::uint32_t operation = 0);
   // The same in memory of the device instead of the teams'.
   BatchCall in_workspace(BatchCall call);

@@ -14,7 +14,7 @@ namespace tutti {
 inline constexpr std::uint64_t kCount = 24;               // Fits a slot of every protocol.
 inline constexpr std::uint64_t kSoon = 1'000'000;         // A timeout that is meant to pass.
 inline constexpr int kLooks = 200;                        // At what must not happen.
-inline constexpr auto kNever = std::chrono::seconds(60);  // By then it would have happened.
+inline constexpr auto kNever = std::chrono::seconds(20);  // By then it would have happened.
 
 inline Problem of_ranks(Rank ranks, Collective collective = Collective::all_reduce) {
   return {.collective = collective, .ranks = ranks, .groups = {}};

@@ -73,9 +73,8 @@ TEST_P(DeviceReports, NameWhoMadeAnotherCall) {
 
 TEST_P(DeviceReports, ComeFromAllThatAreToldToStop) {
   prepare("two_shot", 2, 2);
-  for (const std::uint32_t operation : {0U, 1U}) {
-    ASSERT_TRUE(calls_->launch({calls_->call(0, operation)}, a_).ok());
-  }
+  const BatchCall calls[] = {calls_->call(0, 0), calls_->call(0, 1)};
+  for (const BatchCall& call : calls) ASSERT_TRUE(calls_->launch({call}, a_).ok());
   EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
   EXPECT_TRUE(stays_false([&] { return calls_->report(0).written != 0; }));
   calls_->fail();

@@ -73,13 +73,13 @@ class Copied {
 TEST_P(Devices, DoTheWorkOfAStreamInOrder) {
   prepare("two_shot");
   Copied copied(device());
-  const BatchCall zero = calls_->call(0);
+  const BatchCall zero = calls_->call(0), one = calls_->call(1);
   const auto end = event();
   ASSERT_TRUE(calls_->launch({zero}, a_).ok());
   copied.put(zero, a_);
   ASSERT_TRUE(end->record(a_).ok());
   EXPECT_TRUE(stays_false([&] { return end->reached().value(); }));
-  ASSERT_TRUE(calls_->launch({calls_->call(1)}, b_).ok());
+  ASSERT_TRUE(calls_->launch({one}, b_).ok());
   expect_done(a_);
   expect_done(b_);
   EXPECT_TRUE(end->reached().value());
@@ -90,7 +90,7 @@ TEST_P(Devices, DoTheWorkOfAStreamInOrder) {
 TEST_P(Devices, HoldAStreamUntilAnEvent) {
   prepare("two_shot");
   Copied copied(device());
-  const BatchCall zero = calls_->call(0);
+  const BatchCall zero = calls_->call(0), one = calls_->call(1);
   const auto called = event();
   const auto end = event();
   ASSERT_TRUE(calls_->launch({zero}, a_).ok());
@@ -101,7 +101,7 @@ TEST_P(Devices, HoldAStreamUntilAnEvent) {
   ASSERT_TRUE(end->record(c_).ok());
   EXPECT_TRUE(stays_false([&] { return end->reached().value(); }));
   EXPECT_TRUE(comes_true([&] { return called->reached().value(); }));
-  ASSERT_TRUE(calls_->launch({calls_->call(1)}, b_).ok());
+  ASSERT_TRUE(calls_->launch({one}, b_).ok());
   expect_done(c_);
   EXPECT_TRUE(copied.equals(zero));
   expect_done(a_);
@@ -138,13 +138,14 @@ TEST_P(Devices, RunCallsOfOneLaunchAndOfSeveralStreams) {
 
 TEST_P(Devices, TellWhenACallBegins) {
   prepare("two_shot", 2, 2);
-  ASSERT_TRUE(calls_->launch({calls_->call(0, 0)}, a_).ok());
-  ASSERT_TRUE(calls_->launch({calls_->call(0, 1)}, a_).ok());
+  const BatchCall zero[] = {calls_->call(0, 0), calls_->call(0, 1)};
+  const BatchCall one[] = {calls_->call(1, 0), calls_->call(1, 1)};
+  for (const BatchCall& call : zero) ASSERT_TRUE(calls_->launch({call}, a_).ok());
   EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
   EXPECT_TRUE(stays_false([&] { return calls_->begun(0) == 2; }));
-  ASSERT_TRUE(calls_->launch({calls_->call(1, 0)}, b_).ok());
+  ASSERT_TRUE(calls_->launch({one[0]}, b_).ok());
   EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 2; }));
-  ASSERT_TRUE(calls_->launch({calls_->call(1, 1)}, b_).ok());
+  ASSERT_TRUE(calls_->launch({one[1]}, b_).ok());
   expect_done(a_);
   expect_done(b_);
   EXPECT_EQ(calls_->convoy().complaint(), "");

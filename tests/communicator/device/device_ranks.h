@@ -13,6 +13,14 @@ namespace tutti {
 
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
+// How long a call of a test may wait. On a GPU none waits without end: what hangs there costs other tests their time.
+inline std::int64_t patience_ms(DeviceRig& rig, std::int64_t timeout_ms) {
+  constexpr std::int64_t kMost = 20'000;
+  const bool endless = timeout_ms <= 0 || timeout_ms > kMost;
+  const bool twin = dynamic_cast<const HostDevice*>(&rig.device()) != nullptr;
+  return endless && !twin ? kMost : timeout_ms;
+}
+
 class DeviceRanks {
  public:
   // All in this process, driven by this thread.
@@ -50,7 +58,10 @@ class DeviceRanks {
   }
 
   DeviceCall call(Rank rank, const Call& call) {
-    return {.communicator = &(*this)[rank], .call = call, .options = (*this)[rank].options(), .stream = stream(rank)};
+    DeviceCall made = {
+        .communicator = &(*this)[rank], .call = call, .options = (*this)[rank].options(), .stream = stream(rank)};
+    made.options.timeout_ms = patience_ms(rig_, made.options.timeout_ms);
+    return made;
   }
 
   // Waits for all streams.

@@ -11,12 +11,20 @@ constexpr std::uint64_t kCount = 5000;
 
 class DeviceFailures : public OnDevices {
  protected:
-  Status all_reduce(DeviceRanks& ranks, Rank rank, std::uint64_t count, std::int64_t timeout_ms = 60'000) {
+  // The call of a rank, with a buffer of its own: taken before any rank calls, since that may wait for the device.
+  DeviceCall all_reduce(DeviceRanks& ranks, Rank rank, std::uint64_t count, std::int64_t timeout_ms = 60'000) {
     auto* buffer = ranks.take<float>(kCount, 1);
     DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, count, buffer, buffer));
-    call.options.timeout_ms = timeout_ms;
-    return enqueue({&call, 1});
+    call.options.timeout_ms = patience_ms(*rig_, timeout_ms);
+    return call;
   }
+  std::vector<DeviceCall> of_all(DeviceRanks& ranks, std::uint64_t count = kCount, std::int64_t timeout_ms = 60'000) {
+    std::vector<DeviceCall> calls;
+    for (Rank rank = 0; rank < ranks.size(); ++rank) calls.push_back(all_reduce(ranks, rank, count, timeout_ms));
+    return calls;
+  }
+  // By itself, in no group.
+  static Status put(const DeviceCall& call) { return enqueue({&call, 1}); }
   static void expect(const Status& status, Code code, std::initializer_list<const char*> words) {
     EXPECT_EQ(status.code(), code) << status.message();
     for (const char* word : words) EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
@@ -25,21 +33,22 @@ class DeviceFailures : public OnDevices {
 
 TEST_P(DeviceFailures, OfARankThatDoesNotComeNameIt) {
   DeviceRanks ranks(*rig_, 3);
-  ASSERT_TRUE(all_reduce(ranks, 0, kCount, 20).ok());
-  ASSERT_TRUE(all_reduce(ranks, 2, kCount, 20).ok());
+  const auto calls = of_all(ranks, kCount, 20);
+  ASSERT_TRUE(put(calls[0]).ok());
+  ASSERT_TRUE(put(calls[2]).ok());
   ranks.synchronize();
   const Status status = ranks[0].failure();
   expect(status, Code::timeout,
          {"waited too long for rank 1", "all_reduce(5000 float32, sum) #", "rank 1 has not called it"});
   // The one that comes late hears of it at once, and does nothing.
-  expect(all_reduce(ranks, 1, kCount), Code::timeout, {"rank 1 has not called it"});
+  expect(put(calls[1]), Code::timeout, {"rank 1 has not called it"});
 }
 
 TEST_P(DeviceFailures, OfDifferentCallsShowBoth) {
   for (const std::uint64_t count : {std::uint64_t{7}, kCount - 1}) {
     DeviceRanks ranks(*rig_, 2);
-    ASSERT_TRUE(all_reduce(ranks, 0, kCount, 0).ok());  // Without a deadline.
-    ASSERT_TRUE(all_reduce(ranks, 1, count, 0).ok());
+    const DeviceCall calls[] = {all_reduce(ranks, 0, kCount, 0), all_reduce(ranks, 1, count, 0)};  // No deadline.
+    for (const DeviceCall& call : calls) ASSERT_TRUE(put(call).ok());
     while (ranks[0].failure().ok() && ranks[1].failure().ok()) {
     }
     ranks.synchronize();
@@ -51,7 +60,7 @@ TEST_P(DeviceFailures, OfDifferentCallsShowBoth) {
 
 TEST_P(DeviceFailures, ByAbortEndAllWaits) {
   DeviceRanks ranks(*rig_, 2);
-  ASSERT_TRUE(all_reduce(ranks, 0, kCount, 0).ok());  // Without a deadline.
+  ASSERT_TRUE(put(all_reduce(ranks, 0, kCount, 0)).ok());  // Without a deadline.
   ranks[1].abort();
   ranks.synchronize();
   expect(ranks[0].failure(), Code::aborted, {"rank 1 aborted"});
@@ -66,8 +75,7 @@ TEST_P(DeviceFailures, OfACallThatCannotBeMadeAreNoFailures) {
   call.options.protocol = "smoke";
   call.options.force();
   EXPECT_EQ(enqueue({&call, 1}).code(), Code::invalid_argument);
-  ASSERT_TRUE(all_reduce(ranks, 0, kCount).ok());
-  ASSERT_TRUE(all_reduce(ranks, 1, kCount).ok());
+  for (const DeviceCall& each : of_all(ranks)) ASSERT_TRUE(put(each).ok());
   ranks.synchronize();
   EXPECT_TRUE(ranks[0].failure().ok());
 }
@@ -108,12 +116,11 @@ TEST_P(DeviceFailures, MayBeAskedForByAWatchdogDuringTheFirstCall) {
 TEST_P(DeviceFailures, LeaveNothingBehind) {
   {
     DeviceRanks ranks(*rig_, 2);
-    ASSERT_TRUE(all_reduce(ranks, 0, kCount, 1).ok());
+    ASSERT_TRUE(put(all_reduce(ranks, 0, kCount, 1)).ok());
     ranks.synchronize();
   }
   DeviceRanks again(*rig_, 2);
-  ASSERT_TRUE(all_reduce(again, 0, kCount).ok());
-  ASSERT_TRUE(all_reduce(again, 1, kCount).ok());
+  for (const DeviceCall& each : of_all(again)) ASSERT_TRUE(put(each).ok());
   again.synchronize();
   EXPECT_TRUE(again[1].failure().ok());
 }

@@ -9,10 +9,11 @@ namespace {
 constexpr std::uint64_t kCount = 5000;
 
 Status enqueue_sum(Communicator& communicator, DeviceStream stream, float* buffer) {
-  const DeviceCall call = {.communicator = communicator.on_device(),
-                           .call = call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer),
-                           .options = communicator.options(),
-                           .stream = stream};
+  DeviceCall call = {.communicator = communicator.on_device(),
+                     .call = call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer),
+                     .options = communicator.options(),
+                     .stream = stream};
+  call.options.timeout_ms = 20'000;
   return enqueue({&call, 1});
 }
 
@@ -21,12 +22,13 @@ class DeviceShrink : public OnDevices {};
 // Rank 1 does not come to a call, which therefore fails; the others shrink.
 TEST_P(DeviceShrink, GoesOnAfterAFailure) {
   DeviceRanks ranks(*rig_, 3);
+  std::vector<DeviceCall> calls;
   for (const Rank rank : {0U, 2U}) {
-    DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, kCount,
-                                               ranks.take<float>(kCount, 1), ranks.take<float>(kCount)));
-    call.options.timeout_ms = 20;
-    ASSERT_TRUE(enqueue({&call, 1}).ok());
+    calls.push_back(ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, kCount,
+                                             ranks.take<float>(kCount, 1), ranks.take<float>(kCount))));
+    calls.back().options.timeout_ms = 20;
   }
+  for (const DeviceCall& call : calls) ASSERT_TRUE(enqueue({&call, 1}).ok());
   ranks.synchronize();
   ASSERT_EQ(ranks[0].failure().code(), Code::timeout);
 
@@ -41,11 +43,10 @@ TEST_P(DeviceShrink, GoesOnAfterAFailure) {
   }
   for (std::thread& thread : threads) thread.join();
   ASSERT_TRUE(parts[0] != nullptr && parts[1] != nullptr);
-  std::vector<float*> buffers;
+  float* const buffers[] = {ranks.take<float>(kCount, 1), ranks.take<float>(kCount, 2)};
   for (Rank rank = 0; rank < 2; ++rank) {
     ASSERT_NE(parts[rank]->on_device(), nullptr);
     EXPECT_EQ(parts[rank]->rank(), rank);
-    buffers.push_back(ranks.take<float>(kCount, static_cast<float>(rank + 1)));
     ASSERT_TRUE(enqueue_sum(*parts[rank], ranks.stream(2 * rank), buffers[rank]).ok());
   }
   ranks.synchronize();

@@ -35,6 +35,7 @@ class Shown {
   }
   // Of kCount elements, which must be equal.
   std::int32_t read(std::uint64_t element) {
+    ranks_.synchronize();  // Memory is taken.
     auto* items = ranks_.take<std::int32_t>(kCount, -1);
     const auto* from = at(element);
     EXPECT_TRUE(
@@ -54,7 +55,7 @@ class Shown {
 Status all_reduce(DeviceRanks& own, const void* input, void* output, std::int64_t timeout_ms = 60'000) {
   DeviceCall call =
       own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, input, static_cast<std::byte*>(output)));
-  call.options.timeout_ms = timeout_ms;
+  call.options.timeout_ms = patience_ms(own.rig(), timeout_ms);
   return enqueue({&call, 1});
 }
 
@@ -110,8 +111,8 @@ std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   (void)rig.device().upload(shown.at(rank * kBlock), std::as_bytes(std::span(block)));
   const DeviceCall call =
       own.call(0, call_of(Collective::all_gather, DataType::int32, kBlock, shown.at(rank * kBlock), shown.at(0)));
-  if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
   auto* items = own.take<std::int32_t>(kCount, -1);
+  if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
   (void)rig.device().copy(reinterpret_cast<std::byte*>(items), shown.at(0), kCount * sizeof *items, own.stream(0));
   own.synchronize();
   for (std::uint64_t i = 0; i < 3 * kBlock; ++i) {
@@ -129,8 +130,8 @@ std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
     shown.write(0, static_cast<std::int32_t>(rank));
     const DeviceCall call =
         own.call(0, call_of(Collective::all_to_all, DataType::int32, kBlock, shown.at(0), shown.at(output)));
-    if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
     auto* items = own.take<std::int32_t>(kCount, -1);
+    if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
     (void)rig.device().copy(reinterpret_cast<std::byte*>(items), shown.at(output), kCount * sizeof *items,
                             own.stream(0));
     own.synchronize();
