@@ -11,22 +11,24 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LOADED = {"CUDA_MODULE_LOADING": "EAGER"}
 
 
-def measure(run):
-    """What each part found, by name; parts whose programs are missing are left out, with a sentence."""
-    found = {}
+def measure(run, found):
+    """Puts what each part found into `found`, by name; parts whose programs are missing are left out, with a sentence."""
     ours = os.path.join(run.options.build, "lib", "libnccl.so.2")
+    side_by_side(run, found, ours)
     if not has_torch():
         run.skip("PyTorch", "there is no torch with CUDA in python3")
     else:
         one_rank(run, found, ours)
         ddp_steps(run, found, ours)
     nccl_tests(run, ours)
-    side_by_side(run, found, ours)
-    return found
 
 
-def has_torch():
-    return subprocess.run(["python3", "-c", "import torch; assert torch.cuda.is_available()"], capture_output=True).returncode == 0
+def has_torch(python="python3"):
+    command = [python, "-c", "import torch; assert torch.cuda.is_available()"]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def preloaded(library):

@@ -33,6 +33,7 @@ class Run:
         self.folder = tempfile.mkdtemp(prefix="tutti-gpu-")
         self.outcomes = {}
         self.failed = False
+        self.ended = lambda: None  # Called when a part has ended, well or not.
 
     def left_s(self):
         return self.end - time.monotonic()
@@ -51,8 +52,9 @@ class Run:
 
     def do(self, title, command, shown=False, environment=None, may_fail=False):
         """Whether it ended well in the time that is left. `may_fail`: a peer's failure is none of ours."""
+        self.ended()  # With what the part before has found.
         if self.left_s() < 5:
-            self.outcomes[title] = "not begun: the time was up"
+            self.fail(title, "not begun: the time was up", may_fail)
             return False
         print(f"# {title}: {shlex.join(command)}", flush=True)
         try:
@@ -61,8 +63,7 @@ class Run:
                                        start_new_session=True)
             words = process.communicate(timeout=min(self.left_s(), self.options.part_seconds))[1]
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # And the processes that it has started.
-            process.communicate()
+            self.end_group(process)
             self.fail(title, "failed: it was stopped at its limit of time", may_fail)
             return False
         except OSError as error:
@@ -74,6 +75,14 @@ class Run:
             return False
         self.outcomes[title] = "done"
         return True
+
+    def end_group(self, process):
+        """It, and the processes that it has started. What hangs in the driver may stay."""
+        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            print(f"# process {process.pid} does not end", flush=True)
 
     def fail(self, title, words, is_peer=False):
         self.failed = self.failed or not is_peer
@@ -104,9 +113,21 @@ def machine():
     return {"gpu": gpu, "driver": driver, "cuda": cuda.group(1) if cuda else "?", "cores": os.cpu_count()}
 
 
-def measure_collectives(run, copied):
+def measure_early(run, found):
+    """What decides most when time is short."""
+    parts = {
+        # Whether the driver lets several cooperative launches run at a time.
+        "all_reduce, 2 threads with 2 ranks each": (4, "-t", 2, "-g", 2, "-b", 8, "-e", MIB, "-f", 32, "-T", 20),
+        "soak: 10,000 iterations, 8 ranks": (8, "-g", 8, "-b", 4096, "-e", 4096, "-n", 10000),
+    }
+    for title, (ranks, *arguments) in parts.items():
+        measured = run.perf(title, "all_reduce_perf", "--memory", "cuda", *arguments)
+        if measured is not None:
+            found.append({"title": title, "collective": "all_reduce", "ranks": ranks, "measured": measured})
+
+
+def measure_collectives(run, copied, found):
     """One thread drives N ranks in groups. Large ones are not checked here: gpu_bench does that on the device."""
-    found = []
 
     def add(title, collective, ranks, *arguments):
         measured = run.perf(title, f"{collective}_perf", "--memory", "cuda", *arguments)
@@ -133,21 +154,34 @@ def measure_collectives(run, copied):
     for registered, through in enumerate(("lanes", "windows")):
         add(f"all_reduce, 2 processes, large, by {through}", "all_reduce", 2, "--ranks", 2, "-b", 16 * MIB, "-e", 64 * MIB,
             "-f", 4, "-n", 5, "-w", 1, "-T", 30, "-R", registered)
-    add("soak: 10,000 iterations, 8 ranks", "all_reduce", 8, "-g", 8, "-b", 4096, "-e", 4096, "-n", 10000)
-    return found
+
+
+def path_of(options, result, whole):
+    """Without an ending. A run of which something failed, or is still to come, never takes the place of a whole one."""
+    slug = re.sub(r"[^a-z0-9]+", "-", result["machine"]["gpu"].lower()).strip("-")
+    return os.path.join(options.results, f"gpu-{slug}{'' if whole else '-partial'}")
+
+
+def write(path, text):
+    """All of it or nothing: a run may be stopped at any time."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".new", path)
 
 
 def store(options, result, whole):
-    """A run of which something failed never takes the place of a whole one."""
-    slug = re.sub(r"[^a-z0-9]+", "-", result["machine"]["gpu"].lower()).strip("-")
-    path = os.path.join(options.results, f"gpu-{slug}{'' if whole else '-partial'}")
+    path = path_of(options, result, whole)
     os.makedirs(options.results, exist_ok=True)
-    with open(path + ".json", "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
-    with open(path + ".md", "w", encoding="utf-8") as file:
-        file.write(report.table(result))
-    print(f"\n{report.table(result)}\n# {path}.json and .md written")
+    write(path + ".json", json.dumps(result, indent=1) + "\n")
+    write(path + ".md", report.table(result))
+    return path
+
+
+def store_whole(options, result):
+    path = store(options, result, True)
+    for ending in (".json", ".md"):  # Of what has been stored on the way.
+        os.remove(path_of(options, result, False) + ending)
+    return path
 
 
 def parse():
@@ -168,14 +202,18 @@ def main():
         print("run.py: there is no GPU here: nvidia-smi lists none", file=sys.stderr)
         return 77
     run = Run(options)
-    bench = run.bench()
-    # Clients before the long list: what time is left over is the list's.
-    in_clients = clients.measure(run)
-    collectives = measure_collectives(run, report.copied_gb_s(bench) if bench else None)
-    store(options, {"machine": place, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
-                    "dirty": bool(said("git", "-C", ROOT, "status", "--porcelain", "--", ".", ":!perf/results")),
-                    "command": options.command, "bench": bench, "collectives": collectives, "clients": in_clients,
-                    "outcomes": run.outcomes}, not run.failed)
+    result = {"machine": place, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
+              "dirty": bool(said("git", "-C", ROOT, "status", "--porcelain", "--", ".", ":!perf/results")),
+              "command": options.command, "bench": None, "collectives": [], "clients": {}, "outcomes": run.outcomes}
+    run.ended = lambda: store(options, result, False)
+    result["bench"] = run.bench()
+    measure_early(run, result["collectives"])
+    # Clients before the long list, those that decide a target first: what time is left over is the list's.
+    clients.measure(run, result["clients"])
+    measure_collectives(run, report.copied_gb_s(result["bench"]) if result["bench"] else None, result["collectives"])
+    run.ended()
+    path = path_of(options, result, False) if run.failed else store_whole(options, result)
+    print(f"\n{report.table(result)}\n# {path}.json and .md written")
     shutil.rmtree(run.folder)
     return 1 if run.failed else 0
 

@@ -77,10 +77,18 @@ class Gpu(unittest.TestCase):
         self.assertIn("failed: ", one.outcomes["missing"])
         self.assertTrue(one.failed)
 
-    def test_nothing_begins_when_the_time_is_up(self):
+    def test_nothing_begins_when_the_time_is_up_and_the_run_is_not_whole(self):
         late = run_of(seconds=1)
         self.assertFalse(late.do("late", ["true"]))
         self.assertIn("not begun", late.outcomes["late"])
+        self.assertTrue(late.failed)
+
+    def test_what_was_found_is_stored_before_the_next_part_begins(self):
+        one, stored = run_of(), []
+        one.ended = lambda: stored.append(dict(one.outcomes))
+        one.do("first", ["true"])
+        one.do("second", ["true"])
+        self.assertEqual(stored, [{}, {"first": "done"}])
 
     def test_losses_are_compared_step_by_step(self):
         self.assertAlmostEqual(clients.furthest_apart([2.0, 1.0], [2.0, 1.1]), 0.1)
@@ -96,6 +104,8 @@ class Gpu(unittest.TestCase):
             sys.stdout = shown
             self.assertEqual(sorted(os.listdir(folder)), ["gpu-nvidia-h200-partial.json", "gpu-nvidia-h200-partial.md", "gpu-nvidia-h200.json",
                                                           "gpu-nvidia-h200.md"])
+            run.store_whole(types.SimpleNamespace(results=folder), result)
+            self.assertEqual(sorted(os.listdir(folder)), ["gpu-nvidia-h200.json", "gpu-nvidia-h200.md"])
 
 
 if __name__ == "__main__":
