@@ -1,12 +1,12 @@
 #include "tests/executor/cuda_engine.h"
 
 #include <algorithm>
-#include <new>
 #include <stdexcept>
 
 namespace tutti {
 namespace {
 
+constexpr std::size_t kLargestPooled = std::size_t{4} << 20;
 constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Nothing has come: it is a deadlock.
 
 // What a rank's teams and the host tell each other.
@@ -24,16 +24,13 @@ void must(cudaError_t error) {
 
 }  // namespace
 
-void* ManagedMemory::do_allocate(std::size_t bytes, std::size_t) {
-  void* memory = nullptr;
-  if (cudaMallocManaged(&memory, bytes) != cudaSuccess) throw std::bad_alloc();
-  return memory;
-}
-
-void ManagedMemory::do_deallocate(void* memory, std::size_t, std::size_t) { cudaFree(memory); }
-
 CudaEngine::CudaEngine(Launches launches, Room room)
-    : launches_(launches), room_(room), device_(find_device().value()) {
+    : launches_(launches),
+      room_(room),
+      device_(find_device().value()),
+      reach_(*device_),
+      pool_({.max_blocks_per_chunk = 4, .largest_required_pool_block = kLargestPooled}, &reach_),
+      own_(*device_) {
   shown_ = device_->allocate_host(kMostCalls * sizeof(Shown)).value();
   streams_.resize(launches == Launches::together ? 1 : kMostCalls);
   for (cudaStream_t& stream : streams_) must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -45,7 +42,6 @@ CudaEngine::~CudaEngine() {
 }
 
 std::string CudaEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
-  workspaces_.clear();
   team_bytes_ = 0;
   for (std::size_t rank = 0; rank < calls.size(); ++rank) reinterpret_cast<Shown*>(shown_.host)[rank] = {};
   std::vector<std::vector<BatchCall>> operations(calls.front().size());
@@ -57,6 +53,8 @@ std::string CudaEngine::run(const std::vector<std::vector<TeamCall>>& calls, std
   }
   for (const std::vector<BatchCall>& operation : operations) launch(operation);
   for (cudaStream_t stream : streams_) must(cudaStreamSynchronize(stream));
+  for (const auto& [memory, bytes] : workspaces_) own_.deallocate(memory, bytes);
+  workspaces_.clear();
   std::string complaint = complaints(calls.size());
   for (std::size_t rank = 0; rank < calls.size() && complaint.empty(); ++rank) {
     if (reinterpret_cast<const Shown*>(shown_.host)[rank].told.begun != operations.size())
@@ -78,8 +76,9 @@ BatchCall CudaEngine::prepared(const TeamCall& call, std::uint32_t channels, std
     team_bytes_ = std::max(team_bytes_, layout.bytes);
     return entry;
   }
-  workspaces_.emplace_back(layout.bytes / sizeof(Pack) * channels, &pool_);
-  entry.call.workspace = reinterpret_cast<std::byte*>(workspaces_.back().data());
+  const std::size_t bytes = std::size_t{layout.bytes} * channels;
+  entry.call.workspace = static_cast<std::byte*>(own_.allocate(bytes));
+  workspaces_.emplace_back(entry.call.workspace, bytes);
   entry.workspace_bytes = layout.bytes;
   return entry;
 }

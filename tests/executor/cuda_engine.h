@@ -8,17 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "src/executor/team/device.h"
+#include "tests/executor/device_memory.h"
 #include "tests/executor/engine.h"
 
 namespace tutti {
-
-// Memory that host and device reach at the same address.
-class ManagedMemory final : public std::pmr::memory_resource {
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
-  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
-};
 
 // How ranks share the GPU: one kernel for all of them, or one each, in a stream of its own.
 enum class Launches : std::uint8_t { together, apart };
@@ -35,6 +28,8 @@ class CudaEngine final : public Engine {
   CudaEngine& operator=(const CudaEngine&) = delete;
 
   std::pmr::memory_resource* memory() override { return &pool_; }
+  // Words and rows are one access in a GPU's own memory, and nowhere else for sure.
+  std::pmr::memory_resource* lanes() override { return &own_; }
   std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
 
  private:
@@ -45,10 +40,11 @@ class CudaEngine final : public Engine {
   const Launches launches_;
   const Room room_;
   std::shared_ptr<Device> device_;
-  ManagedMemory managed_;
-  std::pmr::unsynchronized_pool_resource pool_{&managed_};
-  std::vector<std::pmr::vector<Pack>> workspaces_;  // Until the run is over.
-  HostMemory shown_;                                // Of each rank: its report, and how far it has come.
+  DeviceReach reach_;
+  std::pmr::unsynchronized_pool_resource pool_;  // To take memory of the host by itself takes long.
+  DeviceArena own_;
+  std::vector<std::pair<void*, std::size_t>> workspaces_;  // Of own_, until the run is over.
+  HostMemory shown_;                                       // Of each rank: its report, and how far it has come.
   std::uint32_t team_bytes_ = 0;
   std::vector<cudaStream_t> streams_;
 };

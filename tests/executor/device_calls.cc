@@ -20,17 +20,6 @@ std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm) {
   return plans;
 }
 
-void* DeviceReach::do_allocate(std::size_t bytes, std::size_t) {
-  const HostMemory memory = device_.allocate_host(bytes).value();
-  TUTTI_ASSERT(memory.device == memory.host);
-  return memory.host;
-}
-
-void DeviceReach::do_deallocate(void* memory, std::size_t, std::size_t) {
-  auto* at = static_cast<std::byte*>(memory);
-  device_.free_host({at, at});
-}
-
 std::string DeviceEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
   std::pmr::vector<TeamWords> words(1, &reach_);
   std::vector<DeviceStream> streams(streams_ == Streams::one ? 1 : calls.size());
@@ -68,6 +57,7 @@ void DeviceCalls::prepare(const Problem& problem, std::string_view algorithm, co
   voyage_.engine = &engine_;
   voyage_.plans[0] = plans_of(problem, algorithm);
   words_.assign(problem.ranks, {});
+  convoy_.reset();  // Its lanes are taken again.
   convoy_ = std::make_unique<Convoy>(voyage_, transport_, std::vector<bool>(problem.ranks, false));
   calls_ = convoy_->calls();
 }

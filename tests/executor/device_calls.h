@@ -4,23 +4,11 @@
 #include <memory_resource>
 #include <string_view>
 
+#include "tests/executor/device_memory.h"
 #include "tests/executor/device_rig.h"
 #include "tests/executor/sailor.h"
 
 namespace tutti {
-
-// Memory of the host that a device's teams reach, at the same addresses.
-class DeviceReach final : public std::pmr::memory_resource {
- public:
-  explicit DeviceReach(Device& device) : device_(device) {}
-
- private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
-  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
-
-  Device& device_;
-};
 
 // The plans of an algorithm as ranks run them.
 std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
@@ -41,13 +29,17 @@ class DeviceEngine final : public Engine {
  public:
   enum class Streams { one, one_per_rank };
 
-  DeviceEngine(DeviceRig& rig, Streams streams) : rig_(rig), reach_(rig.device()), streams_(streams) {}
+  DeviceEngine(DeviceRig& rig, Streams streams)
+      : rig_(rig), reach_(rig.device()), lanes_(rig.device()), streams_(streams) {}
   std::pmr::memory_resource* memory() override { return &reach_; }
+  // Words and rows are one access in a device's own memory, and nowhere else for sure.
+  std::pmr::memory_resource* lanes() override { return &lanes_; }
   std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) override;
 
  private:
   DeviceRig& rig_;
   DeviceReach reach_;
+  DeviceArena lanes_;
   Streams streams_;
 };
 

@@ -12,8 +12,10 @@ namespace tutti {
 class Engine {
  public:
   virtual ~Engine() = default;
-  // What its teams can reach: all that a TeamCall points to.
+  // What both its teams and the host can reach: all that a TeamCall points to.
   virtual std::pmr::memory_resource* memory() = 0;
+  // Where lanes lie, zeroed: the host need not reach it. Null: where the transport has them.
+  virtual std::pmr::memory_resource* lanes() { return nullptr; }
   // Runs all calls[rank][operation]: the operations of a rank one after the other, the ranks beside each other. Empty
   // if all were done, else what went wrong.
   virtual std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) = 0;

@@ -155,7 +155,7 @@ bool Sailor::fail(const std::string& complaint, Watch& watch) {
 Convoy::Convoy(const Voyage& voyage, ShmTransport& transport, const std::vector<bool>& in_place)
     : voyage_(voyage),
       reach_(memory_of(voyage)),
-      wires_(transport, reach_),
+      wires_(transport, reach_, voyage.engine == nullptr ? nullptr : voyage.engine->lanes()),
       records_(in_place.size() * voyage.channels * 2, reach_),
       by_rank_(reach_) {
   for (Rank rank = 0; rank < in_place.size(); ++rank) {

@@ -1,7 +1,5 @@
 #include "tests/executor/wires.h"
 
-#include <cstring>
-
 #include "tests/executor/engine.h"
 #include "transports/lay_lane.h"
 
@@ -40,6 +38,11 @@ LaneSpec spec_of(const LaneUse& use, Rank self, const Voyage& voyage, std::uint1
   return spec;
 }
 
+Wires::~Wires() {
+  for (auto& [spec, wire] : wires_) std::pmr::polymorphic_allocator<>(memory_).delete_object(wire);
+  for (const auto& [memory, bytes] : taken_) lanes_->deallocate(memory, bytes, kWordsBytes);
+}
+
 LaneState* Wires::end(const LaneSpec& spec, bool forward, bool writes) {
   Wire*& wire = wires_[spec];
   if (wire == nullptr) {
@@ -52,15 +55,14 @@ LaneState* Wires::end(const LaneSpec& spec, bool forward, bool writes) {
   return writes ? &wire->partner_writing : &wire->partner_reading;
 }
 
-// An engine reaches only what lies in its own memory.
 LanePair Wires::lay(const LaneSpec& spec) {
-  if (memory_ == std::pmr::get_default_resource()) {
+  if (lanes_ == nullptr) {
     const LaneAddress address = transport_.create(spec).value();
     return transport_.view(spec, 0, address).value();
   }
   const std::size_t bytes = kControlBytes + slots_bytes(spec);
-  auto* memory = static_cast<std::byte*>(memory_->allocate(bytes, kWordsBytes));
-  std::memset(memory, 0, bytes);
+  auto* memory = static_cast<std::byte*>(lanes_->allocate(bytes, kWordsBytes));
+  taken_.emplace_back(memory, bytes);
   return lay_lane(spec, memory, memory + kControlBytes);
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 #include <memory_resource>
-#include <new>
+#include <vector>
 
 #include "src/executor/lane_io.h"
 #include "src/plan/lanes.h"
@@ -23,11 +23,10 @@ struct Wire {
 
 class Wires {
  public:
-  // Lanes lie in the transport's memory or, where an engine is given, in what that can reach.
-  Wires(ShmTransport& transport, std::pmr::memory_resource* memory) : transport_(transport), memory_(memory) {}
-  ~Wires() {
-    for (auto& [spec, wire] : wires_) std::pmr::polymorphic_allocator<>(memory_).delete_object(wire);
-  }
+  // Their ends are in `memory`. Lanes lie in `lanes`, zeroed, or where that is null in the transport's memory.
+  Wires(ShmTransport& transport, std::pmr::memory_resource* memory, std::pmr::memory_resource* lanes)
+      : transport_(transport), memory_(memory), lanes_(lanes) {}
+  ~Wires();
   Wires(const Wires&) = delete;
   Wires& operator=(const Wires&) = delete;
 
@@ -39,6 +38,8 @@ class Wires {
 
   ShmTransport& transport_;
   std::pmr::memory_resource* memory_;
+  std::pmr::memory_resource* lanes_;
+  std::vector<std::pair<std::byte*, std::size_t>> taken_;  // Of lanes_.
   std::map<LaneSpec, Wire*> wires_;
 };
 

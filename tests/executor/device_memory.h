@@ -1,0 +1,47 @@
+// What tests pass to a device's teams: memory that the host reaches too, and memory that it does not.
+#pragma once
+
+#include <map>
+#include <memory_resource>
+#include <vector>
+
+#include "src/executor/team/device.h"
+
+namespace tutti {
+
+// Memory of the host that a device's teams reach, at the same addresses. A thread at a time.
+class DeviceReach final : public std::pmr::memory_resource {
+ public:
+  explicit DeviceReach(Device& device) : device_(device) {}
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  Device& device_;
+  std::map<void*, HostMemory> taken_;
+};
+
+// The device's own, for lanes: zeroed, one piece behind the other. When all has come back it begins anew; no team may
+// use any of it then. A thread at a time.
+class DeviceArena final : public std::pmr::memory_resource {
+ public:
+  explicit DeviceArena(Device& device);
+  ~DeviceArena() override { device_.free(memory_); }
+  DeviceArena(const DeviceArena&) = delete;
+  DeviceArena& operator=(const DeviceArena&) = delete;
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void*, std::size_t, std::size_t) override { --taken_; }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  Device& device_;
+  std::byte* memory_;
+  std::size_t used_ = 0;
+  std::size_t taken_ = 0;  // Pieces.
+  std::vector<std::byte> zeroes_;
+};
+
+}  // namespace tutti
