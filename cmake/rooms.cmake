@@ -29,6 +29,10 @@ endfunction()
 # where threads meet, so ThreadSanitizer sees these only.
 set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
 
+# What a run on a GPU needs, and no more (tools/dev gpu): what runs tests with these labels, and what measures.
+add_custom_target(tutti_on_gpu)
+set(TUTTI_LABELS_ON_GPU cuda device perf)
+
 # One test program per file tests/<room>/<name>_test.cc (or .c), run by ctest as <room>.<name>.
 #   LINKS targets   LABELS labels: `slow` keeps a test out of sanitizer builds, `threads` brings it into tsan's.
 function(tutti_test file)
@@ -47,6 +51,11 @@ function(tutti_test file)
   add_executable(${target} ${file})
   target_link_libraries(${target} PRIVATE ${TEST_LINKS} tutti_flags GTest::gtest GTest::gtest_main)
   tutti_add_test(NAME ${folder}.${short} LABELS ${TEST_LABELS} ${folder} COMMAND ${target})
+  foreach(label ${TEST_LABELS} ${folder})
+    if(label IN_LIST TUTTI_LABELS_ON_GPU)
+      add_dependencies(tutti_on_gpu ${target})
+    endif()
+  endforeach()
   if(folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS)
     set_tests_properties(${TUTTI_TEST_PREFIX}${folder}.${short} PROPERTIES RUN_SERIAL ON)
   endif()
@@ -54,9 +63,10 @@ endfunction()
 
 # add_test with what all our tests share. The prefix tells apart the tests of several builds in one run of ctest.
 set(TUTTI_TEST_PREFIX "" CACHE STRING "Put before the name of every test: asan/")
+set(TUTTI_TEST_SECONDS 300 CACHE STRING "A test that takes longer has failed")
 function(tutti_add_test)
   cmake_parse_arguments(TEST "" "NAME" "LABELS;COMMAND" ${ARGN})
   set(name ${TUTTI_TEST_PREFIX}${TEST_NAME})
   add_test(NAME ${name} COMMAND ${TEST_COMMAND})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS "${TEST_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${TUTTI_TEST_SECONDS} SKIP_RETURN_CODE 77 LABELS "${TEST_LABELS}")
 endfunction()

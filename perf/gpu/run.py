@@ -107,10 +107,18 @@ def said(*command):
         return ""
 
 
+def has_gpu():
+    """Some machines have a GPU and no nvidia-smi."""
+    return "GPU" in said("nvidia-smi", "-L") or os.path.exists("/dev/nvidia0")
+
+
 def machine():
+    """None where there is no GPU."""
+    if not has_gpu():
+        return None
     gpu, _, driver = said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").split("\n")[0].partition(", ")
     cuda = re.search(r"release ([\d.]+)", said("nvcc", "--version") or said("/usr/local/cuda/bin/nvcc", "--version"))
-    return {"gpu": gpu, "driver": driver, "cuda": cuda.group(1) if cuda else "?", "cores": os.cpu_count()}
+    return {"gpu": gpu or "gpu", "driver": driver or "?", "cuda": cuda.group(1) if cuda else "?", "cores": os.cpu_count()}
 
 
 def measure_early(run, found):
@@ -198,8 +206,8 @@ def parse():
 def main():
     options = parse()
     place = machine()
-    if not place["gpu"]:
-        print("run.py: there is no GPU here: nvidia-smi lists none", file=sys.stderr)
+    if place is None:
+        print("run.py: there is no GPU here: nvidia-smi lists none, and there is no /dev/nvidia0", file=sys.stderr)
         return 77
     run = Run(options)
     result = {"machine": place, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",

@@ -133,6 +133,11 @@ TEST_P(KernelFolds, HaveTheBitsOfTheCpu) {
   }
 }
 
+// The least that can go wrong: with it a tool is tried that may not work at all.
+TEST_P(KernelFolds, OfOneElementHaveItsBits) {
+  ASSERT_NO_FATAL_FAILURE(compare({Reduction::sum, 2, 1, 0, Fold::complete, 2}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, KernelFolds, testing::Range(0, int{kDataTypes}),
                          [](const auto& type) { return std::string(name(static_cast<DataType>(type.param))); });
 
