@@ -33,7 +33,6 @@ struct Membership {
   std::atomic<std::uint64_t> queued = 0;
   DeviceCommunicator* on_device = nullptr;  // The communicator, if its buffers lie on one.
   std::vector<PreMulSum> reductions;
-  tutti_reduction next_reduction = kFirstPreMulSum;
   std::vector<tutti_comm> views;
   std::string launcher;
   std::string failure;             // Of tutti_last_error: once said, it stays.

@@ -1,5 +1,6 @@
 // Pre-multiplied sums: a scalar of the caller's type, kept by number.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -64,8 +65,14 @@ Status check_making(const void* scalar, tutti_type type, const tutti_reduction* 
   return invalid_argument("type " + std::to_string(type) + " is none: pass tutti_int8 ... tutti_float8_e5m2");
 }
 
+// Of the process, so that one communicator's is none of another.
+tutti_reduction next_number() {
+  static std::atomic<tutti_reduction> next = kFirstPreMulSum;
+  return next++;
+}
+
 tutti_reduction keep(const Door& door, PreMulSum made) {
-  made.number = door.membership->next_reduction++;
+  made.number = next_number();
   door.membership->reductions.push_back(made);
   return made.number;
 }
