@@ -23,10 +23,13 @@ const bool ready = ::sodium_init() >= 0;
 // Nobody but its owner may read it, or it is no secret.
 Result<std::string> read_secret(const std::string& path) {
   if (path.empty()) return std::string();
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // A pipe would wait for its writer.
   if (!file) return system_error("open the secret file " + path);
   struct stat state = {};
   if (::fstat(file.get(), &state) != 0) return system_error("look at the secret file " + path);
+  if (!S_ISREG(state.st_mode)) {
+    return invalid_usage("the secret file " + path + " is not a regular file: write the secret to one, of mode 0600");
+  }
   if ((state.st_mode & 077) != 0)
     return invalid_usage("the secret file " + path + " is open to other users: chmod 600 it");
   std::string text(kLongestFile, '\0');

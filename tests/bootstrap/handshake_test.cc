@@ -231,6 +231,16 @@ TEST(SecretFile, AdmitsOnlyRanksThatHoldIt) {
   }
 }
 
+// Nobody writes into this one: to open it would be to wait for ever.
+TEST(SecretFile, IsNoPipe) {
+  const std::string path = "/tmp/tutti-secret-pipe-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Status status = communicator_key(UniqueId{}, path).status();
+  ::unlink(path.c_str());
+  EXPECT_EQ(status.code(), Code::invalid_usage);
+  EXPECT_NE(status.message().find(path + " is not a regular file"), std::string::npos) << status.message();
+}
+
 TEST(SecretFile, MustBeClosedToOthersAndLong) {
   const SecretFile open("0123456789abcdef", 0644), brief("0123456789");
   EXPECT_NE(join_alone(open.path(), "").message().find("is open to other users"), std::string::npos);
