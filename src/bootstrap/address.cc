@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace tutti {
 namespace {
@@ -77,6 +78,19 @@ int family_of(const Endpoint& endpoint) {
   return endpoint.address.family == 4 ? AF_INET : AF_INET6;
 }
 
+// What there is to do about a fixed place where nobody can listen; empty: nothing that we know.
+std::string remedy_for(int error, const Endpoint& endpoint) {
+  if (error == EADDRINUSE && !endpoint.unix_name.empty()) {
+    return ": another job of this shell, or another rank of this number, is there: set TUTTI_ROOT to host:port, for "
+           "each job its own";
+  }
+  if (endpoint.address.port == 0) return "";
+  if (error == EADDRINUSE) return ": another job or program has it: choose another port";
+  if (error == EADDRNOTAVAIL) return ": it must be an address of rank 0's host, and this host has no such one";
+  if (error == EACCES) return ": choose a port that this user may take, from 1024 on";
+  return "";
+}
+
 // A host that vanishes without a word is missed after 3 to 6 seconds.
 void watch_connection(const Socket& socket) {
   const auto set = [&](int level, int option, int value) {
@@ -124,6 +138,17 @@ bool admits(std::string_view list, std::string_view name) {
   return found != excludes;
 }
 
+std::string names_in(const ifaddrs* list) {
+  std::vector<std::string_view> names;
+  for (; list != nullptr; list = list->ifa_next) {
+    const bool is_new = std::find(names.begin(), names.end(), list->ifa_name) == names.end();
+    if (is_new && list->ifa_addr != nullptr && (list->ifa_flags & IFF_UP) != 0) names.emplace_back(list->ifa_name);
+  }
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text.empty() ? "none" : text;
+}
+
 Result<Address> interface_address(const std::string& ifname) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return system_error("list the network interfaces");
@@ -139,7 +164,7 @@ Result<Address> interface_address(const std::string& ifname) {
   }
   if (second.family != 0) return second;
   return invalid_argument("no network interface that is up and has an address is called " + ifname +
-                          " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME)");
+                          " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME): there are " + names_in(list));
 }
 
 }  // namespace
@@ -197,7 +222,8 @@ Result<Socket> listen_at(const Endpoint& endpoint) {
   const int on = 1;  // A fixed port may be waiting for late packets of the listener before; no two can share it.
   if (endpoint.address.port != 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(socket.get(), &storage.any, length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
-    return system_error("listen at " + describe(endpoint));
+    const std::string remedy = remedy_for(errno, endpoint);
+    return Status(Code::system, system_error("listen at " + describe(endpoint)).message() + remedy);
   }
   return socket;
 }

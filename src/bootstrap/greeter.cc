@@ -75,6 +75,7 @@ Result<bool> Greeter::advance(Pending& pending) {
   if (!done.ok()) {
     Status status = std::move(done).status();
     if (pending.handshake.calls()) return std::move(status).during(describe(pending.handshake.claim()));
+    if (pending.handshake.awaits_proof()) unproved_ = pending.handshake.claim().rank;
     log(LogLevel::trace, "dropped a connection: %s", status.message().c_str());
     return false;
   }

@@ -33,6 +33,8 @@ class Greeter {
   Status serve(const std::vector<pollfd>& polled);
   // When it needs serve() even if nothing happens.
   Deadline deadline() const;
+  // The last caller that meant us, and left without a proof that it holds our secret: the rank that it said it was.
+  std::optional<Rank> unproved() const { return unproved_; }
   // Connections whose handshake is complete.
   std::vector<Greeted> take() { return std::exchange(greeted_, {}); }
 
@@ -58,6 +60,7 @@ class Greeter {
   std::vector<Listener> listeners_;
   std::deque<Pending> pending_;
   std::vector<Greeted> greeted_;
+  std::optional<Rank> unproved_;
   // Until then it accepts nobody, for want of descriptors. Only watch() sees that it has passed: what it leaves out of
   // the poll is what deadline() must wake up for.
   std::optional<Deadline> paused_;

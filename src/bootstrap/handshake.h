@@ -70,6 +70,8 @@ class Handshake {
   short events() const;
   bool calls() const { return calls_; }
   const Claim& claim() const { return claim_; }
+  // The caller means us, knows that we hold the secret, and has yet to prove that it does.
+  bool awaits_proof() const { return stage_ == Stage::proof; }
 
  private:
   struct Hello {

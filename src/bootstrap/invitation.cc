@@ -59,6 +59,13 @@ Result<Credentials> credentials_of(const MeetingPoint& meeting, const std::strin
   return credentials;
 }
 
+// Where more ranks come to the meeting point than one job has: why that may be, and the cure.
+std::string two_jobs_at(const MeetingPoint& meeting) {
+  const std::string twins = ": two ranks of one job have one number, or another job meets here too";
+  if (!meeting.host.empty()) return twins + ", which needs a port of its own";
+  return twins + ": set TUTTI_ROOT to host:port, for each job of this shell its own";
+}
+
 Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
@@ -70,6 +77,7 @@ Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, c
   invitation.listener = TUTTI_TRY(listen_at(endpoint));
   invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
   invitation.advice = advice_for(meeting);
+  invitation.two_jobs = two_jobs_at(meeting);
   return start_rendezvous(options, address, std::move(invitation));
 }
 

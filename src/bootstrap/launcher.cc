@@ -39,20 +39,24 @@ constexpr std::array<Launcher, 5> kLaunchers = {{
 }};
 
 template <typename Number>
-Result<Number> number_in(const std::string& text, const std::string& name, Number least) {
-  Number number{};
+bool parse(const std::string& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    return invalid_usage(name + " is \"" + text + "\", but must be a whole number, " + std::to_string(least) +
-                         " or more");
-  }
-  return number;
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<std::uint16_t> port_in(const std::string& text, const std::string& name) {
+  std::uint16_t port = 0;
+  if (parse(text, port) && port != 0) return port;
+  return invalid_usage(name + " is \"" + text + "\", but must be a whole number from 1 to 65535");
 }
 
 Result<Rank> read_number(const Environment& environment, const char* name, Rank least) {
   const std::optional<std::string> text = environment.get(name);
   if (!text) return invalid_usage(std::string(name) + " is not set");
-  return number_in<Rank>(*text, name, least);
+  Rank number = 0;
+  if (parse(*text, number) && number >= least) return number;
+  return invalid_usage(std::string(name) + " is \"" + *text + "\", but must be a whole number, " +
+                       std::to_string(least) + " or more");
 }
 
 // The parent of a process; 0 if it cannot be told.
@@ -108,7 +112,7 @@ Result<MeetingPoint> parse_root(const std::string& text) {
   meeting.host = text.substr(0, colon);
   if (meeting.host.front() == '[' && meeting.host.back() == ']')
     meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
-  meeting.port = TUTTI_TRY(number_in<std::uint16_t>(text.substr(colon + 1), "the port of TUTTI_ROOT", 1));
+  meeting.port = TUTTI_TRY(port_in(text.substr(colon + 1), "the port of TUTTI_ROOT"));
   return meeting;
 }
 
@@ -127,7 +131,7 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   MeetingPoint meeting;
   meeting.host = *host;
   const std::string port = environment.get("MASTER_PORT").value_or("29500");
-  meeting.port = TUTTI_TRY(number_in<std::uint16_t>(port, "MASTER_PORT", 1));
+  meeting.port = TUTTI_TRY(port_in(port, "MASTER_PORT"));
   if (++meeting.port == 0)
     return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");  // It is the launcher's.
   return meeting;
@@ -148,6 +152,11 @@ void warn_of_halves(const Environment& environment) {
 }
 
 }  // namespace
+
+Status check_root(const Environment& environment) {
+  const auto root = environment.get("TUTTI_ROOT");
+  return root ? parse_root(*root).status() : Status();
+}
 
 Result<LaunchedRank> find_launched_rank(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {

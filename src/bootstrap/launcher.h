@@ -27,6 +27,9 @@ struct LaunchedRank {
 // Errors name the variable and its value.
 Result<LaunchedRank> find_launched_rank(const Environment& environment);
 
+// Of TUTTI_ROOT alone, set or not.
+Status check_root(const Environment& environment);
+
 // Rank 0 makes the id and hands it to the others, in the thread of its rendezvous; the others ask for it.
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch);
 

@@ -94,7 +94,7 @@ Status Rendezvous::refuse(const Claim& claim, const PeerRecord& peer) const {
   if (claim.ranks != ranks_) {
     const auto& [first, member] = *members_.begin();
     return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but rank " + std::to_string(first) +
-                         " (" + describe(member.record.peer) + ") joined " + std::to_string(ranks_));
+                         " (" + describe(member.record.peer) + ") joined " + std::to_string(ranks_) + two_jobs_);
   }
   if (claim.ranks > kMostRanks || claim.rank >= claim.ranks) {
     return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
@@ -102,7 +102,7 @@ Status Rendezvous::refuse(const Claim& claim, const PeerRecord& peer) const {
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
   return invalid_usage("rank " + std::to_string(claim.rank) + " is claimed by " +
-                       describe(earlier->second.record.peer) + " and by " + describe(peer));
+                       describe(earlier->second.record.peer) + " and by " + describe(peer) + two_jobs_);
 }
 
 void Rendezvous::start() {
@@ -135,15 +135,17 @@ void Rendezvous::hear(Rank rank, Member& member) {
 }
 
 void Rendezvous::keep_time() {
+  const std::string stranger = rank_without_secret();
   if (report_.passed()) {
     log(LogLevel::warn, "waiting for %s to join, %s after the first came%s", missing().c_str(),
-        seconds(report_after_ms_).c_str(), advice_.c_str());
+        seconds(report_after_ms_).c_str(), stranger.empty() ? advice_.c_str() : stranger.c_str());
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }
   if (!deadline_.passed()) return;
   const char* what = started_ ? " came but did not reach the others within " : " did not join within ";
-  if (!failure_ && !members_.empty()) fail(timeout_error(missing() + what + seconds(timeout_ms_)));
+  const Code code = stranger.empty() ? Code::timeout : Code::invalid_usage;
+  if (!failure_ && !members_.empty()) fail({code, missing() + what + seconds(timeout_ms_) + stranger});
   finished_ = true;
 }
 
@@ -166,6 +168,14 @@ void Rendezvous::fail(const Status& status) {
 void Rendezvous::suffer(const Status& status) {
   if (!members_.empty()) return fail(status);
   if (!std::exchange(warned_, true)) log(LogLevel::warn, "nobody can join: %s; trying again", status.message().c_str());
+}
+
+// Who hangs up then has been told by us what we hold, and knows why. We only see that it is gone.
+std::string Rendezvous::rank_without_secret() const {
+  const std::optional<Rank> rank = greeter_.unproved();
+  if (!rank || started_ || members_.contains(*rank)) return "";
+  return "; rank " + std::to_string(*rank) +
+         " came, but does not hold the same secret: TUTTI_SECRET_FILE differs, or is not set on all ranks";
 }
 
 std::string Rendezvous::missing() const {

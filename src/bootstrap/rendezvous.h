@@ -20,8 +20,11 @@ class Rendezvous {
 
   // Callers of these may join, or be given the id.
   void listen(Socket listener, Role role, const Credentials& credentials);
-  // Added to the report of ranks that are missing.
-  void advise(std::string advice) { advice_ = std::move(advice); }
+  // Added to the report of ranks that are missing, and to the refusal of those that are too many.
+  void advise(std::string missing, std::string two_jobs) {
+    advice_ = std::move(missing);
+    two_jobs_ = std::move(two_jobs);
+  }
   // Returns when all ranks have reached each other, when their deadline has passed, or when `stop` can be read.
   void run(int stop);
 
@@ -41,11 +44,13 @@ class Rendezvous {
   void fail(const Status& status);
   void suffer(const Status& status);
   Deadline next_event() const;
+  // "; rank 1 came, but ..."; empty if no such has come, or it has come again with the secret.
+  std::string rank_without_secret() const;
   std::string missing() const;  // "ranks 3, 7 of 8"
 
   UniqueId id_;
   std::int64_t report_after_ms_;
-  std::string advice_;
+  std::string advice_, two_jobs_;
   Greeter greeter_{kRendezvous};
   std::map<Rank, Member> members_;
   std::vector<Rank> watched_;  // Members in the order in which they are polled.

@@ -90,7 +90,7 @@ Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Addres
   rendezvous->listen(std::move(listener), Role::join, {key, id.communicator});
   if (invitation) {
     rendezvous->listen(std::move(invitation->listener), Role::invitation, invitation->credentials);
-    rendezvous->advise(std::move(invitation->advice));
+    rendezvous->advise(std::move(invitation->advice), std::move(invitation->two_jobs));
   }
   std::unique_ptr<RendezvousThread> thread = TUTTI_TRY(RendezvousThread::start(std::move(rendezvous)));
   of_process.add(std::move(thread));

@@ -13,7 +13,8 @@ namespace tutti {
 struct Invitation {
   Socket listener;
   Credentials credentials;
-  std::string advice;  // What to do where ranks do not find it; see advice_for().
+  std::string advice;    // What to do where ranks do not find it; see advice_for().
+  std::string two_jobs;  // And where more come than one job has.
 };
 
 // Listens at `address`, at any free port.

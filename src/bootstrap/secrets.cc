@@ -75,6 +75,8 @@ Result<Secret> communicator_key(const UniqueId& id, const std::string& secret_fi
   return Secret(digest(id.secret, {bytes_of("tutti communicator 1"), bytes_of(id.communicator), bytes_of(second)}));
 }
 
+Status check_secret_file(const std::string& path) { return read_secret(path).status(); }
+
 Result<Secret> invitation_key(const std::string& secret_file) {
   const std::string second = TUTTI_TRY(read_secret(secret_file));
   return Secret(digest({}, {bytes_of("tutti invitation 1"), bytes_of(second)}));

@@ -31,6 +31,8 @@ Status fill_randomly(std::span<std::byte> bytes);
 Digest digest(const Secret& key, std::initializer_list<Bytes> parts);
 bool equal(const Digest& a, const Digest& b);  // In constant time.
 
+// Whether there is a secret in it, which nobody but its owner may read; the path may be empty.
+Status check_secret_file(const std::string& path);
 // The key of a communicator: of its id's secret, and of what the file holds where a path is given.
 Result<Secret> communicator_key(const UniqueId& id, const std::string& secret_file);
 // The key under which a launcher's ranks ask rank 0 for the id: secret only if there is a file.

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "src/base/log.h"
 #include "src/bootstrap/address.h"
 #include "tests/bootstrap/processes.h"
@@ -106,7 +108,7 @@ TEST(Launcher, NamesTheVariableAndItsValue) {
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
             "TUTTI_ROOT is \"host\", but must be host:port");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host:99999"}}),
-            "the port of TUTTI_ROOT is \"99999\", but must be a whole number, 1 or more");
+            "the port of TUTTI_ROOT is \"99999\", but must be a whole number from 1 to 65535");
 }
 
 // What is logged where only a part of a launcher's variables is set.
@@ -244,6 +246,71 @@ TEST(Meeting, SaysThatRankZeroDoesNotCome) {
   const Watch watch = {Deadline::after_ms(100)};
   const Status status = share_unique_id({1, 2, "test", on_this_host()}, RendezvousOptions{}, watch).status();
   EXPECT_NE(status.message().find("asking rank 0 for the unique id"), std::string::npos) << status.message();
+}
+
+// Two jobs of one shell meet at one place, and so do two ranks of one number.
+TEST(Meeting, NamesTheCureWhereSomebodyElseListens) {
+  const auto complaint = [](const MeetingPoint& meeting) {
+    EXPECT_TRUE(share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).ok());
+    return share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  };
+  MeetingPoint taken = on_this_host();  // And stays so until the process ends.
+  taken.job += ".taken";
+  const std::string named = complaint(taken);
+  EXPECT_NE(named.find("Address already in use: another job of this shell, or another rank of this number, is there: "
+                       "set TUTTI_ROOT"),
+            std::string::npos)
+      << named;
+  const std::string at_port = complaint(at_a_port());
+  EXPECT_NE(at_port.find("another job or program has it: choose another port"), std::string::npos) << at_port;
+}
+
+TEST(Meeting, WantsAnAddressOfRankZerosHost) {
+  MeetingPoint elsewhere;
+  elsewhere.host = "192.0.2.1";  // Of documentation alone.
+  elsewhere.port = 5000;
+  const std::string text = share_unique_id({0, 2, "test", elsewhere}, RendezvousOptions{}, {}).status().message();
+  EXPECT_NE(text.find("must be an address of rank 0's host"), std::string::npos) << text;
+}
+
+TEST(Meeting, NamesTheCureWhereARankComesTwice) {
+  const MeetingPoint meeting = on_this_host();
+  Processes processes;
+  for (int i = 0; i < 2; ++i) processes.start([=] { return join_at(meeting, 1, 3, 1); });
+  processes.start([=] { return join_at(meeting, 0, 3, 1); });
+  for (const std::string& text : processes.reports()) {
+    EXPECT_NE(text.find("or another job meets here too: set TUTTI_ROOT"), std::string::npos) << text;
+  }
+}
+
+// The rank has gone long before rank 0's patience ends.
+TEST(Meeting, SaysThatARankCameWithoutTheSecret) {
+  const MeetingPoint meeting = on_this_host();
+  char path[] = "/tmp/tutti-secret-XXXXXX";
+  const int file = ::mkstemp(path);
+  ASSERT_EQ(::write(file, "0123456789abcdef", 16), 16);
+  ::close(file);
+  const Gate refused;
+  Processes processes;
+  processes.start([&]() -> std::string {
+    Result<UniqueId> id = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {});
+    refused.wait();
+    JoinOptions join;
+    join.timeout_ms = 100;
+    return id.ok() ? Bootstrap::join(id.value(), 0, 2, join).status().message() : std::move(id).status().message();
+  });
+  processes.start([&] {
+    RendezvousOptions with_secret;
+    with_secret.secret_file = path;
+    const Watch watch = {Deadline::after_ms(20'000)};
+    const std::string text = share_unique_id({1, 2, "test", meeting}, with_secret, watch).status().message();
+    refused.open();
+    return text;
+  });
+  const std::string rank_0 = processes.report(0);
+  EXPECT_NE(rank_0.find("rank 1 came, but does not hold the same secret"), std::string::npos) << rank_0;
+  EXPECT_NE(processes.report(1).find("does not hold the same secret"), std::string::npos);
+  ::unlink(path);
 }
 
 bool names_the_cure(std::string_view text) {
