@@ -73,17 +73,17 @@ TEST(Request, DescribesAProblem) {
   EXPECT_EQ(problem_of(request, 4), expected);
 }
 
-TEST(Request, IgnoresARootWhereThereIsNone) {
-  const Request request =
-      parse({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--root", "2"}).value();
-  EXPECT_EQ(problem_of(request, 4).root, 0U);
+TEST(Request, RefusesARootWhereThereIsNone) {
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--root", "2"}),
+            "--root has no meaning for all_reduce: it has none");
 }
 
 TEST(Request, RefusesWhatItCannotRead) {
   EXPECT_EQ(complaint({"sing"}), "'sing' is no command; the commands are plan, verify, doctor, version, help");
   EXPECT_NE(complaint({"plan", "--collective", "sum"}).find("'sum' is no collective; there are all_reduce"),
             std::string::npos);
-  EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'2' is no number from 4"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'4-2' is no range"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "-1"}).find("'-1' is no number from 1"), std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "2,"}).find("nothing before or after a ','"), std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "0"}).find("'0' is no number from 1"), std::string::npos);
   EXPECT_NE(complaint({"verify", "--loud"}).find("reading --loud"), std::string::npos);

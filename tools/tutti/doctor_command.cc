@@ -7,10 +7,15 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "include/tutti/tutti.h"
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "src/base/owned.h"
+#include "src/communicator/device/listing.h"
+#include "src/communicator/settings.h"
 #include "tools/tutti/commands.h"
 
 namespace tutti {
@@ -74,6 +79,13 @@ void print_transports() {
   print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
 }
 
+void print_devices() {
+  Result<std::vector<std::string>> devices = list_devices();
+  std::printf("GPUs\n");
+  if (!devices.ok()) return print_line("cuda", "off: " + std::move(devices).status().message());
+  for (const std::string& device : devices.value()) print_line("cuda", device);
+}
+
 void print_settings() {
   std::printf("settings\n");
   for (const Setting& setting : settings()) {
@@ -94,7 +106,11 @@ Status doctor_command() {
   TUTTI_CHECK_OK(version_command());
   print_machine();
   print_transports();
+  print_devices();
   print_settings();
+  for (const std::string& refused : refused_settings(environment(), config())) {
+    log(LogLevel::warn, "no communicator can be made: %s", refused.c_str());
+  }
   return {};
 }
 

@@ -14,10 +14,17 @@ tutti::Status run(int argc, char** argv) {
   return {};
 }
 
+// A full disk is met at the latest when what is left is written.
+tutti::Status finish_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return tutti::system_error("write to standard output");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const tutti::Status status = run(argc, argv);
+  tutti::Status status = run(argc, argv);
+  if (status.ok()) status = finish_output();
   if (status.ok()) return 0;
   std::fprintf(stderr, "tutti: %s\n", status.message().c_str());
   return status.code() == tutti::Code::invalid_argument ? 2 : 1;

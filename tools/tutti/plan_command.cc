@@ -1,4 +1,6 @@
+#include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -21,11 +23,30 @@ Result<const Algorithm*> find_algorithm(const Request& request) {
                           "; there are:" + known);
 }
 
+bool wants_groups(const Algorithm& algorithm, const Problem& problem) {
+  Problem grouped = problem;
+  grouped.groups = {{problem.ranks - problem.ranks / 2, problem.ranks / 2}};
+  return problem.ranks >= 2 && !algorithm.supports(problem) && algorithm.supports(grouped);
+}
+
+Status check_groups(const Algorithm& algorithm, const Problem& problem) {
+  if (problem.groups.empty()) {
+    if (!wants_groups(algorithm, problem)) return {};
+    return invalid_argument(std::string(algorithm.name()) + " wants --groups: the ranks of each host, as 3+5");
+  }
+  const std::vector<Rank>& hosts = problem.groups.front();
+  const std::uint64_t members = std::accumulate(hosts.begin(), hosts.end(), std::uint64_t{0});
+  if (members == problem.ranks) return {};
+  return invalid_argument("--groups have " + std::to_string(members) + " ranks together, but --ranks is " +
+                          std::to_string(problem.ranks));
+}
+
 }  // namespace
 
 Status plan_command(const Request& request) {
   const Algorithm* algorithm = TUTTI_TRY(find_algorithm(request));
   const Problem problem = problem_of(request, request.ranks.front());
+  TUTTI_CHECK_OK(check_groups(*algorithm, problem));
   if (!algorithm->supports(problem)) {
     return unsupported(std::string(algorithm->name()) + " does not support " + describe(problem));
   }

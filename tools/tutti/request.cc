@@ -35,7 +35,7 @@ Result<std::vector<std::string_view>> split(std::string_view text, char separato
   }
 }
 
-Result<Rank> parse_number(std::string_view text, Rank least) {
+Result<Rank> parse_number(std::string_view text, Rank least = 1) {
   Rank value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || end != text.end() || value < least || value > kMostRanks) {
@@ -49,9 +49,11 @@ Result<std::vector<Rank>> parse_ranges(std::string_view text) {
   std::vector<Rank> values;
   const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
   for (const std::string_view part : parts) {
-    const std::size_t dash = part.find('-');
-    const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash), 1));
-    const Rank last = dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1), first));
+    const std::size_t dash = part.find('-', 1);  // One in front is a sign, which no number here has.
+    const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash)));
+    const Rank last = dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1)));
+    if (last < first)
+      return invalid_argument("'" + std::string(part) + "' is no range: the smaller number comes first");
     for (Rank value = first; value <= last; ++value) values.push_back(value);
   }
   return values;
@@ -64,7 +66,7 @@ Result<std::vector<std::vector<Rank>>> parse_groups(std::string_view text) {
     const std::vector<std::string_view> sizes = TUTTI_TRY(split(level, '+'));
     groups.emplace_back();
     for (const std::string_view size : sizes) {
-      const Rank members = TUTTI_TRY(parse_number(size, 1));
+      const Rank members = TUTTI_TRY(parse_number(size));
       groups.back().push_back(members);
     }
   }
@@ -176,6 +178,9 @@ Status check(const Request& request) {
   const Rank ranks = request.ranks.front();
   if (request.root >= ranks || request.rank.value_or(0) >= ranks) {
     return invalid_argument("ranks count from 0 to " + std::to_string(ranks - 1));
+  }
+  if (request.root_given && !has_root(*request.collective)) {
+    return invalid_argument("--root has no meaning for " + std::string(name(*request.collective)) + ": it has none");
   }
   return {};
 }

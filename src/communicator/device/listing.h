@@ -1,0 +1,14 @@
+// Which devices a process may have communicators on, in words for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+// "NVIDIA H200 (device 0)", or why that device is of no use. Fails where there is none, and says why.
+Result<std::vector<std::string>> list_devices();
+
+}  // namespace tutti
