@@ -157,7 +157,7 @@ void apply(const Description& option, const char* text, Options& options) {
     case 'g': options.per_thread = static_cast<std::uint32_t>(number(option.name, text, 1, 1024)); break;
     case 'G': options.graph_launches = count(0); break;
     case 'a': options.average = static_cast<Average>(number(option.name, text, 0, 3)); break;
-    case 'C': options.cpu_time = count(0) != 0; break;
+    case 'C': options.cpu_time = number(option.name, text, 0, 1) != 0; break;
     case 'T': options.timeout_ms = static_cast<std::int64_t>(count(0)) * 1000; break;
     case 'J': options.json_file = text; break;
     case 'R': options.windows = number(option.name, text, 0, 2) != 0; break;

@@ -158,7 +158,7 @@ bool Report::end() {
   std::printf("# %-20s : %llu %s\n", "Out of bounds values", static_cast<unsigned long long>(wrong_),
               wrong_ == 0 ? "OK" : "FAILED");
   std::printf("# %-20s : %g \n#\n# Collective test concluded: %s\n\n", "Avg bus bandwidth", average, program_name());
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail("standard output: %s", std::strerror(errno));
   if (!options_.json_file.empty()) write_json(average);
   return wrong_ == 0;
 }

@@ -91,6 +91,18 @@ class Tool(unittest.TestCase):
             with open(path) as file:
                 self.assertEqual(len(json.load(file)["devices"]), 1)
 
+    def test_sees_a_full_disk(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "-t", "2", "-b", "8", "-e", "8"], stdout=full, stderr=subprocess.PIPE,
+                                    text=True, timeout=120)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("standard output: No space left on device", result.stderr)
+
+    def test_switches_are_on_or_off(self):
+        result = run("-t", "2", "-C", "4")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--report_cputime 4: give a whole number from 0 to 1", result.stderr)
+
     def test_says_its_version(self):
         result = run("--version")
         self.assertEqual(result.returncode, 0, result.stderr)
