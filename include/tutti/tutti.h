@@ -85,7 +85,7 @@ typedef struct {
 } tutti_unique_id;
 
 /* From `algorithm` on they are for measuring, and for a machine on which the tuner chooses badly: programs leave them
- * unset. */
+ * unset. "" is the same as null in all of them. */
 typedef struct {
   size_t size;        /* sizeof(tutti_comm_options) */
   const char* name;   /* In messages: "gradients". Null: none; of a split its parent's and the colour, of a shrink its

@@ -131,10 +131,23 @@ Status no_runner(const Door& door) {
   return invalid_usage("the communicator is finalized: only queries and destroy may follow");
 }
 
+namespace {
+
+// Programs without a name to pass may pass an empty one.
+void forget_empty(tutti_comm_options& options) {
+  for (const char** text :
+       {&options.name, &options.algorithm, &options.protocol, &options.transport, &options.wire, &options.memory}) {
+    if (*text != nullptr && **text == '\0') *text = nullptr;
+  }
+}
+
+}  // namespace
+
 Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* given) {
   CommunicatorOptions merged = inherited;
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   if (given != nullptr) options = TUTTI_TRY(known_options(*given));
+  forget_empty(options);
   if (options.name != nullptr) merged.name = options.name;
   TUTTI_CHECK_OK(force_names(options, merged));
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));

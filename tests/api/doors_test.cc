@@ -165,6 +165,17 @@ TEST_F(Doors, RefuseAnotherNameThanTheCommunicatorHas) {
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
 }
 
+TEST_F(Doors, TakeEmptyNamesForNone) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.algorithm = "ring";
+  tutti_comm view = nullptr, second = nullptr;
+  ASSERT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_ok);
+  options.name = options.algorithm = options.protocol = options.transport = options.wire = options.memory = "";
+  ASSERT_EQ(tutti_comm_with_options(view, &options, &second), tutti_ok) << last_error();
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, second, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->last_algorithm, "ring");  // As inherited.
+}
+
 // The fake is rank 1.
 TEST_F(Doors, RefuseMessagesToItselfOutsideOfAGroup) {
   tutti_stream stream = nullptr;
