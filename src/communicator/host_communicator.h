@@ -156,6 +156,7 @@ class HostCommunicator final : public Communicator {
   // Fails when a rank leaves that others still count on.
   Status notice_leaving(Rank awaited, Patience& patience);
   Status leaves(Rank leaver, Rank other, const std::string& call);
+  std::string not_receiving() const;
   std::string absent() const;  // "; rank 1 has not called it"
   std::string not_leaving(
       Rank peer) const;  // What the rank is seen to do that does not finalize, and why it may be so.

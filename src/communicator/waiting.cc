@@ -58,9 +58,17 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   return probe_peers();
 }
 
+// Messages are not on the board, so what the peer does is not known; but most who wait so long to send wait so.
+std::string HostCommunicator::not_receiving() const {
+  if (message_ == nullptr || message_->kind != Kind::send) return "";
+  const std::string peer = "rank " + std::to_string(message_->root);
+  return "; if " + peer + " is in a send to rank " + std::to_string(rank_) +
+         " meanwhile, neither can go on: an exchange belongs in a group (tutti_group_start)";
+}
+
 // Who waits longest need not wait for the one that is missing.
 std::string HostCommunicator::absent() const {
-  if (record_ == nullptr) return "";
+  if (record_ == nullptr) return not_receiving();
   std::string list;
   Rank count = 0;
   for (Rank peer = 0; peer < ranks_; ++peer) {

@@ -251,6 +251,17 @@ TEST(Failures, NameTheMessageThatDidNotComeInTime) {
   EXPECT_NE(made.value()[1]->failure().message().find("recv(20 int32, from rank 1)"), std::string::npos);
 }
 
+TEST(Failures, NameTheGroupToRanksThatOnlySendToEachOther) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  auto made = Communicator::create_all(2, options);
+  ASSERT_TRUE(made.ok());
+  std::vector<int> buffer(4 << 20);  // More than a lane holds.
+  const Status status = made.value()[0]->run(message(Kind::send, 1, buffer));
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_NE(status.message().find("if rank 1 is in a send to rank 0 meanwhile"), std::string::npos) << status.message();
+}
+
 // What a timeout limits is how long nothing moves. Each wait here is a fraction of it, and all of them exceed it.
 TEST(Failures, DoNotCountTheTimeInWhichAMessageMoves) {
   CommunicatorOptions options;
