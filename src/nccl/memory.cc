@@ -22,10 +22,13 @@ Outcome current_device(int& device) {
   if (is_host()) return {};
   const std::string memory = memory_of_environment();
   if (!memory.empty() && memory != kCuda) {
-    return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\": set it to cuda, which it is unset too, or to host");
+    return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\", but must be cuda, the default, or host");
   }
   Outcome found = outcome_of(tutti_current_device(&device));
-  if (found.failed()) found.why += " (set TUTTI_NCCL_MEMORY=host to serve host memory)";
+  if (!found.failed()) return {};
+  const std::string function = "tutti_current_device: ";  // The caller has called another.
+  if (found.why.starts_with(function)) found.why.erase(0, function.size());
+  found.why += " (set TUTTI_NCCL_MEMORY=host to do without a GPU)";
   return found;
 }
 

@@ -21,7 +21,8 @@ Outcome deregister_nothing(const ncclComm* comm, const void* handle, const char*
   return invalid_usage(std::string(name) + " was not registered with this communicator");
 }
 
-constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC. Other flags say nothing that we would need.
+constexpr int kSymmetric = 1;       // NCCL_WIN_COLL_SYMMETRIC.
+constexpr int kStrictOrdering = 2;  // NCCL_WIN_STRICT_ORDERING, of one-sided calls, which there are none of.
 
 struct WindowRequest {
   void* memory;
@@ -43,6 +44,11 @@ Outcome show(const Communicator& communicator, const WindowRequest& request) {
 Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
   if (request.out == nullptr) return invalid_argument("win is NULL: pass where to put the window");
   *request.out = nullptr;
+  if ((request.flags & ~(kSymmetric | kStrictOrdering)) != 0) {
+    return invalid_argument("winFlags " + std::to_string(request.flags) +
+                            " has unknown bits: pass NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC or "
+                            "NCCL_WIN_STRICT_ORDERING");
+  }
   Shared communicator;
   TUTTI_NCCL_CHECK(find_ready(comm, communicator));
   return submit(Job{communicator, [communicator, request] { return show(*communicator, request); }, nullptr});

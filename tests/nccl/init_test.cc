@@ -183,6 +183,18 @@ TEST(Init, AnswersRegistrationWithNothing) {
   NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[0], window));
 }
 
+TEST(Init, RefusesFlagsOfWindowsThatItDoesNotKnow) {
+  const Ranks ranks(1);
+  alignas(4096) static char buffer[4096];
+  for (const int known : {0, 1, 2, 3}) {
+    auto window = reinterpret_cast<ncclWindow_t>(buffer);
+    NCCL_EXPECT_OK(ncclCommWindowRegister(ranks[0], buffer, sizeof buffer, &window, known));
+  }
+  ncclWindow_t window = nullptr;
+  EXPECT_EQ(ncclCommWindowRegister(ranks[0], buffer, sizeof buffer, &window, 0x7777), ncclInvalidArgument);
+  expect_sentence("winFlags 30583 has unknown bits");
+}
+
 TEST(Init, SaysWhatIsNotImplemented) {
   const Ranks ranks(1);
   EXPECT_EQ(ncclCommRevoke(ranks[0], 0), ncclInvalidUsage);
