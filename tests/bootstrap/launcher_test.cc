@@ -250,13 +250,16 @@ TEST(Meeting, SaysThatRankZeroDoesNotCome) {
 
 // Two jobs of one shell meet at one place, and so do two ranks of one number.
 TEST(Meeting, NamesTheCureWhereSomebodyElseListens) {
+  // In a process of its own: who listens stays, with a thread, and the tests to come fork.
   const auto complaint = [](const MeetingPoint& meeting) {
-    EXPECT_TRUE(share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).ok());
-    return share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+    Processes processes;
+    processes.start([&]() -> std::string {
+      if (!share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).ok()) return "the first does not listen";
+      return share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+    });
+    return processes.report(0);
   };
-  MeetingPoint taken = on_this_host();  // And stays so until the process ends.
-  taken.job += ".taken";
-  const std::string named = complaint(taken);
+  const std::string named = complaint(on_this_host());
   EXPECT_NE(named.find("Address already in use: another job of this shell, or another rank of this number, is there: "
                        "set TUTTI_ROOT"),
             std::string::npos)
