@@ -85,6 +85,14 @@ class Ranks {
   std::vector<ncclComm_t> comms_;
 };
 
+inline void expect_part(ncclComm_t part, int expected_rank, int expected_count) {
+  int rank = -1, count = -1;
+  NCCL_EXPECT_OK(ncclCommUserRank(part, &rank));
+  NCCL_EXPECT_OK(ncclCommCount(part, &count));
+  EXPECT_EQ(rank, expected_rank);
+  EXPECT_EQ(count, expected_count);
+}
+
 // Element i of rank r: small, so that sums are exact in every type but the 8-bit ones.
 inline int value_of(int rank, std::size_t i) {
   return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % 23);

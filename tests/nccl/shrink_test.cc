@@ -14,14 +14,6 @@ void expect_sum(ncclComm_t comm, int rank, int expected) {
   EXPECT_EQ(value, expected);
 }
 
-void expect_part(ncclComm_t part, int expected_rank, int expected_count) {
-  int rank = -1, count = -1;
-  NCCL_EXPECT_OK(ncclCommUserRank(part, &rank));
-  NCCL_EXPECT_OK(ncclCommCount(part, &count));
-  EXPECT_EQ(rank, expected_rank);
-  EXPECT_EQ(count, expected_count);
-}
-
 ncclComm_t look(ncclComm_t& part) { return __atomic_load_n(&part, __ATOMIC_ACQUIRE); }
 
 TEST(Shrink, GoesOnWithoutSomeAndLeavesTheParentAsItWas) {

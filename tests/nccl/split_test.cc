@@ -6,14 +6,6 @@
 namespace tutti {
 namespace {
 
-void expect_part(ncclComm_t part, int expected_rank, int expected_count) {
-  int rank = -1, count = -1;
-  NCCL_EXPECT_OK(ncclCommUserRank(part, &rank));
-  NCCL_EXPECT_OK(ncclCommCount(part, &count));
-  EXPECT_EQ(rank, expected_rank);
-  EXPECT_EQ(count, expected_count);
-}
-
 TEST(Split, OrdersByKeyAndLeavesOutWhoHasNoColor) {
   const Ranks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {

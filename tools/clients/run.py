@@ -200,17 +200,18 @@ def show(library, torch):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev clients", description=__doc__)
-    parser.add_argument("--library", required=True, help="the libnccl.so.2 (tools/dev clients passes the one it builds)")
+    parser.add_argument("--library", dest="nccl", metavar="FILE", required=True,
+                        help="the libnccl.so.2 (tools/dev clients passes the one it builds)")
     parser.add_argument("--torch", default="torch", help="what pip is asked for, as torch==2.11.0; default: the newest")
     parser.add_argument("--keep", action="store_true", help=f"keep {ENVIRONMENT}, which the next run then uses")
     options = parser.parse_args()
-    if not os.path.isfile(options.library):
-        stop(f"there is no library {options.library}: build the target tutti_nccl")
+    if not os.path.isfile(options.nccl):
+        stop(f"there is no library {options.nccl}: build the target tutti_nccl")
     os.makedirs(SCRATCH, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # So that it cleans up then, too.
     try:
         check_machine(os.path.exists(ENVIRONMENT))
-        rows = show(os.path.realpath(options.library), options.torch)
+        rows = show(os.path.realpath(options.nccl), options.torch)
     finally:
         shutil.rmtree(SCRATCH)
         if not options.keep:

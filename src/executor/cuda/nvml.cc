@@ -57,7 +57,7 @@ bool same_place(const PciInfo& one, const PciInfo& other) {
 }  // namespace
 
 struct Nvml::Functions {
-  Library library;
+  Library opened;
   int (*init)() = nullptr;
   int (*gpu_of)(const char* uuid, Gpu*) = nullptr;
   int (*pci_of)(Gpu, PciInfo*) = nullptr;
@@ -68,7 +68,7 @@ struct Nvml::Functions {
 
   template <typename Function>
   bool find(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(::dlsym(library.get(), name));
+    function = reinterpret_cast<Function>(::dlsym(opened.get(), name));
     return function != nullptr;
   }
 
@@ -96,8 +96,8 @@ Nvml::~Nvml() = default;
 Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
   std::unique_ptr<Nvml> made(new Nvml);
   Functions& all = *made->functions_;
-  all.library = Library(::dlopen(path, RTLD_NOW | RTLD_LOCAL));
-  if (!all.library) return unsupported(std::string("there is no NVML: ") + ::dlerror());
+  all.opened = Library(::dlopen(path, RTLD_NOW | RTLD_LOCAL));
+  if (!all.opened) return unsupported(std::string("there is no NVML: ") + ::dlerror());
   const bool found = all.find("nvmlInit_v2", all.init) && all.find("nvmlDeviceGetHandleByUUID", all.gpu_of) &&
                      all.find("nvmlDeviceGetPciInfo_v3", all.pci_of) &&
                      all.find("nvmlDeviceGetNvLinkState", all.link_state) &&
