@@ -191,7 +191,9 @@ std::string differ(DeviceRig& rig, DeviceRanks& own, Rank rank) {
 
 std::string abort_one(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
-  if (rank != 1) (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // Without a deadline.
+  (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // Without a deadline; when it ends, all have shown their memory.
+  own.synchronize();
+  if (rank != 1) (void)all_reduce(own, shown.at(0), shown.at(0), 0);
   if (rank == 1) own[0].abort();
   own.synchronize();
   const std::string words = own[0].failure().message();
