@@ -21,7 +21,7 @@ Status cuda_status(cudaError_t error, const char* call, const std::string& devic
 // one.
 class OnDevice {
  public:
-  explicit OnDevice(int ordinal) : context_(driver_calls(), ordinal) {
+  explicit OnDevice(int ordinal) : context_(driver(), ordinal) {
     changed_ = !context_.holds() && cudaGetDevice(&before_) == cudaSuccess && before_ != ordinal &&
                cudaSetDevice(ordinal) == cudaSuccess;
     cudaThreadExchangeStreamCaptureMode(&mode_);  // With a context there, so that it makes none.

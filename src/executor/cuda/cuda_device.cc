@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/executor/cuda/allocation.h"
 #include "src/executor/cuda/calls.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/nvml.h"
-#include "src/executor/cuda/stream_words.h"
 
 namespace tutti {
 namespace {
@@ -17,6 +15,12 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint32_t kSpareBytes = 1024;  // Of a block's shared memory, for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
+CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+// Words that streams write and wait for: only such processes need them.
+std::string in_stream_of(const DeviceTraits& device) {
+  return "in a stream of " + device.name + ", which processes share without MPS (nvidia-cuda-mps-control -d)";
+}
 
 }  // namespace
 
@@ -214,11 +218,13 @@ Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes) {
   TUTTI_CHECK_OK(check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes"));
   if (attributes.type != cudaMemoryTypeDevice || attributes.device != ordinal_)
     return invalid_argument("it lies in no memory of " + traits_.name);
-  Allocation allocation;
-  TUTTI_CHECK_OK(check(find_allocation(memory, allocation), "cuMemGetAddressRange"));
-  if (memory + bytes > allocation.begin + allocation.bytes)
-    return invalid_argument("it ends behind its allocation of " + std::to_string(allocation.bytes) + " bytes");
-  return DeviceShare{TUTTI_TRY(handle_of(allocation.begin)), static_cast<std::uint64_t>(memory - allocation.begin)};
+  CUdeviceptr allocation = 0;  // What other processes open is whole allocations.
+  std::size_t allocated = 0;
+  TUTTI_CHECK_OK(driver().address_range(&allocation, &allocated, as_address(memory)).during("asking " + traits_.name));
+  const std::size_t offset = as_address(memory) - allocation;
+  if (offset + bytes > allocated)
+    return invalid_argument("it ends behind its allocation of " + std::to_string(allocated) + " bytes");
+  return DeviceShare{TUTTI_TRY(handle_of(memory - offset)), offset};
 }
 
 Result<std::byte*> CudaDevice::open(const DeviceHandle& handle) {
@@ -302,12 +308,16 @@ Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
 
 Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
   const OnDevice here(ordinal_);
-  return StreamWords::of_driver().put(word, value, as_stream(stream)).during("telling the host on " + traits_.name);
+  return driver()
+      .write_word(as_stream(stream), as_address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT)
+      .during("telling the host " + in_stream_of(traits_));
 }
 
 Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
   const OnDevice here(ordinal_);
-  return StreamWords::of_driver().hold(word, value, as_stream(stream)).during("holding a stream on " + traits_.name);
+  return driver()
+      .await_word(as_stream(stream), as_address(word), value, CU_STREAM_WAIT_VALUE_EQ)
+      .during("waiting for the host " + in_stream_of(traits_));
 }
 
 Result<DeviceStream> CudaDevice::make_queue() { return DeviceStream{queues_[queues_given_++ % queues_.size()]}; }

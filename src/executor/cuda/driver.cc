@@ -2,6 +2,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 namespace tutti {
 namespace {
 
@@ -18,17 +20,6 @@ cudaError_t look_up(const char* name, void** function, cudaDriverEntryPointQuery
 }
 #endif
 
-DriverCalls find_all() {
-  DriverCalls calls;
-  const bool all =
-      find_in_driver("cuCtxGetCurrent", calls.get_current) && find_in_driver("cuCtxGetDevice", calls.get_device) &&
-      find_in_driver("cuCtxPushCurrent", calls.push) && find_in_driver("cuCtxPopCurrent", calls.pop) &&
-      find_in_driver("cuDeviceGet", calls.find) && find_in_driver("cuDevicePrimaryCtxRetain", calls.retain);
-  return all ? calls : DriverCalls();
-}
-
-}  // namespace
-
 void* find_in_driver(const char* name) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
@@ -36,9 +27,53 @@ void* find_in_driver(const char* name) {
   return found == cudaDriverEntryPointSuccess ? function : nullptr;
 }
 
-const DriverCalls& driver_calls() {
-  static const DriverCalls calls = find_all();
-  return calls;
+// Both of cuGetErrorString and cuGetErrorName are such; null where there is no driver.
+using FindWords = decltype(&cuGetErrorString);
+
+const char* words_for(CUresult error, FindWords find) {
+  const char* words = nullptr;
+  return find != nullptr && find(error, &words) == CUDA_SUCCESS ? words : nullptr;
+}
+
+}  // namespace
+
+int driver_version() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) == cudaSuccess) return version;
+  cudaGetLastError();
+  return 0;
+}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+Status no_driver() {
+  return unsupported("there is no NVIDIA driver on this machine (libcuda.so.1): install one, or use host memory");
+}
+
+Status missing_in_driver(const char* function) {
+  const int version = driver_version();
+  if (version == 0) return no_driver().during(std::string("looking for ") + function);
+  return unsupported("the NVIDIA driver, which is for CUDA " + version_text(version) + ", has no " + function +
+                     ": install a newer driver");
+}
+
+Status driver_status(CUresult result, const char* function) {
+  if (result == CUDA_SUCCESS) return {};
+  static const auto find_words = reinterpret_cast<FindWords>(find_in_driver("cuGetErrorString"));
+  static const auto find_name = reinterpret_cast<FindWords>(find_in_driver("cuGetErrorName"));
+  const char* words = words_for(result, find_words);
+  const char* name = words_for(result, find_name);
+  return {Code::system, std::string(function) + ": " + (words == nullptr ? "an unknown error" : words) + " (" +
+                            (name == nullptr ? "" : std::string(name) + ", ") +
+                            std::to_string(static_cast<int>(result)) + ")"};
+}
+
+const Driver& driver() {
+  static_assert(std::is_trivially_destructible_v<Driver>);
+  static const Driver found = {.find = find_in_driver};
+  return found;
 }
 
 }  // namespace tutti

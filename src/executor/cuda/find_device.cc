@@ -14,20 +14,14 @@ struct Devices {
   std::map<int, std::shared_ptr<Device>> by_ordinal;
 };
 
-std::string version_of(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
-
 // Why CUDA cannot be used at all.
 Status no_cuda(cudaError_t error) {
   cudaGetLastError();
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
-  cudaGetLastError();
-  if (driver == 0) {
-    return unsupported("there is no NVIDIA driver on this machine (libcuda.so.1): install one, or use host memory");
-  }
+  const int version = driver_version();
+  if (version == 0) return no_driver();
   if (error == cudaErrorInsufficientDriver) {
-    return unsupported("the NVIDIA driver is for CUDA " + version_of(driver) + ", and this library needs " +
-                       version_of(CUDART_VERSION) + ": install a newer driver");
+    return unsupported("the NVIDIA driver is for CUDA " + version_text(version) + ", and this library needs " +
+                       version_text(CUDART_VERSION) + ": install a newer driver");
   }
   if (error == cudaErrorNoDevice) {
     return unsupported("there is no GPU that this process may use: see nvidia-smi, and CUDA_VISIBLE_DEVICES");

@@ -11,38 +11,37 @@ constexpr int kMostDevices = 64;
 // Primary contexts by device, retained once and for good: the driver may be gone before the process's last thread is.
 constinit std::array<std::atomic<CUcontext>, kMostDevices> retained = {};
 
-CUcontext retain(const DriverCalls& driver, int ordinal) {
+CUcontext retain(const Driver& driver, int ordinal) {
   CUdevice device = 0;
   CUcontext context = nullptr;
-  if (driver.find(&device, ordinal) != CUDA_SUCCESS) return nullptr;
-  if (driver.retain(&context, device) != CUDA_SUCCESS) return nullptr;
+  if (!driver.find_device(&device, ordinal).ok()) return nullptr;
+  if (!driver.retain_context(&context, device).ok()) return nullptr;
   retained[static_cast<std::size_t>(ordinal)].store(context, std::memory_order_release);
   return context;
 }
 
 // Devices have the same numbers in the driver and the runtime.
-bool is_on(const DriverCalls& driver, int ordinal) {
+bool is_on(const Driver& driver, int ordinal) {
   CUdevice device = -1, wanted = -1;
-  return driver.get_device(&device) == CUDA_SUCCESS && driver.find(&wanted, ordinal) == CUDA_SUCCESS &&
-         device == wanted;
+  return driver.get_device(&device).ok() && driver.find_device(&wanted, ordinal).ok() && device == wanted;
 }
 
 }  // namespace
 
-ThreadContext::ThreadContext(const DriverCalls& driver, int ordinal) : driver_(driver) {
-  if (!driver.known() || ordinal < 0 || ordinal >= kMostDevices) return;
+ThreadContext::ThreadContext(const Driver& driver, int ordinal) : driver_(driver) {
+  if (!driver.pushes_contexts() || ordinal < 0 || ordinal >= kMostDevices) return;
   CUcontext current = nullptr;
-  if (driver.get_current(&current) != CUDA_SUCCESS) return;
+  if (!driver.get_context(&current).ok()) return;
   CUcontext primary = retained[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire);
   holds_ = current != nullptr && (current == primary || is_on(driver, ordinal));
   if (holds_) return;
   if (primary == nullptr) primary = retain(driver, ordinal);
-  pushed_ = holds_ = primary != nullptr && driver.push(primary) == CUDA_SUCCESS;
+  pushed_ = holds_ = primary != nullptr && driver.push_context(primary).ok();
 }
 
 ThreadContext::~ThreadContext() {
   CUcontext popped = nullptr;
-  if (pushed_) driver_.pop(&popped);
+  if (pushed_) (void)driver_.pop_context(&popped);
 }
 
 }  // namespace tutti

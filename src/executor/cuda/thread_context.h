@@ -13,7 +13,7 @@ namespace tutti {
 class ThreadContext {
  public:
   // A context of the device that is current already stays, be it the primary one or the program's own.
-  ThreadContext(const DriverCalls& driver, int ordinal);
+  ThreadContext(const Driver& driver, int ordinal);
   ~ThreadContext();
   ThreadContext(const ThreadContext&) = delete;
   ThreadContext& operator=(const ThreadContext&) = delete;
@@ -23,7 +23,7 @@ class ThreadContext {
   bool holds() const { return holds_; }
 
  private:
-  const DriverCalls& driver_;
+  const Driver& driver_;
   bool pushed_ = false;
   bool holds_ = false;
 };

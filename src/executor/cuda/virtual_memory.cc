@@ -9,43 +9,6 @@
 namespace tutti {
 namespace {
 
-struct Driver {
-  decltype(&cuDeviceGetAttribute) attribute = nullptr;
-  decltype(&cuGetErrorString) describe = nullptr;
-  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
-  decltype(&cuMemCreate) create = nullptr;
-  decltype(&cuMemRelease) release = nullptr;
-  decltype(&cuMemAddressReserve) reserve = nullptr;
-  decltype(&cuMemAddressFree) unreserve = nullptr;
-  decltype(&cuMemMap) map = nullptr;
-  decltype(&cuMemUnmap) unmap = nullptr;
-  decltype(&cuMemSetAccess) allow = nullptr;
-  decltype(&cuMemExportToShareableHandle) to_file = nullptr;
-  decltype(&cuMemImportFromShareableHandle) from_file = nullptr;
-  bool complete = false;
-
-  Driver()
-      : complete(find_in_driver("cuDeviceGetAttribute", attribute) && find_in_driver("cuGetErrorString", describe) &&
-                 find_in_driver("cuMemGetAllocationGranularity", granularity) &&
-                 find_in_driver("cuMemCreate", create) && find_in_driver("cuMemRelease", release) &&
-                 find_in_driver("cuMemAddressReserve", reserve) && find_in_driver("cuMemAddressFree", unreserve) &&
-                 find_in_driver("cuMemMap", map) && find_in_driver("cuMemUnmap", unmap) &&
-                 find_in_driver("cuMemSetAccess", allow) && find_in_driver("cuMemExportToShareableHandle", to_file) &&
-                 find_in_driver("cuMemImportFromShareableHandle", from_file)) {}
-};
-
-const Driver& driver() {
-  static const Driver functions;
-  return functions;
-}
-
-Status check(CUresult result, const char* call) {
-  if (result == CUDA_SUCCESS) return {};
-  const char* words = nullptr;
-  if (driver().describe(result, &words) != CUDA_SUCCESS) words = "an unknown error";
-  return {Code::system, std::string(call) + ": " + words + " (" + std::to_string(static_cast<int>(result)) + ")"};
-}
-
 CUmemAllocationProp properties(int ordinal) {
   CUmemAllocationProp wanted = {};
   wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -57,18 +20,17 @@ CUmemAllocationProp properties(int ordinal) {
 Result<std::size_t> rounded(int ordinal, std::size_t bytes) {
   const CUmemAllocationProp wanted = properties(ordinal);
   std::size_t unit = 0;
-  TUTTI_CHECK_OK(
-      check(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "cuMemGetAllocationGranularity"));
+  TUTTI_CHECK_OK(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace
 
 bool VirtualMemory::offered(int ordinal) {
-  if (!driver().complete) return false;
+  if (!driver().has_virtual_memory()) return false;
   int manages = 0, files = 0;
   const auto ask = [&](int& answer, CUdevice_attribute attribute) {
-    return driver().attribute(&answer, attribute, ordinal) == CUDA_SUCCESS && answer != 0;
+    return driver().attribute(&answer, attribute, ordinal).ok() && answer != 0;
   };
   return ask(manages, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
          ask(files, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
@@ -78,8 +40,9 @@ Result<VirtualMemory> VirtualMemory::create(int ordinal, std::size_t bytes) {
   VirtualMemory memory;
   memory.bytes_ = TUTTI_TRY(rounded(ordinal, bytes));
   const CUmemAllocationProp wanted = properties(ordinal);
-  TUTTI_CHECK_OK(check(driver().create(&memory.handle_, memory.bytes_, &wanted, 0),
-                       ("cuMemCreate of " + std::to_string(memory.bytes_) + " bytes").c_str()));
+  TUTTI_CHECK_OK(driver()
+                     .create_memory(&memory.handle_, memory.bytes_, &wanted, 0)
+                     .during("taking " + std::to_string(memory.bytes_) + " bytes"));
   TUTTI_CHECK_OK(memory.map(ordinal));
   return memory;
 }
@@ -88,32 +51,30 @@ Result<VirtualMemory> VirtualMemory::open(int ordinal, const File& file, std::si
   VirtualMemory memory;
   memory.bytes_ = TUTTI_TRY(rounded(ordinal, bytes));
   void* descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
-  TUTTI_CHECK_OK(check(driver().from_file(&memory.handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-                       "cuMemImportFromShareableHandle"));
+  TUTTI_CHECK_OK(driver().from_file(&memory.handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   TUTTI_CHECK_OK(memory.map(ordinal));
   return memory;
 }
 
 Status VirtualMemory::map(int ordinal) {
-  TUTTI_CHECK_OK(check(driver().reserve(&address_, bytes_, 0, 0, 0), "cuMemAddressReserve"));
-  TUTTI_CHECK_OK(check(driver().map(address_, bytes_, 0, handle_, 0), "cuMemMap"));
+  TUTTI_CHECK_OK(driver().reserve_addresses(&address_, bytes_, 0, 0, 0));
+  TUTTI_CHECK_OK(driver().map(address_, bytes_, 0, handle_, 0));
   mapped_ = true;
   CUmemAccessDesc access = {};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  TUTTI_CHECK_OK(check(driver().allow(address_, bytes_, &access, 1), "cuMemSetAccess"));
+  TUTTI_CHECK_OK(driver().set_access(address_, bytes_, &access, 1));
   // Others of this process, if they can: nobody goes there whose device has not said so.
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess) cudaGetLastError();
   for (access.location.id = 0; access.location.id < devices; ++access.location.id)
-    (void)driver().allow(address_, bytes_, &access, 1);
+    (void)driver().set_access(address_, bytes_, &access, 1);
   return {};
 }
 
 Result<File> VirtualMemory::file() const {
   int descriptor = -1;
-  TUTTI_CHECK_OK(check(driver().to_file(&descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                       "cuMemExportToShareableHandle"));
+  TUTTI_CHECK_OK(driver().to_file(&descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   return File(descriptor);
 }
 
@@ -129,8 +90,8 @@ VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {
 
 void VirtualMemory::release() {
   if (mapped_) (void)driver().unmap(address_, bytes_);
-  if (address_ != 0) (void)driver().unreserve(address_, bytes_);
-  if (handle_ != 0) (void)driver().release(handle_);
+  if (address_ != 0) (void)driver().free_addresses(address_, bytes_);
+  if (handle_ != 0) (void)driver().release_memory(handle_);
 }
 
 }  // namespace tutti
