@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/api/ranks.h"
+#include "tests/base/pipe.h"
 
 namespace tutti {
 
@@ -31,23 +32,14 @@ inline std::vector<int> run_processes(int ranks, const std::function<int(int)>& 
   return statuses;
 }
 
-struct Pipe {
-  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
-  ~Pipe() {
-    ::close(ends[0]);
-    ::close(ends[1]);
-  }
-  int ends[2] = {-1, -1};
-};
-
 // Rank 0 makes the id and sends it to the others.
 inline tutti_comm create(int rank, int ranks, const Pipe& pipe) {
   tutti_unique_id id = {};
   if (rank == 0 && tutti_get_unique_id(&id) != tutti_ok) return nullptr;
   for (int other = 1; rank == 0 && other < ranks; ++other) {
-    if (::write(pipe.ends[1], &id, sizeof id) != sizeof id) return nullptr;
+    if (::write(pipe.writing.get(), &id, sizeof id) != sizeof id) return nullptr;
   }
-  if (rank != 0 && ::read(pipe.ends[0], &id, sizeof id) != sizeof id) return nullptr;
+  if (rank != 0 && ::read(pipe.reading.get(), &id, sizeof id) != sizeof id) return nullptr;
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.timeout_ms = options.init_timeout_ms = 30'000;
   tutti_comm comm = nullptr;

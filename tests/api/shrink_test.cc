@@ -80,12 +80,12 @@ TEST(Shrink, FailsOnAllWhereItFailsOnOne) {
     ::getrlimit(RLIMIT_NOFILE, &files);
     const rlimit no_more_files = {3, files.rlim_max};
     if (rank == 0 && ::setrlimit(RLIMIT_NOFILE, &no_more_files) != 0) return 3;
-    pollfd answer = {told.ends[0], POLLIN, 0};
+    pollfd answer = {told.reading.get(), POLLIN, 0};
     do {  // Rank 0 fails again and again, until the other has come and was told.
       if (tutti_comm_shrink(comm, &excluded, 1, nullptr, &part) != tutti_system_error || part != nullptr) return 4;
       if (last_error().find("rank 0 makes sockets") == std::string::npos) return 5;
     } while (rank == 0 && ::poll(&answer, 1, 0) == 0);
-    if (rank == 1 && ::write(told.ends[1], "!", 1) != 1) return 8;
+    if (rank == 1 && ::write(told.writing.get(), "!", 1) != 1) return 8;
     ::setrlimit(RLIMIT_NOFILE, &files);
     tutti_status status = tutti_system_error;  // Rank 0 may have been in one more failure.
     while (status == tutti_system_error) status = tutti_comm_shrink(comm, &excluded, 1, nullptr, &part);

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/base/pipe.h"
+
 namespace tutti {
 namespace {
 
@@ -31,20 +33,11 @@ struct Ends {
   std::optional<Mesh> here, there;
 };
 
-struct Pipe {
-  Pipe() {
-    int ends[2];
-    if (::pipe(ends) != 0) std::abort();
-    reading.reset(ends[0]);
-    writing.reset(ends[1]);
-  }
-  // Nobody holds the end to write to.
-  bool ended() const {
-    pollfd state = {reading.get(), 0, 0};
-    return ::poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
-  }
-  File reading, writing;
-};
+// Nobody holds the end to write to.
+bool ended(const Pipe& pipe) {
+  pollfd state = {pipe.reading.get(), 0, 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
+}
 
 // What came next: its mark, or -1.
 int next_mark(Mesh& mesh) {
@@ -180,7 +173,7 @@ TEST(Mesh, ClosesDescriptorsThatNobodyAskedFor) {
     stranger.send(frame_of(FrameKind::board), sizeof(Frame), descriptors);
     for (Pipe& pipe : pipes) pipe.writing.reset();
     EXPECT_EQ(stranger.refusal(), "rank 1 sent several descriptors with one control message");
-    for (const Pipe& pipe : pipes) EXPECT_TRUE(pipe.ended());
+    for (const Pipe& pipe : pipes) EXPECT_TRUE(ended(pipe));
   }
 }
 

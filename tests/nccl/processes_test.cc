@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "tests/base/pipe.h"
 #include "tests/nccl/clients.h"
 
 namespace tutti {
@@ -12,23 +13,14 @@ namespace {
 
 constexpr int kRanks = 3;
 
-struct Pipe {
-  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
-  ~Pipe() {
-    ::close(ends[0]);
-    ::close(ends[1]);
-  }
-  int ends[2] = {-1, -1};
-};
-
 // Rank 0 makes the id and sends it to the others.
 ncclComm_t join(int rank, const Pipe& pipe) {
   ncclUniqueId id = {};
   if (rank == 0 && ncclGetUniqueId(&id) != ncclSuccess) return nullptr;
   for (int other = 1; rank == 0 && other < kRanks; ++other) {
-    if (::write(pipe.ends[1], &id, sizeof id) != sizeof id) return nullptr;
+    if (::write(pipe.writing.get(), &id, sizeof id) != sizeof id) return nullptr;
   }
-  if (rank != 0 && ::read(pipe.ends[0], &id, sizeof id) != sizeof id) return nullptr;
+  if (rank != 0 && ::read(pipe.reading.get(), &id, sizeof id) != sizeof id) return nullptr;
   ncclComm_t comm = nullptr;
   if (ncclCommInitRank(&comm, kRanks, id, rank) != ncclSuccess) ::fprintf(stderr, "%s\n", ncclGetLastError(nullptr));
   return comm;
@@ -122,9 +114,9 @@ int broadcast_and_leave(int rank, ncclComm_t comm, const Pipe& late) {
   if (!broadcast()) return 2;  // The first call of a kind meets all ranks.
   if (rank != 0) values.assign(8, -1);
   char byte = 0;
-  if (rank != 0 && ::read(late.ends[0], &byte, 1) != 1) return 3;
+  if (rank != 0 && ::read(late.reading.get(), &byte, 1) != 1) return 3;
   const bool done = broadcast();
-  if (rank == 0 && ::write(late.ends[1], "ab", 2) != 2) return 4;
+  if (rank == 0 && ::write(late.writing.get(), "ab", 2) != 2) return 4;
   if (!done || (rank != 0 && !exchange(comm, 3 - rank))) return 5;
   if (ncclCommDestroy(comm) != ncclSuccess) return 6;
   return is(values, [](std::size_t i) { return value_of(0, i); }) ? 0 : 7;

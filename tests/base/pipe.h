@@ -1,0 +1,22 @@
+// A pipe between ranks of a test, for what they tell each other beside the library.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "src/base/owned.h"
+
+namespace tutti {
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    reading.reset(ends[0]);
+    writing.reset(ends[1]);
+  }
+  Owned<int, ::close, -1> reading, writing;
+};
+
+}  // namespace tutti
