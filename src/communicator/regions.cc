@@ -1,7 +1,6 @@
 #include "src/communicator/regions.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,12 +9,11 @@
 #include <mutex>
 #include <string>
 
+#include "src/base/pages.h"
 #include "src/communicator/address_space.h"
 
 namespace tutti {
 namespace {
-
-std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 // What a region frame carries.
 struct RegionOffer {
@@ -55,12 +53,12 @@ namespace {
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
   constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
-  const std::size_t page = page_bytes();
+  const std::size_t page = mapped_page_bytes();
   if (bytes == 0 || bytes > kMostBytes - page) {
     return invalid_argument("size is " + std::to_string(bytes) +
                             (bytes == 0 ? ": pass the bytes that are wanted" : ", more than there is address space"));
   }
-  const std::size_t whole = (bytes + page - 1) / page * page;
+  const std::size_t whole = round_up(bytes, page);
   Segment memory = TUTTI_TRY(make_memory(whole));
   std::byte* data = memory.data();
   const std::lock_guard lock(mutex_);
@@ -83,7 +81,7 @@ Status Regions::free(std::byte* memory) {
 
 // A shared file is mapped over the private pages, which keep their address.
 Status Regions::enroll(std::byte* memory, std::size_t bytes) {
-  const std::size_t page = page_bytes();
+  const std::size_t page = mapped_page_bytes();
   if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || bytes == 0 || bytes % page != 0) {
     return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of " +
                             std::to_string(page) + " bytes");

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <thread>
 
+#include "src/base/pages.h"
 #include "tests/executor/host_team.h"
 
 namespace tutti {
@@ -20,10 +21,8 @@ namespace {
 constexpr int kLeftovers = 0xA5;  // What others have left in a team's memory.
 constexpr auto kLook = std::chrono::microseconds(20);
 
-std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
-
 std::byte* take(std::size_t bytes, std::size_t alignment) {
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  const std::size_t rounded = round_up(bytes, alignment);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
   TUTTI_ASSERT(memory != nullptr);
   std::memset(memory, 0, rounded);
@@ -149,7 +148,7 @@ Status HostDevice::upload(std::byte* to, std::span<const std::byte> from) {
 
 Result<HostMemory> HostDevice::allocate_host(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  std::byte* memory = take(std::max<std::size_t>(bytes, 1), page_bytes());
+  std::byte* memory = take(std::max<std::size_t>(bytes, 1), mapped_page_bytes());
   host_allocated_.emplace(memory, bytes);
   return HostMemory{memory, memory, bytes};
 }
@@ -163,8 +162,9 @@ void HostDevice::free_host(const HostMemory& memory) {
 }
 
 Result<HostMemory> HostDevice::map_host(std::byte* memory, std::size_t bytes) {
-  if (reinterpret_cast<std::uintptr_t>(memory) % page_bytes() != 0 || bytes % page_bytes() != 0 || bytes == 0)
-    return invalid_argument("what is mapped must be whole pages of " + std::to_string(page_bytes()) + " bytes");
+  const std::size_t page = mapped_page_bytes();
+  if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || bytes % page != 0 || bytes == 0)
+    return invalid_argument("what is mapped must be whole pages of " + std::to_string(page) + " bytes");
   const std::lock_guard lock(mutex_);
   Mapped& mapped = mapped_[memory];
   if (mapped.times > 0 && mapped.bytes != bytes)

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/pages.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 // Address space, not memory: little for few lanes, and few descriptors for many.
 constexpr std::size_t kFirstSegmentBytes = std::size_t{32} << 20;
 constexpr std::size_t kMostDoublings = 3;
@@ -16,18 +16,16 @@ constexpr std::size_t kMostDoublings = 3;
 constexpr std::uint32_t kMostSlotShift = 3;  // Two sets of them, and kMaxSlots messages are known by their signatures.
 static_assert(2U << kMostSlotShift <= kMaxSlots);
 
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
-
 }  // namespace
 
 // Slots of a page or more begin on a page: hardware prefetchers stop at pages.
 Result<LaneAddress> ShmTransport::create(const LaneSpec& spec) {
   const std::size_t slots = slots_bytes(spec);
-  const std::size_t alignment = slots >= kPage ? kPage : kWordsBytes;
+  const std::size_t alignment = slots >= kPageBytes ? kPageBytes : kWordsBytes;
   const std::size_t room = kControlBytes + alignment + round_up(slots, kWordsBytes);
   if (own_.empty() || used_ + room > own_.back().size()) {
     const std::size_t bytes =
-        std::max(kFirstSegmentBytes << std::min(own_.size(), kMostDoublings), round_up(room, kPage));
+        std::max(kFirstSegmentBytes << std::min(own_.size(), kMostDoublings), round_up(room, kPageBytes));
     Segment made = TUTTI_TRY(Segment::create("tutti-lanes", bytes));
     own_.push_back(std::move(made));
     used_ = 0;

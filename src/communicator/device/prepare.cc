@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/base/atomic.h"
+#include "src/base/pages.h"
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
 #include "src/executor/straighten.h"
@@ -13,7 +14,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, by both protocols.
 constexpr std::size_t kMostReserved = 40 << 20;
 constexpr std::uint32_t kSlots = 4;          // How far loops may run ahead, whatever the lane's form.
@@ -26,8 +26,6 @@ std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
   return static_cast<std::uint32_t>(protocol == Protocol::rows ? rows_capacity(slots.lines)
                                                                : words_capacity(slots.lines));
 }
-
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 
@@ -46,7 +44,8 @@ Status DeviceCommunicator::settle() {
     TUTTI_CHECK_OK(home().reserve(std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved)));
   TUTTI_CHECK_OK(find_place());
   const Segment& segment = board().segment();
-  const HostMemory board_memory = TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), kPageBytes)));
+  const HostMemory board_memory =
+      TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), mapped_page_bytes())));
   auto told = device.allocate_host(sizeof(TeamTold));
   if (!told.ok()) {
     device.unmap_host(board_memory);

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "src/base/pages.h"
 #include "src/communicator/neighbours/home.h"
 #include "transports/lay_lane.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;  // For the lanes of all its writers.
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kSmallProtocols = 2;
 constexpr std::uint32_t kFewChannels = 2;  // Fewer: rather smaller slots.
 
@@ -20,8 +20,6 @@ constexpr std::uint32_t kFewChannels = 2;  // Fewer: rather smaller slots.
 constexpr std::array kSlots = {SlotSizes{.bulk = 64 * kKiB, .lines = 8 * kKiB},
                                SlotSizes{.bulk = 32 * kKiB, .lines = 8 * kKiB},
                                SlotSizes{.bulk = 16 * kKiB, .lines = 4 * kKiB}};
-
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 // Lanes of every protocol and flags, of each tag; messages; and the flags of calls in windows, on all their channels.
 std::size_t bytes_for(const SlotSizes& slots, std::uint32_t channels) {

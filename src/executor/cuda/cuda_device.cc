@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/pages.h"
 #include "src/executor/cuda/calls.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
@@ -11,7 +12,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint32_t kSpareBytes = 1024;  // Of a block's shared memory, for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }

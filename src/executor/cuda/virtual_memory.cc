@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "src/base/pages.h"
 #include "src/executor/cuda/driver.h"
 
 namespace tutti {
@@ -21,7 +22,7 @@ Result<std::size_t> rounded(int ordinal, std::size_t bytes) {
   const CUmemAllocationProp wanted = properties(ordinal);
   std::size_t unit = 0;
   TUTTI_CHECK_OK(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-  return (bytes + unit - 1) / unit * unit;
+  return round_up(bytes, unit);
 }
 
 }  // namespace
