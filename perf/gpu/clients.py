@@ -1,6 +1,5 @@
 """Programs of others on the GPU of this machine: with the NCCL that they brought, and with our libnccl.so.2."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ def measure(run, found):
     """Puts what each part found into `found`, by name; parts whose programs are missing are left out, with a sentence."""
     ours = os.path.join(run.options.build, "lib", "libnccl.so.2")
     side_by_side(run, found, ours)
-    if not has_torch():
+    if not has_torch(limit_s=max(min(run.left_s(), 60), 1)):
         run.skip("PyTorch", "there is no torch with CUDA in python3")
     else:
         one_rank(run, found, ours)
@@ -23,10 +22,10 @@ def measure(run, found):
     nccl_tests(run, ours)
 
 
-def has_torch(python="python3"):
-    command = [python, "-c", "import torch; assert torch.cuda.is_available()"]
+def has_torch(limit_s):
+    command = ["python3", "-c", "import torch; assert torch.cuda.is_available()"]
     try:
-        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+        return subprocess.run(command, capture_output=True, timeout=limit_s).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -35,28 +34,41 @@ def preloaded(library):
     return {"LD_PRELOAD": library} if library else {}
 
 
+def keep(run, found, name, command, **how):
+    """Whether the part has left results, which are in `found` then. The command gets their path at its end."""
+    path = run.fresh("client.json")
+    if not run.do(name, [*command, path], **how):
+        return False
+    results = run.results(name, path, how.get("may_fail", False))
+    if results is not None:
+        found[name] = results
+    return results is not None
+
+
 def one_rank(run, found, ours):
     """What NCCL itself can do on one GPU: one rank."""
+    command = ["python3", os.path.join(HERE, "torch_one_rank.py")]
     for name, library in (("NCCL of PyTorch, 1 rank", None), ("ours in PyTorch, 1 rank", ours)):
-        path = os.path.join(run.folder, "one_rank.json")
-        if run.do(name, ["python3", os.path.join(HERE, "torch_one_rank.py"), path], environment=preloaded(library)):
-            found[name] = read_json(path)
+        keep(run, found, name, command, environment=preloaded(library))
 
 
 def ddp_steps(run, found, ours):
-    """The same steps by 1, 2 and 4 ranks that share the GPU."""
+    """The same steps by 1, 2 and 4 ranks that share the GPU. After a failure no more ranks are tried: hangs take long."""
     alone = "steps of 1 rank"
-    for name, *arguments in ((alone, "--ranks", "1"), ("DDP steps of 2 ranks", "--ranks", "2"),
-                             ("DDP steps of 4 ranks", "--ranks", "4"), ("FSDP steps of 2 ranks", "--ranks", "2", "--fsdp"),
-                             ("FSDP steps of 4 ranks", "--ranks", "4", "--fsdp")):
-        path = os.path.join(run.folder, "steps.json")
-        command = ["python3", os.path.join(HERE, "ddp_step.py"), *arguments, "--out", path]
-        if not run.do(name, command, environment={**preloaded(ours), **LOADED}):
-            continue
-        found[name] = read_json(path)
-        furthest = furthest_apart(found[alone]["losses"], found[name]["losses"]) if alone in found else 0
-        if furthest > 1e-4:
-            run.fail(name, f"failed: losses are up to {furthest:.2g} from those of one rank")
+    for kind, counts, options in (("DDP", (1, 2, 4), []), ("FSDP", (2, 4), ["--fsdp"])):
+        for ranks in counts:
+            name = alone if ranks == 1 else f"{kind} steps of {ranks} ranks"
+            command = ["python3", os.path.join(HERE, "ddp_step.py"), "--ranks", str(ranks), *options, "--out"]
+            if not keep(run, found, name, command, environment={**preloaded(ours), **LOADED}):
+                break
+            if alone in found:
+                compare_losses(run, name, found[alone]["losses"], found[name]["losses"])
+
+
+def compare_losses(run, name, wanted, losses):
+    furthest = furthest_apart(wanted, losses)
+    if furthest > 1e-4:
+        run.fail(name, f"failed: losses are up to {furthest:.2g} from those of one rank")
 
 
 def side_by_side(run, found, ours):
@@ -65,14 +77,13 @@ def side_by_side(run, found, ours):
     if not os.path.exists(theirs):
         return run.skip("NCCL beside ours", f"there is no {theirs}")
     program = os.path.join(run.options.build, "perf", "gpu", "nccl_bench")
-    for ranks in (2, 4, 8):
-        for who, library in (("NCCL", theirs), ("ours", ours)):
-            name = f"{who} by nccl_bench, {ranks} ranks"
-            path = os.path.join(run.folder, "nccl_bench.json")
+    for who, library in (("NCCL", theirs), ("ours", ours)):
+        for ranks in (2, 4, 8):
             # It promises room for two ranks; blocks fewer than it would take make room for more.
             environment = {**LOADED, "NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
-            if run.do(name, [program, library, str(ranks), path], environment=environment, may_fail=who == "NCCL"):
-                found[name] = read_json(path)
+            if not keep(run, found, f"{who} by nccl_bench, {ranks} ranks", [program, library, str(ranks)],
+                        environment=environment, may_fail=who == "NCCL"):
+                break  # With more it would fail again, and hangs take long.
 
 
 def furthest_apart(wanted, found):
@@ -95,11 +106,6 @@ def nccl_tests(run, ours):
         return run.skip("nccl-tests, 2 processes", "there is no mpirun")
     run.do("nccl-tests, 2 processes", [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", program, "-g", "1", *sizes],
            environment={**environment, **LOADED})
-
-
-def read_json(path):
-    with open(path) as file:
-        return json.load(file)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RANKS = (2, 4, 8)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall")
 MIB = 1 << 20
+# A rank that waits in vain says so before its part is stopped, which would leave no words.
+PATIENCE = {"TUTTI_TIMEOUT_MS": "30000", "TUTTI_INIT_TIMEOUT_MS": "60000"}
 
 
 class Run:
@@ -40,15 +42,32 @@ class Run:
 
     def perf(self, title, tool, *arguments):
         """A perf tool's JSON; None, and why in outcomes, if it failed or there is no time."""
-        path = os.path.join(self.folder, "out.json")
+        path = self.fresh("out.json")
         command = [os.path.join(self.options.build, "perf", tool), *map(str, arguments), "-J", path]
-        return json_of(path) if self.do(title, command) else None
+        return self.results(title, path) if self.do(title, command) else None
 
     def bench(self):
-        """gpu_bench's JSON, or None; its table is shown while it runs."""
-        path = os.path.join(self.folder, "bench.json")
+        """gpu_bench's JSON, or None; its table is shown while it runs. With wrong elements it fails, and says how many."""
+        path = self.fresh("bench.json")
         command = [os.path.join(self.options.build, "perf", "gpu", "gpu_bench"), path]
-        return json_of(path) if self.do("gpu_bench", command, shown=True) else None
+        done = self.do("gpu_bench", command, shown=True)
+        return self.results("gpu_bench", path) if done or os.path.exists(path) else None
+
+    def fresh(self, name):
+        """A path for a part's results, where there are none of an earlier one."""
+        path = os.path.join(self.folder, name)
+        if os.path.exists(path):
+            os.remove(path)
+        return path
+
+    def results(self, title, path, is_peer=False):
+        """The JSON that a part has left; None, and why in outcomes, if there is none."""
+        try:
+            with open(path) as file:
+                return json.load(file)
+        except (OSError, ValueError) as error:
+            self.fail(title, f"failed: its results cannot be read: {error}", is_peer)
+            return None
 
     def do(self, title, command, shown=False, environment=None, may_fail=False):
         """Whether it ended well in the time that is left. `may_fail`: a peer's failure is none of ours."""
@@ -59,30 +78,30 @@ class Run:
         print(f"# {title}: {shlex.join(command)}", flush=True)
         try:
             process = subprocess.Popen(command, text=True, stdout=None if shown else subprocess.DEVNULL,
-                                       stderr=subprocess.PIPE, env={**os.environ, **(environment or {})},
+                                       stderr=subprocess.PIPE, env={**PATIENCE, **os.environ, **(environment or {})},
                                        start_new_session=True)
             words = process.communicate(timeout=min(self.left_s(), self.options.part_seconds))[1]
         except subprocess.TimeoutExpired:
-            self.end_group(process)
-            self.fail(title, "failed: it was stopped at its limit of time", may_fail)
+            words = self.end_group(process)
+            self.fail(title, f"failed: it was stopped at its limit of time{last_of(words, before=': ')}", may_fail)
             return False
         except OSError as error:
             self.fail(title, f"failed: {error}")
             return False
         if process.returncode != 0:
-            last = words.strip().splitlines()[-2:] or [f"status {process.returncode}"]
-            self.fail(title, f"failed: {' / '.join(last)[:300]}", may_fail)
+            self.fail(title, f"failed: {last_of(words) or f'status {process.returncode}'}", may_fail)
             return False
         self.outcomes[title] = "done"
         return True
 
     def end_group(self, process):
-        """It, and the processes that it has started. What hangs in the driver may stay."""
+        """It, and the processes that it has started: what they have said. What hangs in the driver may stay."""
         os.killpg(process.pid, signal.SIGKILL)
         try:
-            process.communicate(timeout=5)
+            return process.communicate(timeout=5)[1]
         except subprocess.TimeoutExpired:
             print(f"# process {process.pid} does not end", flush=True)
+            return ""
 
     def fail(self, title, words, is_peer=False):
         self.failed = self.failed or not is_peer
@@ -94,9 +113,10 @@ class Run:
         print(f"# {title} is skipped: {words}", flush=True)
 
 
-def json_of(path):
-    with open(path) as file:
-        return json.load(file)
+def last_of(words, before=""):
+    """The last lines of what a program has said, behind `before`; "" if it has said nothing."""
+    last = " / ".join(words.strip().splitlines()[-2:])[:300]
+    return before + last if last else ""
 
 
 def said(*command):

@@ -2,6 +2,7 @@
 """What perf/gpu/run.py makes of its measurements."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import types
@@ -76,6 +77,39 @@ class Gpu(unittest.TestCase):
         self.assertEqual(one.outcomes, {"bad": "failed: a reason", "good": "done", "missing": one.outcomes["missing"]})
         self.assertIn("failed: ", one.outcomes["missing"])
         self.assertTrue(one.failed)
+
+    def test_what_hung_has_said_why(self):
+        hung = subprocess.Popen(["sh", "-c", "echo a reason >&2; echo; sleep 600"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True)
+        hung.stdout.readline()
+        self.assertEqual(run.last_of(run_of().end_group(hung), before=": "), ": a reason")
+        self.assertEqual(run.last_of("", before=": "), "")
+
+    def test_a_bench_with_wrong_elements_fails_and_is_shown(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.makedirs(os.path.join(build, "perf", "gpu"))
+            program = os.path.join(build, "perf", "gpu", "gpu_bench")
+            for script, found in (("echo '{\"wrong\": 3}' > $1; exit 1", {"wrong": 3}), ("exit 1", None), ("echo {1 > $1", None)):
+                with open(program, "w") as file:
+                    file.write("#!/bin/sh\n" + script + "\n")
+                os.chmod(program, 0o700)
+                one = run_of(build=build)
+                self.assertEqual(one.bench(), found)
+                self.assertTrue(one.failed)
+
+    def test_after_a_failure_no_more_ranks_are_tried(self):
+        one, found, tried = run_of(), {}, []
+
+        def do(title, command, **how):
+            tried.append(title)
+            with open(command[-1], "w") as file:
+                file.write('{"losses": [1.0]}')
+            return title != "DDP steps of 2 ranks"
+
+        one.do = do
+        clients.ddp_steps(one, found, "libnccl.so.2")
+        self.assertEqual(tried, ["steps of 1 rank", "DDP steps of 2 ranks", "FSDP steps of 2 ranks", "FSDP steps of 4 ranks"])
+        self.assertEqual(sorted(found), ["FSDP steps of 2 ranks", "FSDP steps of 4 ranks", "steps of 1 rank"])
 
     def test_nothing_begins_when_the_time_is_up_and_the_run_is_not_whole(self):
         late = run_of(seconds=1)
