@@ -1,7 +1,6 @@
 #include "src/communicator/neighbours/neighbours.h"
 
-#include <algorithm>
-#include <string>
+#include <utility>
 
 #include "src/base/log.h"
 

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "src/base/pages.h"
-#include "src/executor/cuda/calls.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/nvml.h"

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "src/executor/cuda/calls.h"
 #include "src/executor/cuda/cuda_memory.h"
 #include "src/executor/cuda/foreign_memory.h"
 #include "src/executor/cuda/host_pages.h"

@@ -1,5 +1,7 @@
 #include "src/executor/cuda/cuda_event.h"
 
+#include "src/executor/cuda/calls.h"
+
 namespace tutti {
 
 Status CudaEvent::record(DeviceStream stream) {

@@ -4,7 +4,6 @@
 #include <cuda_runtime.h>
 
 #include "src/base/owned.h"
-#include "src/executor/cuda/calls.h"
 #include "src/executor/team/device.h"
 
 namespace tutti {

@@ -1,6 +1,10 @@
 #include "src/executor/cuda/host_pages.h"
 
+#include <cuda_runtime.h>
+
 #include <string>
+
+#include "src/executor/cuda/calls.h"
 
 namespace tutti {
 namespace {

@@ -2,13 +2,11 @@
 // ranks and devices, so that the users of each are counted here.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <map>
 #include <mutex>
 
-#include "src/executor/cuda/calls.h"
+#include "src/base/status.h"
 
 namespace tutti {
 

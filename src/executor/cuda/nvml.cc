@@ -2,10 +2,8 @@
 
 #include <dlfcn.h>
 
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "src/base/log.h"

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <string>
 #include <utility>
 
 #include "src/base/pages.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <utility>
 
 #include "src/base/status.h"
 #include "transports/shm/segment.h"
