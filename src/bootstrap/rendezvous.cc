@@ -80,9 +80,9 @@ void Rendezvous::join(Greeted greeted) {
     report_ = Deadline::after_ms(report_after_ms_);
   }
   if (Status refusal = refuse(claim, record.peer); !refusal.ok()) {
-    fail(refusal);
-    (void)channel.send_failure(refusal).ok();
-    return;
+    greeter_.stop_listening(Role::invitation);
+    (void)channel.send_failure(refusal).ok();  // Before fail() tells rank 0, which may end this process.
+    return fail(refusal);
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
   log(LogLevel::trace, "rank %u of %u has come: %s", claim.rank, ranks_, describe(record.peer).c_str());
