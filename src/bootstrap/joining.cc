@@ -13,6 +13,7 @@ namespace {
 // Beyond the deadline, so that the rendezvous can tell who is missing.
 constexpr std::int64_t kGraceMs = 2000;
 constexpr std::int64_t kVerdictMs = 1000;
+constexpr std::int64_t kLastWordsMs = 500;
 
 std::string hex(const Digest& digest) {
   std::string text;
@@ -44,16 +45,18 @@ Status Joining::run() {
   if (status.ok()) return status;
   if (status.code() == Code::system && !told_)  // All will hear it: let them know where it happened.
     status = std::move(status).during("rank " + std::to_string(rank_) + " was joining");
+  // Who dies closes its connections in any order: that to the rendezvous, which knows it by name, may be the last.
+  if (status.code() == Code::remote && rendezvous_.connected() && !told_)
+    status = verdict(std::move(status), kLastWordsMs);
   tree_.fail(status);
   if (!rendezvous_.connected() || told_) return status;
   (void)rendezvous_.send_failure(status).ok();
-  return status.code() == Code::aborted ? std::move(status) : verdict(std::move(status));
+  return status.code() == Code::aborted ? std::move(status) : verdict(std::move(status), kVerdictMs);
 }
 
-// The connection that broke here may have broken because of a death that the rendezvous knows by name. It answers with
-// the first failure that it heard of, so that all ranks tell the same.
-Status Joining::verdict(Status own) {
-  const Deadline deadline = Deadline::after_ms(kVerdictMs);
+// The rendezvous answers with the first failure that it heard of, so that all ranks tell the same.
+Status Joining::verdict(Status own, std::int64_t within_ms) {
+  const Deadline deadline = Deadline::after_ms(within_ms);
   while (!deadline.passed()) {
     pollfd polled = {rendezvous_.descriptor(), rendezvous_.events(), 0};
     if (::poll(&polled, 1, static_cast<int>(deadline.left_ms())) <= 0) continue;

@@ -27,7 +27,7 @@ class Joining {
 
  private:
   Status take_steps();
-  Status verdict(Status own);
+  Status verdict(Status own, std::int64_t within_ms);
   Status meet();  // The rendezvous, and through it all others.
   Status join_tree();
   Status join_mesh();
