@@ -91,19 +91,6 @@ std::string remedy_for(int error, const Endpoint& endpoint) {
   return "";
 }
 
-// A host that vanishes without a word is missed after 3 to 6 seconds.
-void watch_connection(const Socket& socket) {
-  const auto set = [&](int level, int option, int value) {
-    ::setsockopt(socket.get(), level, option, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
-}
-
 // The source address of a route to everywhere; nothing is sent.
 Address route_address(const char* target) {
   const Result<Address> everywhere = resolve(target, 9);
@@ -123,7 +110,7 @@ bool matches(std::string_view entry, std::string_view name) {
   return entry.starts_with('=') ? name == entry.substr(1) : name.starts_with(entry);
 }
 
-bool admits(std::string_view list, std::string_view name) {
+bool admitted(std::string_view list, std::string_view name) {
   const bool excludes = list.starts_with('^');
   if (excludes) list.remove_prefix(1);
   const bool exact = list.starts_with('=');
@@ -149,22 +136,35 @@ std::string names_in(const ifaddrs* list) {
   return text.empty() ? "none" : text;
 }
 
-Result<Address> interface_address(const std::string& ifname) {
+using Interfaces = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
+
+Interfaces list_interfaces() {
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return system_error("list the network interfaces");
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  if (::getifaddrs(&list) != 0) list = nullptr;
+  return {list, ::freeifaddrs};
+}
+
+// The lower, the sooner it is taken. A link-local address leads to neighbours only, and each host has its own number
+// for the link: good where there is nothing else.
+int preference(const Address& address, std::uint16_t family) {
+  if (is_link_local(address)) return 2;
+  return address.family == family ? 0 : 1;
+}
+
+Result<Address> interface_address(const std::string& ifname, std::uint16_t family) {
+  const Interfaces list = list_interfaces();
+  if (list == nullptr) return system_error("list the network interfaces");
   const bool excludes = ifname.starts_with('^');
-  Address second;  // IPv6, if no interface has IPv4.
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || !admits(ifname, entry->ifa_name)) continue;
+  Address best;
+  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || !admitted(ifname, entry->ifa_name)) continue;
     const Address address = address_from(entry->ifa_addr);
-    if (excludes && is_loopback(address)) continue;
-    if (address.family == 4) return address;
-    if (address.family == 6 && address.scope == 0 && second.family == 0) second = address;
+    if (address.family == 0 || (excludes && is_loopback(address))) continue;
+    if (best.family == 0 || preference(address, family) < preference(best, family)) best = address;
   }
-  if (second.family != 0) return second;
+  if (best.family != 0) return best;
   return invalid_argument("no network interface that is up and has an address is called " + ifname +
-                          " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME): there are " + names_in(list));
+                          " (TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME): there are " + names_in(list.get()));
 }
 
 }  // namespace
@@ -193,8 +193,31 @@ bool is_loopback(const Address& address) {
   return std::memcmp(address.bytes.data(), &in6addr_loopback, address.bytes.size()) == 0;
 }
 
-Result<Address> own_address(const std::string& ifname) {
-  if (!ifname.empty()) return interface_address(ifname);
+bool is_link_local(const Address& address) {
+  return address.family == 6 && address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
+}
+
+Address seen_from(const std::string& interface_name, Address address) {
+  const unsigned number = is_link_local(address) ? ::if_nametoindex(interface_name.c_str()) : 0;
+  if (number != 0) address.scope = number;
+  return address;
+}
+
+std::string interface_of(Address address) {
+  const Interfaces list = list_interfaces();
+  address.port = 0;
+  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr != nullptr && address_from(entry->ifa_addr) == address) return entry->ifa_name;
+  }
+  return "";
+}
+
+bool admits(const std::string& ifname, const std::string& interface_name) {
+  return ifname.empty() || (!interface_name.empty() && admitted(ifname, interface_name));
+}
+
+Result<Address> own_address(const std::string& ifname, std::uint16_t family) {
+  if (!ifname.empty()) return interface_address(ifname, family);
   for (const char* everywhere : {"8.8.8.8", "2001:4860:4860::8888"}) {
     const Address address = route_address(everywhere);
     if (address.family != 0) return address;
@@ -233,7 +256,7 @@ Result<Socket> open_socket_for(const Endpoint& endpoint) { return open_socket(fa
 Status connect(const Socket& socket, const Endpoint& endpoint) {
   SocketAddress storage;
   const socklen_t length = fill(storage, endpoint);
-  if (endpoint.unix_name.empty()) watch_connection(socket);
+  if (endpoint.unix_name.empty()) watch_connection(socket, kUnheardMs);
   if (::connect(socket.get(), &storage.any, length) == 0 || errno == EINPROGRESS) return {};
   const bool no_loopback = errno == ENETUNREACH && endpoint.unix_name.empty() && is_loopback(endpoint.address);
   Status status = system_error("connect to " + describe(endpoint));
@@ -252,6 +275,25 @@ Result<Address> local_address(const Socket& socket) {
   socklen_t length = sizeof storage;
   if (::getsockname(socket.get(), &storage.any, &length) != 0) return system_error("ask for the address of a socket");
   return address_from(&storage.any);
+}
+
+Result<Address> peer_address(const Socket& socket) {
+  SocketAddress storage;
+  socklen_t length = sizeof storage;
+  if (::getpeername(socket.get(), &storage.any, &length) != 0) return system_error("ask where a socket leads");
+  return address_from(&storage.any);
+}
+
+void watch_connection(const Socket& socket, int unheard_ms) {
+  const auto set = [&](int level, int option, int value) {
+    ::setsockopt(socket.get(), level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unheard_ms);
 }
 
 }  // namespace tutti

@@ -18,10 +18,17 @@ struct Endpoint {
 std::string describe(const Address& address);  // "192.0.2.2:4711", "[fd00::2]:4711"
 std::string describe(const Endpoint& endpoint);
 bool is_loopback(const Address& address);
+bool is_link_local(const Address& address);  // Of IPv6: means something together with an interface only.
+// A link-local address that another host told, with this host's number for the link; others are as they are.
+Address seen_from(const std::string& interface_name, Address address);
 
 // The address of this host that others reach: of the first interface that `ifname` admits ("eth", "=eth0", "^docker",
-// and lists of these), or of the default route where it is empty, or loopback where there is none.
-Result<Address> own_address(const std::string& ifname);
+// and lists of these), or of the default route where it is empty, or loopback where there is none. Of an interface with
+// several, that of the family (4 or 6).
+Result<Address> own_address(const std::string& ifname, std::uint16_t family = 4);
+bool admits(const std::string& ifname, const std::string& interface_name);
+// Which has the address, whatever its port; empty: none that we know.
+std::string interface_of(Address address);
 Address loopback_address();
 // Of a name or a number; may ask a name server.
 Result<Address> resolve(const std::string& host, std::uint16_t port);
@@ -34,5 +41,10 @@ Result<Socket> connect_to(const Endpoint& endpoint);
 Result<Socket> open_socket_for(const Endpoint& endpoint);
 Status connect(const Socket& socket, const Endpoint& endpoint);
 Result<Address> local_address(const Socket& socket);
+Result<Address> peer_address(const Socket& socket);
+// No delay for small messages, and a host that vanishes without a word is missed after 3 to 6 seconds. What was sent
+// and nobody takes ends the connection after `unheard_ms`, also where the peer lives and does not read; 0: it waits.
+inline constexpr int kUnheardMs = 3000;  // As connect() sets it.
+void watch_connection(const Socket& socket, int unheard_ms);
 
 }  // namespace tutti

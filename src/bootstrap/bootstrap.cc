@@ -9,12 +9,17 @@ namespace {
 class JoinedBootstrap final : public Bootstrap {
  public:
   JoinedBootstrap(Rank rank, Joining& joining)
-      : rank_(rank), tree_(joining.take_tree()), records_(joining.take_records()), sockets_(joining.take_sockets()) {}
+      : rank_(rank),
+        tree_(joining.take_tree()),
+        records_(joining.take_records()),
+        sockets_(joining.take_sockets()),
+        wires_(joining.take_wires()) {}
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return static_cast<Rank>(records_.size()); }
   const PeerRecord& peer(Rank peer) const override { return records_[peer]; }
   std::vector<Socket> take_sockets() override { return std::move(sockets_); }
+  std::vector<Wire> take_wires() override { return std::move(wires_); }
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) override {
     return tree_.all_gather(records, bytes_per_rank, watch);
@@ -36,6 +41,7 @@ class JoinedBootstrap final : public Bootstrap {
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
+  std::vector<Wire> wires_;
 };
 
 }  // namespace

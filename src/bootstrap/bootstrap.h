@@ -1,5 +1,6 @@
 // How ranks that share nothing but a unique id find and trust each other: the rendezvous, a tree over all ranks for
-// small exchanges, and a socket to each rank of the same host. What is said over these is left to their owner.
+// small exchanges, and a socket to each other rank: a unix socket on the same host, else a wire. What is said over
+// these is left to their owner.
 #pragma once
 
 #include <cstddef>
@@ -40,13 +41,23 @@ Result<UniqueId> make_unique_id(const RendezvousOptions& options);
 struct JoinOptions {
   std::int64_t timeout_ms = 120'000;  // All ranks fail when the first that came has waited this long.
   std::string secret_file;
+  std::string socket_ifname;             // As the rendezvous', for the connections to other hosts.
+  bool apart = false;                    // Every rank counts as a host of its own; on all ranks alike.
   const std::uint32_t* abort = nullptr;  // Not 0: give up.
+};
+
+// To a rank of another host.
+struct Wire {
+  Socket socket;        // A connected stream, without delay for small messages.
+  Secret session{};     // Both ends know it, and nobody else: for keys of what they say next.
+  bool called = false;  // This end called the other: one of two for whom they must differ.
+  std::string route;    // For messages: "192.0.2.1:40001 (eth0) -> 192.0.2.2:4711 on host-b".
 };
 
 class Bootstrap {
  public:
   // Blocks until all ranks have joined and reached each other; all succeed or all fail. What made it fail is told to
-  // all that came: ranks missing, claimed twice, dead, or that disagree on their number.
+  // all that came: ranks missing, claimed twice, dead, that disagree on their number, or out of each other's reach.
   static Result<std::unique_ptr<Bootstrap>> join(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& options);
   virtual ~Bootstrap() = default;
 
@@ -65,6 +76,10 @@ class Bootstrap {
 
   // [r]: a connected SOCK_SEQPACKET socket to rank r, authenticated; none to oneself and to ranks of other hosts.
   virtual std::vector<Socket> take_sockets() = 0;
+  // [r]: the wire to rank r, authenticated; without a socket to oneself and to ranks of the same host. A host that
+  // vanishes while all is quiet is missed after some seconds. Nothing limits how long what was written may stay unread:
+  // TCP cannot tell a peer that is busy from one that is cut off, so who uses the wire must.
+  virtual std::vector<Wire> take_wires() = 0;
 };
 
 }  // namespace tutti

@@ -14,7 +14,7 @@
 namespace tutti {
 
 enum class Message : std::uint16_t {
-  go = 1,        // Rendezvous to rank: all have joined; the JoinRecord of the rank's parent.
+  go = 1,        // Rendezvous to rank: all have joined; a GoRecord.
   reached = 2,   // Rank to rendezvous: I have reached all that I must.
   complete = 3,  // Rendezvous to rank: so have all.
   failure = 4,   // A FailureRecord.

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 2000;
 constexpr std::int64_t kStrangerMs = 500;  // Ranks take much less.
 constexpr std::int64_t kRetryMs = 100;
-constexpr std::size_t kMostPending = 512;
+constexpr std::size_t kMostStrangers = 512;
 constexpr int kAcceptedAtOnce = 64;
 
 // A unix socket's other end belongs to our user. Others are known by the secret alone.
@@ -38,7 +38,10 @@ void Greeter::listen(Socket listener, Role role, const Credentials& credentials)
   listeners_.push_back({std::move(listener), role, credentials});
 }
 
-void Greeter::call(Handshake handshake) { pending_.push_back({std::move(handshake), Deadline{}}); }
+void Greeter::call(Handshake handshake, Calling calling) {
+  if (calling.purpose.empty()) calling.purpose = describe(handshake.claim());
+  pending_.push_back({std::move(handshake), calling.deadline, std::move(calling.purpose)});
+}
 
 void Greeter::watch(std::vector<pollfd>& polled) {
   first_ = polled.size();
@@ -58,7 +61,8 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
       const bool goes_on = TUTTI_TRY(advance(pending_[i]));
       if (!goes_on) continue;
     }
-    if (!pending_[i].deadline.passed()) remaining.push_back(std::move(pending_[i]));
+    const bool kept = TUTTI_TRY(keep(pending_[i]));
+    if (kept) remaining.push_back(std::move(pending_[i]));
   }
   if (remaining.size() < pending_.size()) paused_.reset();  // Who has gone may have left a descriptor.
   pending_ = std::move(remaining);
@@ -69,12 +73,18 @@ Status Greeter::serve(const std::vector<pollfd>& polled) {
   return {};
 }
 
+Result<bool> Greeter::keep(const Pending& pending) {
+  if (!pending.deadline.passed()) return true;
+  if (!pending.handshake.calls()) return false;
+  return timeout_error("nobody answers").during(pending.purpose);
+}
+
 // A caller hears why it failed; who failed to call us is nobody's concern.
 Result<bool> Greeter::advance(Pending& pending) {
   Result<bool> done = pending.handshake.advance();
   if (!done.ok()) {
     Status status = std::move(done).status();
-    if (pending.handshake.calls()) return std::move(status).during(describe(pending.handshake.claim()));
+    if (pending.handshake.calls()) return std::move(status).during(pending.purpose);
     if (pending.handshake.awaits_proof()) unproved_ = pending.handshake.claim().rank;
     log(LogLevel::trace, "dropped a connection: %s", status.message().c_str());
     return false;
@@ -88,7 +98,7 @@ Result<bool> Greeter::advance(Pending& pending) {
 
 Status Greeter::accept(const Listener& listener) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
-    if (pending_.size() >= kMostPending) drop_oldest();
+    if (pending_.size() >= kMostStrangers + ranks_) drop_oldest();
     Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
     if (!accepted.ok()) {
       const bool again = TUTTI_TRY(make_room(std::move(accepted).status()));
@@ -99,7 +109,7 @@ Status Greeter::accept(const Listener& listener) {
     if (!is_own_user(accepted.value()->get())) continue;
     Handshake handshake =
         TUTTI_TRY(Handshake::answer(std::move(*accepted.value()), listener.role, self_, listener.credentials));
-    pending_.push_back({std::move(handshake), Deadline::after_ms(kHandshakeMs)});
+    pending_.push_back({std::move(handshake), Deadline::after_ms(kHandshakeMs), ""});
   }
   return {};
 }

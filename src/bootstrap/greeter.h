@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/base/clock.h"
@@ -14,9 +15,16 @@
 
 namespace tutti {
 
+// What a caller says if its call comes to nothing, and how long it waits for an answer.
+struct Calling {
+  std::string purpose;  // "calling rank 3"
+  Deadline deadline;
+};
+
 class Greeter {
  public:
-  explicit Greeter(Rank self) : self_(self) {}
+  // As many as `ranks` may call or be called at once, beside strangers.
+  explicit Greeter(Rank self, Rank ranks = 0) : self_(self), ranks_(ranks) {}
 
   void listen(Socket listener, Role role, const Credentials& credentials);
   // Neither between watch() and serve(). Those whose handshake is under way may still come through.
@@ -25,7 +33,7 @@ class Greeter {
     std::erase_if(listeners_, [role](const Listener& listener) { return listener.role == role; });
   }
   // The caller's handshake; what goes wrong with it is serve()'s error.
-  void call(Handshake handshake);
+  void call(Handshake handshake, Calling calling = {});
 
   // Appends what to poll for; then serve() what poll found, given the same vector. After a failure for want of
   // descriptors it may be served on: it tries again in a while.
@@ -47,16 +55,20 @@ class Greeter {
   struct Pending {
     Handshake handshake;
     Deadline deadline;
+    std::string purpose;  // Of a call of ours.
   };
   Status accept(const Listener& listener);
   // Whether to try again at once.
   Result<bool> make_room(Status shortage);
   // Whether it goes on.
   Result<bool> advance(Pending& pending);
+  // Whether it waits on; a call of ours that nobody has answered is an error.
+  static Result<bool> keep(const Pending& pending);
   bool drop_oldest();
   std::deque<Pending>::iterator oldest_caller();
 
   Rank self_;
+  Rank ranks_;
   std::vector<Listener> listeners_;
   std::deque<Pending> pending_;
   std::vector<Greeted> greeted_;

@@ -11,7 +11,14 @@ namespace {
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
 // Counts up with whatever ranks of one job must have in common, here and after they have joined: the messages of
 // joining, the frames, board and lanes in shared memory, and how calls are cut into pieces and signed.
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
+
+// What errno says of a connection: the other host is up, but who was called there has ended; or the system's trouble.
+Status broken(const char* action) {
+  const bool ended = errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE;
+  Status status = system_error(action);
+  return ended ? remote_error(status.message()) : std::move(status);
+}
 
 }  // namespace
 
@@ -51,8 +58,7 @@ Status Handshake::advance_call() {
     socklen_t length = sizeof error;
     if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error != 0) {
       errno = error;
-      Status status = system_error("connect");
-      return error == ECONNREFUSED ? remote_error(status.message()) : std::move(status);  // It is up, but has ended.
+      return broken("connect");
     }
     TUTTI_CHECK_OK(send(bytes_of(hello_)));
     stage_ = Stage::answer;
@@ -109,7 +115,7 @@ Status Handshake::send(Bytes bytes) {
   } while (count < 0 && errno == EINTR);
   if (count == static_cast<ssize_t>(bytes.size())) return {};
   if (count >= 0) errno = EAGAIN;
-  return system_error("send a handshake");
+  return broken("send a handshake");
 }
 
 Result<bool> Handshake::receive(std::span<std::byte> whole) {
@@ -117,7 +123,7 @@ Result<bool> Handshake::receive(std::span<std::byte> whole) {
     const ssize_t count = ::recv(socket_.get(), whole.data() + received_, whole.size() - received_, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-    if (count < 0) return system_error("receive a handshake");
+    if (count < 0) return broken("receive a handshake");
     if (count == 0) return remote_error("the other end hung up during the handshake");
     received_ += static_cast<std::size_t>(count);
   }

@@ -21,6 +21,7 @@ enum class Role : std::uint32_t {
   tree = 2,        // A rank calls its parent in the tree.
   mesh = 3,        // A rank calls a lower rank on its host.
   invitation = 4,  // A rank of a launcher asks rank 0 for the unique id.
+  wire = 5,        // A rank calls a lower rank on another host.
 };
 
 inline constexpr Rank kRendezvous = ~Rank{0};
@@ -43,8 +44,17 @@ struct JoinRecord {
   PeerRecord peer;
   Address tree;  // Where it awaits its children.
   std::int64_t timeout_ms = 0;
+  std::uint32_t apart = 0;  // 1: it counts every rank as a host of its own.
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(JoinRecord) == 136);
+static_assert(sizeof(JoinRecord) == 144);
+
+// What the rendezvous tells a rank when all have come.
+struct GoRecord {
+  JoinRecord parent;
+  std::int64_t left_ms = 0;  // Until it gives up; 0: never.
+};
+static_assert(sizeof(GoRecord) == 152);
 
 // A connection whose other end is known.
 struct Greeted {
@@ -93,7 +103,7 @@ class Handshake {
     JoinRecord record;
     Digest mac{};
   };
-  static_assert(sizeof(Proof) == 168);
+  static_assert(sizeof(Proof) == 176);
   enum class Stage : std::uint8_t { hello, answer, proof, done };
 
   Status advance_call();

@@ -13,6 +13,8 @@ namespace {
 // Beyond the deadline, so that the rendezvous can tell who is missing.
 constexpr std::int64_t kGraceMs = 2000;
 constexpr std::int64_t kVerdictMs = 1000;
+constexpr std::int64_t kLastWordsMs = 500;
+constexpr std::int64_t kEarlierMs = 1000;
 
 std::string hex(const Digest& digest) {
   std::string text;
@@ -30,10 +32,11 @@ Joining::Joining(const UniqueId& id, Rank rank, Rank ranks, const JoinOptions& o
       rank_(rank),
       ranks_(ranks),
       options_(options),
-      greeter_(rank),
+      greeter_(rank, ranks),
       tree_(rank, ranks),
       records_(ranks),
-      sockets_(ranks) {
+      sockets_(ranks),
+      wires_(ranks) {
   watch_.abort = options.abort;
   phase_ = "the rendezvous at " + describe(id.address) + ", in the process that made the unique id";
   if (options.timeout_ms > 0) watch_.deadline = Deadline::after_ms(options.timeout_ms + kGraceMs);
@@ -44,16 +47,18 @@ Status Joining::run() {
   if (status.ok()) return status;
   if (status.code() == Code::system && !told_)  // All will hear it: let them know where it happened.
     status = std::move(status).during("rank " + std::to_string(rank_) + " was joining");
+  // Who dies closes its connections in any order: that to the rendezvous, which knows it by name, may be the last.
+  if (status.code() == Code::remote && rendezvous_.connected() && !told_)
+    status = verdict(std::move(status), kLastWordsMs);
   tree_.fail(status);
   if (!rendezvous_.connected() || told_) return status;
   (void)rendezvous_.send_failure(status).ok();
-  return status.code() == Code::aborted ? std::move(status) : verdict(std::move(status));
+  return status.code() == Code::aborted ? std::move(status) : verdict(std::move(status), kVerdictMs);
 }
 
-// The connection that broke here may have broken because of a death that the rendezvous knows by name. It answers with
-// the first failure that it heard of, so that all ranks tell the same.
-Status Joining::verdict(Status own) {
-  const Deadline deadline = Deadline::after_ms(kVerdictMs);
+// The rendezvous answers with the first failure that it heard of, so that all ranks tell the same.
+Status Joining::verdict(Status own, std::int64_t within_ms) {
+  const Deadline deadline = Deadline::after_ms(within_ms);
   while (!deadline.passed()) {
     pollfd polled = {rendezvous_.descriptor(), rendezvous_.events(), 0};
     if (::poll(&polled, 1, static_cast<int>(deadline.left_ms())) <= 0) continue;
@@ -67,10 +72,13 @@ Status Joining::take_steps() {
   credentials_.key = TUTTI_TRY(communicator_key(id_, options_.secret_file));
   credentials_.communicator = id_.communicator;
   own_.peer = TUTTI_TRY(own_record());
+  if (options_.apart) own_.peer = set_apart(own_.peer, rank_);
+  own_.apart = options_.apart ? 1 : 0;
   own_.timeout_ms = options_.timeout_ms;
   TUTTI_CHECK_OK(meet());
   TUTTI_CHECK_OK(join_tree());
   TUTTI_CHECK_OK(join_mesh());
+  TUTTI_CHECK_OK(join_wires());
   return finish();
 }
 
@@ -80,17 +88,23 @@ Endpoint Joining::mesh_endpoint(Rank rank) const {
   return {{}, "tutti." + hex(name), SOCK_SEQPACKET};
 }
 
+// The number of a link is known by its interface alone, where the host is another than that of the rendezvous.
+Result<Address> Joining::rendezvous_address() const {
+  if (!is_link_local(id_.address) || options_.socket_ifname.empty()) return id_.address;
+  const Address own = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));
+  return seen_from(interface_of(own), id_.address);
+}
+
 Status Joining::meet() {
-  Result<Socket> socket = connect_to({id_.address, "", SOCK_STREAM});
+  const Address address = TUTTI_TRY(rendezvous_address());
+  Result<Socket> socket = connect_to({address, "", SOCK_STREAM});
   if (!socket.ok()) return std::move(socket).status();
   own_.tree = TUTTI_TRY(local_address(socket.value()));  // On the interface that leads to the others.
   own_.tree.port = 0;
   Socket listener = TUTTI_TRY(listen_at({own_.tree, "", SOCK_STREAM}));
   own_.tree = TUTTI_TRY(local_address(listener));
   greeter_.listen(std::move(listener), Role::tree, credentials_);
-  const Claim claim = {Role::join, rank_, ranks_, kRendezvous};
-  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_));
-  greeter_.call(std::move(handshake));
+  TUTTI_CHECK_OK(greet(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
   Status met = serve_until([this] { return rendezvous_.connected(); });
   if (met.code() == Code::system || met.code() == Code::remote) {
     return std::move(met).during("looking for the rendezvous at " + describe(id_.address) +
@@ -108,17 +122,24 @@ Status Joining::join_tree() {
   greeter_.listen(std::move(listener), Role::mesh, credentials_);
   if (rank_ != 0) {
     phase_ = "rank " + std::to_string(Tree::parent_of(rank_)) + " (" + describe(parent_->peer) + ")";
-    TUTTI_CHECK_OK(call({parent_->tree, "", SOCK_STREAM}, Role::tree, Tree::parent_of(rank_)));
+    TUTTI_CHECK_OK(call_parent());
   }
   TUTTI_CHECK_OK(serve_until([this] { return tree_.complete(); }));
   records_[rank_] = own_.peer;
   return tree_.all_gather(std::as_writable_bytes(std::span(records_)), sizeof(PeerRecord), watch_);
 }
 
+Status Joining::call_parent() {
+  const Rank parent = Tree::parent_of(rank_);
+  if (parent_->peer.host == own_.peer.host) return call({parent_->tree, "", SOCK_STREAM}, Role::tree, parent);
+  place_ = record_of(own_.tree);
+  return call_host({Role::tree, rank_, ranks_, parent}, parent_->peer, {parent_->tree, {}});
+}
+
 Status Joining::join_mesh() {
   std::size_t wanted = 0;
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (peer == rank_ || records_[peer].host != own_.peer.host) continue;
+    if (peer == rank_ || !on_same_host(peer)) continue;
     ++wanted;
     if (peer < rank_) TUTTI_CHECK_OK(call(mesh_endpoint(peer), Role::mesh, peer));
   }
@@ -138,9 +159,12 @@ Status Joining::finish() {
 Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
   Result<Socket> socket = connect_to(endpoint);
   if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(server));
-  const Claim claim = {role, rank_, ranks_, server};
-  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket).value(), claim, credentials_, own_));
-  greeter_.call(std::move(handshake));
+  return greet(std::move(socket).value(), {role, rank_, ranks_, server}, {});
+}
+
+Status Joining::greet(Socket socket, const Claim& claim, Calling calling) {
+  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials_, own_));
+  greeter_.call(std::move(handshake), std::move(calling));
   return {};
 }
 
@@ -182,7 +206,11 @@ Status Joining::accept(Greeted greeted) {
   }
   if (claim.ranks != ranks_ || other >= ranks_)
     return remote_error("rank " + std::to_string(other) + " called out of turn");
-  if (claim.role == Role::tree) return tree_.connect(other, Channel(std::move(greeted)));
+  if (claim.role == Role::tree) {
+    watch_connection(greeted.socket, kUnheardMs);
+    return tree_.connect(other, Channel(std::move(greeted)));
+  }
+  if (claim.role == Role::wire) return accept_wire(other, std::move(greeted));
   if (sockets_[other]) return remote_error("rank " + std::to_string(other) + " called twice");
   sockets_[other] = std::move(greeted.socket);
   return {};
@@ -198,9 +226,12 @@ Status Joining::hear_rendezvous() {
   }
   if (!received.value()) return {};
   const ReceivedMessage& message = *received.value();
-  if (message.kind == Message::go && message.payload.size() == sizeof(JoinRecord)) {
-    std::memcpy(&parent_.emplace(), message.payload.data(), sizeof(JoinRecord));
+  if (message.kind == Message::go && message.payload.size() == sizeof(GoRecord)) {
+    GoRecord go;
+    std::memcpy(&go, message.payload.data(), sizeof go);
+    parent_ = go.parent;
     parent_->peer.hostname[sizeof parent_->peer.hostname - 1] = '\0';
+    calls_end_ = Deadline::after_ms(go.left_ms - std::min(go.left_ms / 4, kEarlierMs));
     return {};
   }
   told_ = message.kind != Message::complete;

@@ -1,5 +1,5 @@
 // One rank's way from a unique id to a communicator: calls the rendezvous, then its parent in the tree, then the lower
-// ranks on its host, and answers those that call it, all in one loop.
+// ranks on its host and on others, and answers those that call it, all in one loop.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include "src/bootstrap/channel.h"
 #include "src/bootstrap/greeter.h"
 #include "src/bootstrap/tree.h"
+#include "src/bootstrap/wire_record.h"
 
 namespace tutti {
 
@@ -24,15 +25,24 @@ class Joining {
   Tree take_tree() { return std::move(tree_); }
   std::vector<PeerRecord> take_records() { return std::move(records_); }
   std::vector<Socket> take_sockets() { return std::move(sockets_); }
+  std::vector<Wire> take_wires() { return std::move(wires_); }
 
  private:
   Status take_steps();
-  Status verdict(Status own);
+  Status verdict(Status own, std::int64_t within_ms);
   Status meet();  // The rendezvous, and through it all others.
+  Result<Address> rendezvous_address() const;
   Status join_tree();
+  Status call_parent();
   Status join_mesh();
+  Status join_wires();  // In joining_wires.cc, with the next three.
+  Status await_wires();
+  Status call_host(const Claim& claim, const PeerRecord& peer, const WireRecord& place);
+  Status accept_wire(Rank other, Greeted greeted);
+  bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
   Status call(const Endpoint& endpoint, Role role, Rank server);
+  Status greet(Socket socket, const Claim& claim, Calling calling);
   // Until `met`, or until the rendezvous tells of a failure.
   Status serve_until(const std::function<bool()>& met);
   Status serve();
@@ -50,12 +60,15 @@ class Joining {
   Greeter greeter_;
   Channel rendezvous_;
   std::optional<JoinRecord> parent_;  // Known once all have come.
+  Deadline calls_end_;                // Likewise: just before the rendezvous gives up, which knows less of the reasons.
   bool complete_ = false;             // All have reached each other.
   bool told_ = false;                 // The rendezvous said that joining has failed.
   std::string phase_;                 // What we wait for, in messages.
   Tree tree_;
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
+  WireRecord place_;  // Of ours on the network: where ranks of other hosts call us, once we listen.
+  std::vector<Wire> wires_;
 };
 
 }  // namespace tutti

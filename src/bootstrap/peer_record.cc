@@ -25,15 +25,18 @@ std::string kernel_name() {
   return text;
 }
 
+std::array<std::uint8_t, 16> shortened(const Digest& whole) {
+  std::array<std::uint8_t, 16> id;
+  std::copy_n(whole.begin(), id.size(), id.begin());
+  return id;
+}
+
 // Abstract sockets are names within a network namespace, so two containers may be two hosts.
 std::array<std::uint8_t, 16> host_id() {
   struct stat network = {};
   if (::stat("/proc/self/ns/net", &network) != 0) network = {};
-  const Digest whole =
-      digest({}, {bytes_of("tutti host"), bytes_of(kernel_name()), bytes_of(network.st_dev), bytes_of(network.st_ino)});
-  std::array<std::uint8_t, 16> id;
-  std::copy_n(whole.begin(), id.size(), id.begin());
-  return id;
+  return shortened(digest(
+      {}, {bytes_of("tutti host"), bytes_of(kernel_name()), bytes_of(network.st_dev), bytes_of(network.st_ino)}));
 }
 
 // Drawn once per process; a forked child draws its own.
@@ -60,10 +63,11 @@ Result<std::array<std::uint8_t, 16>> process_id() {
 
 }  // namespace
 
-std::string describe(const PeerRecord& record) {
-  return std::string(record.hostname, ::strnlen(record.hostname, sizeof record.hostname)) + " pid " +
-         std::to_string(record.pid);
+std::string hostname_of(const PeerRecord& record) {
+  return {record.hostname, ::strnlen(record.hostname, sizeof record.hostname)};
 }
+
+std::string describe(const PeerRecord& record) { return hostname_of(record) + " pid " + std::to_string(record.pid); }
 
 Result<PeerRecord> own_record() {
   PeerRecord record;
@@ -72,6 +76,12 @@ Result<PeerRecord> own_record() {
   record.pid = static_cast<std::uint32_t>(::getpid());
   record.uid = ::geteuid();
   ::gethostname(record.hostname, sizeof record.hostname - 1);
+  return record;
+}
+
+PeerRecord set_apart(PeerRecord record, Rank rank) {
+  record.host = shortened(
+      digest({}, {bytes_of("tutti rank apart"), bytes_of(record.host), bytes_of(record.process), bytes_of(rank)}));
   return record;
 }
 

@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/rank.h"
 #include "src/base/status.h"
 
 namespace tutti {
 
 // Fixed-width plain data: it travels.
 struct PeerRecord {
-  std::array<std::uint8_t, 16> host{};     // Equal where unix sockets connect: one kernel, one network namespace.
+  // Equal where unix sockets connect: one kernel, one network namespace. Ranks that join apart have one each.
+  std::array<std::uint8_t, 16> host{};
   std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never used again.
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
@@ -19,7 +21,10 @@ struct PeerRecord {
 };
 static_assert(sizeof(PeerRecord) == 104);
 
+std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"
 Result<PeerRecord> own_record();
+// As if the rank were alone on its host.
+PeerRecord set_apart(PeerRecord record, Rank rank);
 
 }  // namespace tutti

@@ -18,6 +18,10 @@ std::string seconds(std::int64_t milliseconds) {
   return whole ? std::to_string(milliseconds / 1000) + " s" : std::to_string(milliseconds) + " ms";
 }
 
+std::string described(Rank rank, const PeerRecord& peer) {
+  return "rank " + std::to_string(rank) + " (" + describe(peer) + ")";
+}
+
 }  // namespace
 
 Rendezvous::Rendezvous(const UniqueId& id, std::int64_t report_after_ms) : id_(id), report_after_ms_(report_after_ms) {}
@@ -79,22 +83,30 @@ void Rendezvous::join(Greeted greeted) {
     deadline_ = Deadline::after_ms(timeout_ms_);
     report_ = Deadline::after_ms(report_after_ms_);
   }
-  if (Status refusal = refuse(claim, record.peer); !refusal.ok()) {
-    fail(refusal);
-    (void)channel.send_failure(refusal).ok();
-    return;
+  if (Status refusal = refuse(claim, record); !refusal.ok()) {
+    greeter_.stop_listening(Role::invitation);
+    (void)channel.send_failure(refusal).ok();  // Before fail() tells rank 0, which may end this process.
+    return fail(refusal);
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
   log(LogLevel::trace, "rank %u of %u has come: %s", claim.rank, ranks_, describe(record.peer).c_str());
   if (members_.size() == ranks_) start();
 }
 
-Status Rendezvous::refuse(const Claim& claim, const PeerRecord& peer) const {
-  const std::string who = "rank " + std::to_string(claim.rank) + " (" + describe(peer) + ")";
-  if (claim.ranks != ranks_) {
-    const auto& [first, member] = *members_.begin();
-    return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but rank " + std::to_string(first) +
-                         " (" + describe(member.record.peer) + ") joined " + std::to_string(ranks_) + two_jobs_);
+Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
+  const std::string who = described(claim.rank, record.peer);
+  if (!members_.empty()) {
+    const auto& [rank, first] = *members_.begin();
+    const std::string other = described(rank, first.record.peer);
+    if (claim.ranks != ranks_) {
+      return invalid_usage(who + " joins " + std::to_string(claim.ranks) + " ranks, but " + other + " joined " +
+                           std::to_string(ranks_) + two_jobs_);
+    }
+    if (record.apart != first.record.apart) {
+      return invalid_usage((record.apart != 0 ? who : other) + " wants TCP between all ranks, but " +
+                           (record.apart != 0 ? other : who) +
+                           " does not: TUTTI_TRANSPORT must be the same on all ranks");
+    }
   }
   if (claim.ranks > kMostRanks || claim.rank >= claim.ranks) {
     return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");
@@ -102,15 +114,17 @@ Status Rendezvous::refuse(const Claim& claim, const PeerRecord& peer) const {
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
   return invalid_usage("rank " + std::to_string(claim.rank) + " is claimed by " +
-                       describe(earlier->second.record.peer) + " and by " + describe(peer) + two_jobs_);
+                       describe(earlier->second.record.peer) + " and by " + describe(record.peer) + two_jobs_);
 }
 
 void Rendezvous::start() {
   started_ = true;
   report_ = {};
+  GoRecord go;
+  if (timeout_ms_ > 0) go.left_ms = std::max<std::int64_t>(deadline_.left_ms(), 1);
   for (auto& [rank, member] : members_) {
-    const JoinRecord& parent = members_.at(rank == 0 ? 0 : Tree::parent_of(rank)).record;
-    (void)member.channel.send(Message::go, bytes_of(parent)).ok();
+    go.parent = members_.at(rank == 0 ? 0 : Tree::parent_of(rank)).record;
+    (void)member.channel.send(Message::go, bytes_of(go)).ok();
   }
 }
 
@@ -118,8 +132,7 @@ void Rendezvous::hear(Rank rank, Member& member) {
   (void)member.channel.flush().ok();
   Result<std::optional<ReceivedMessage>> received = member.channel.receive(kFailureBytes);
   if (!received.ok()) {
-    return fail(
-        remote_error("rank " + std::to_string(rank) + " (" + describe(member.record.peer) + ") died while joining"));
+    return fail(remote_error(described(rank, member.record.peer) + " died while joining"));
   }
   if (!received.value()) return;
   if (received.value()->kind != Message::reached || !started_ || member.reached)

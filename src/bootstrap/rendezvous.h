@@ -37,7 +37,7 @@ class Rendezvous {
   void serve(const std::vector<pollfd>& polled);
   void admit(Greeted greeted);
   void join(Greeted greeted);
-  Status refuse(const Claim& claim, const PeerRecord& peer) const;
+  Status refuse(const Claim& claim, const JoinRecord& record) const;
   void start();
   void hear(Rank rank, Member& member);
   void keep_time();

@@ -1,6 +1,7 @@
 #include "src/bootstrap/address.h"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <sched.h>
 #include <sys/socket.h>
 
@@ -20,6 +21,32 @@ TEST(Address, SaysThatLoopbackIsDown) {
   const std::string text = processes.report(0);
   if (text.empty()) GTEST_SKIP() << "this user makes no network namespaces";
   EXPECT_NE(text.find("the loopback interface is down (ip link set lo up)"), std::string::npos) << text;
+}
+
+TEST(Address, OfALinkHasTheNumberThatTheLinkHasHere) {
+  Address address;
+  address.family = 6;
+  address.scope = 4321;
+  address.bytes = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  EXPECT_EQ(seen_from("lo", address).scope, ::if_nametoindex("lo"));
+  EXPECT_EQ(seen_from("none0", address).scope, 4321U);
+  address.bytes[0] = 0xfd;
+  EXPECT_EQ(seen_from("lo", address).scope, 4321U);
+}
+
+TEST(Address, IsFoundAtItsInterface) {
+  Address address = loopback_address();
+  address.port = 4711;
+  EXPECT_EQ(interface_of(address), "lo");
+  address.bytes = {192, 0, 2, 77};
+  EXPECT_EQ(interface_of(address), "");
+}
+
+TEST(Address, IsOneOfAnInterfaceThatMayBeUsed) {
+  EXPECT_TRUE(admits("", ""));
+  EXPECT_TRUE(admits("eth,ib", "ib0"));
+  EXPECT_FALSE(admits("^docker", "docker0"));
+  EXPECT_FALSE(admits("^docker", ""));  // Not known, so not known to be another.
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include "src/bootstrap/bootstrap.h"
@@ -21,10 +22,12 @@ inline RendezvousOptions here() {
 // would be forked from a process with threads, and the sanitizers do not stand that.
 class Meeting {
  public:
-  explicit Meeting(const RendezvousOptions& options = here()) {
+  explicit Meeting(const RendezvousOptions& options = here())
+      : Meeting([&options] { return make_unique_id(options); }) {}
+  explicit Meeting(const std::function<Result<UniqueId>()>& make) {
     const Gate made;
     host_.start([&]() -> std::string {
-      Result<UniqueId> id = make_unique_id(options);
+      Result<UniqueId> id = make();
       if (!id.ok()) std::abort();
       *id_ = id.value();
       made.open();

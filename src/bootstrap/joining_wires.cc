@@ -1,0 +1,87 @@
+// How ranks of different hosts connect: each listens, all tell each other where, and the higher of two calls.
+#include <string.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "src/base/log.h"
+#include "src/bootstrap/address.h"
+#include "src/bootstrap/joining.h"
+
+namespace tutti {
+namespace {
+
+// Much longer than the queue of a listener stays full whom all ranks call at once: who finds no place there tries
+// again.
+constexpr int kConnectMs = 15'000;
+
+std::string described(Rank rank, const PeerRecord& record, const WireRecord& place) {
+  const std::string by = place.interface_name[0] == '\0' ? "" : ", " + interface_of(place);
+  return "rank " + std::to_string(rank) + " (" + describe(record) + by + ")";
+}
+
+}  // namespace
+
+// All ranks see alike whether there are other hosts: either all take part, or none does.
+Status Joining::join_wires() {
+  std::vector<Rank> others;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (!on_same_host(peer)) others.push_back(peer);
+  }
+  if (others.empty()) return {};
+  TUTTI_CHECK_OK(await_wires().during("rank " + std::to_string(rank_) + " (" + describe(own_.peer) +
+                                      ") prepared for calls of ranks on other hosts"));
+  std::vector<WireRecord> places(ranks_);
+  places[rank_] = place_;
+  TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(places)), sizeof(WireRecord), watch_));
+  log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
+  for (const Rank peer : others) {
+    if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::wire, rank_, ranks_, peer}, records_[peer], places[peer]));
+  }
+  phase_ = "the ranks of other hosts to connect over TCP";
+  return serve_until([&] {
+    return std::all_of(others.begin(), others.end(), [this](Rank peer) { return bool(wires_[peer].socket); });
+  });
+}
+
+// On the interface that leads to the rendezvous, unless it is none of those that may be used.
+Status Joining::await_wires() {
+  Address address = own_.tree;
+  if (!admits(options_.socket_ifname, interface_of(address)))
+    address = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));
+  address.port = 0;
+  Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
+  address = TUTTI_TRY(local_address(listener));
+  place_ = record_of(address);
+  greeter_.listen(std::move(listener), Role::wire, credentials_);
+  log(LogLevel::trace, "awaits ranks of other hosts at %s (%s)", describe(place_.address).c_str(),
+      interface_of(place_).c_str());
+  return {};
+}
+
+Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const WireRecord& place) {
+  const std::string call = described(rank_, own_.peer, place_) + " called " + described(claim.server, peer, place) +
+                           " over TCP at " + describe(place.address);
+  TUTTI_CHECK_OK(check(place, options_.apart ? Hosts::are_played : Hosts::differ).during(call));
+  const std::string purpose = call +
+                              ": if both still run, let TCP through the firewalls between them, or name the interface "
+                              "by which hosts reach each other by TUTTI_SOCKET_IFNAME";
+  const Endpoint endpoint = {seen_from(interface_of(place_), place.address), "", SOCK_STREAM};
+  Socket socket = TUTTI_TRY(open_socket_for(endpoint));
+  Status connecting = connect(socket, endpoint);  // What keeps two ranks apart lies between them, and is nobody's own.
+  if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
+  watch_connection(socket, kConnectMs);
+  return greet(std::move(socket), claim, {purpose, calls_end_});
+}
+
+Status Joining::accept_wire(Rank other, Greeted greeted) {
+  const bool due = !on_same_host(other) && greeted.called == (other < rank_) && !wires_[other].socket;
+  if (!due) return remote_error("rank " + std::to_string(other) + " called out of turn");
+  watch_connection(greeted.socket, 0);  // Whoever reads it may be busy for long.
+  std::string route = route_of(greeted.socket, place_, records_[other]);
+  log(LogLevel::trace, "wire to rank %u: %s", other, route.c_str());
+  wires_[other] = {std::move(greeted.socket), greeted.session, greeted.called, std::move(route)};
+  return {};
+}
+
+}  // namespace tutti

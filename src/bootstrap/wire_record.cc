@@ -1,0 +1,53 @@
+#include "src/bootstrap/wire_record.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "src/bootstrap/address.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kUnknownInterface = "unknown interface";
+
+std::string known(const std::string& interface_name) {
+  return interface_name.empty() ? kUnknownInterface : interface_name;
+}
+
+}  // namespace
+
+std::string interface_of(const WireRecord& record) {
+  return known({record.interface_name, ::strnlen(record.interface_name, sizeof record.interface_name)});
+}
+
+WireRecord record_of(const Address& own) {
+  WireRecord record;
+  record.address = own;
+  const std::string name = interface_of(own);
+  std::copy_n(name.begin(), std::min(name.size(), sizeof record.interface_name), record.interface_name);
+  return record;
+}
+
+Status check(const WireRecord& record, Hosts hosts) {
+  const Address& address = record.address;
+  const bool callable = (address.family == 4 || address.family == 6) && address.port != 0;
+  if (!callable) return remote_error("it told no address where it can be called");
+  if (hosts == Hosts::are_played || !is_loopback(address)) return {};
+  return invalid_usage(
+      "its address is on loopback, which no other host reaches: name another interface by "
+      "TUTTI_SOCKET_IFNAME there");
+}
+
+// Best effort: a peer that has just died leaves a socket that leads nowhere, and is reported by who misses it.
+std::string route_of(const Socket& socket, const WireRecord& own, const PeerRecord& peer) {
+  const Result<Address> local = local_address(socket);
+  const Result<Address> remote = peer_address(socket);
+  const Address from = local.ok() ? local.value() : Address{};
+  const Address to = remote.ok() ? remote.value() : Address{};
+  const bool usual = from.bytes == own.address.bytes && from.family == own.address.family;
+  const std::string interface_name = usual ? interface_of(own) : known(interface_of(from));
+  return describe(from) + " (" + interface_name + ") -> " + describe(to) + " on " + hostname_of(peer);
+}
+
+}  // namespace tutti

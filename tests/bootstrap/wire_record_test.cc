@@ -1,0 +1,42 @@
+#include "src/bootstrap/wire_record.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+WireRecord at(std::uint16_t family, std::uint16_t port, std::uint8_t first_byte) {
+  WireRecord record;
+  record.address.family = family;
+  record.address.port = port;
+  record.address.bytes[0] = first_byte;
+  return record;
+}
+
+TEST(WireRecord, IsCalledOnlyAtAnAddressWithAPort) {
+  EXPECT_TRUE(check(at(4, 4711, 192), Hosts::differ).ok());
+  EXPECT_TRUE(check(at(6, 4711, 0xfd), Hosts::differ).ok());
+  for (const std::uint16_t family : {0, 1, 5, 0xffff}) {
+    EXPECT_EQ(check(at(family, 4711, 192), Hosts::differ).message(), "it told no address where it can be called");
+  }
+  EXPECT_FALSE(check(at(4, 0, 192), Hosts::are_played).ok());
+}
+
+// It would be one's own.
+TEST(WireRecord, IsNotCalledOnTheLoopbackOfAnotherHost) {
+  const Status status = check(at(4, 4711, 127), Hosts::differ);
+  EXPECT_NE(status.message().find("name another interface by TUTTI_SOCKET_IFNAME there"), std::string::npos);
+  EXPECT_TRUE(check(at(4, 4711, 127), Hosts::are_played).ok());
+}
+
+TEST(WireRecord, EndsTheNameOfItsInterface) {
+  WireRecord record;
+  std::fill(std::begin(record.interface_name), std::end(record.interface_name), 'e');
+  EXPECT_EQ(interface_of(record), "eeeeeeeeeeeeeeee");
+  EXPECT_EQ(interface_of(WireRecord{}), "unknown interface");
+}
+
+}  // namespace
+}  // namespace tutti
