@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "src/base/socket.h"
 #include "src/base/status.h"
-#include "src/bootstrap/socket.h"
 #include "src/bootstrap/unique_id.h"
 
 namespace tutti {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "src/base/rank.h"
+#include "src/base/socket.h"
 #include "src/base/status.h"
 #include "src/bootstrap/peer_record.h"
-#include "src/bootstrap/socket.h"
 #include "src/bootstrap/unique_id.h"
 #include "src/bootstrap/watch.h"
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/socket.h"
 #include "src/base/status.h"
 #include "src/bootstrap/handshake.h"
 #include "src/bootstrap/secrets.h"
-#include "src/bootstrap/socket.h"
 
 namespace tutti {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "src/base/rank.h"
+#include "src/base/socket.h"
 #include "src/base/status.h"
 #include "src/bootstrap/peer_record.h"
 #include "src/bootstrap/secrets.h"
-#include "src/bootstrap/socket.h"
 
 namespace tutti {
 

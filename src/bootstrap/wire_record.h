@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/socket.h"
 #include "src/base/status.h"
 #include "src/bootstrap/peer_record.h"
-#include "src/bootstrap/socket.h"
 #include "src/bootstrap/unique_id.h"
 
 namespace tutti {

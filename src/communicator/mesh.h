@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/socket.h"
 #include "src/base/status.h"
-#include "src/bootstrap/socket.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 

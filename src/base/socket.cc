@@ -1,4 +1,4 @@
-#include "src/bootstrap/socket.h"
+#include "src/base/socket.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
