@@ -13,6 +13,7 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kMaxSlots = 16;
+inline constexpr std::uint32_t kMaxLengths = 8;
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kLineData = 56;     // The last 8 bytes of a line are its flag.
 inline constexpr std::size_t kWordsBytes = 128;  // Counters live two lines apart: adjacent lines are fetched in pairs.
@@ -21,6 +22,7 @@ inline constexpr std::size_t kWordsBytes = 128;  // Counters live two lines apar
 struct alignas(kWordsBytes) LaneWords {
   std::uint64_t posted;                 // Messages complete so far, since the lane was made.
   std::uint32_t signatures[kMaxSlots];  // Of the call that message k belongs to, at k % kMaxSlots.
+  std::uint32_t lengths[kMaxLengths];   // Of message k in bytes, at k % kMaxLengths: for who carries it elsewhere.
 };
 static_assert(sizeof(LaneWords) == kWordsBytes);
 

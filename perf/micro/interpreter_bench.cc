@@ -101,7 +101,7 @@ void by_hand(benchmark::State& state) {
       std::byte* target = vectors.output.get() + at;
       fold(
           {.sources = sources, .targets = &slot, .source_count = 1, .target_count = 1, .count = chunk / sizeof(float)});
-      bulk_post(lane.writer, {});
+      bulk_post(lane.writer, {}, 0);
       if (!bulk_arrived(lane.reader)) state.SkipWithError("nothing arrived");
       sources[0] = slot;
       fold({.sources = sources,

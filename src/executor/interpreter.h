@@ -309,7 +309,7 @@ class Interpreter {
     for (std::uint32_t k = 0; k < step.targets; ++k) {
       if (!takes_part(targets[k]) || !machine_.serves(&lane_of(targets[k]))) continue;
       LaneState& lane = lane_of(targets[k]);
-      is_small(targets[k]) ? count_message(lane) : bulk_post(lane, launch_.signature);
+      is_small(targets[k]) ? count_message(lane) : bulk_post(lane, launch_.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
       if (takes_part(sources[k]) && machine_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));

@@ -46,8 +46,9 @@ TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
 // A message that tells of itself has been sent.
 TUTTI_HOST_DEVICE inline void count_message(LaneState& lane) { ++lane.next; }
 
-TUTTI_HOST_DEVICE inline void bulk_post(LaneState& lane, Signature signature) {
+TUTTI_HOST_DEVICE inline void bulk_post(LaneState& lane, Signature signature, std::uint64_t bytes) {
   store_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots], signature.word);
+  store_relaxed(&lane.view.words->lengths[lane.next % kMaxLengths], static_cast<std::uint32_t>(bytes));
   store_release(&lane.view.words->posted, ++lane.next);
 }
 

@@ -87,7 +87,7 @@ struct StraightRun {
     if (kLines) machine.join();
     for (std::uint32_t k = 0; k < step.sends; ++k) {
       if (!machine.serves(sends[k].lane)) continue;
-      kLines && !sends[k].flag ? count_message(*sends[k].lane) : bulk_post(*sends[k].lane, launch.signature);
+      kLines && !sends[k].flag ? count_message(*sends[k].lane) : bulk_post(*sends[k].lane, launch.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.receives; ++k) {
       if (machine.serves(lanes[k].lane)) take(*lanes[k].lane);
@@ -136,7 +136,7 @@ struct StraightRun {
       if (k < step.receives) {
         take(*lanes[k].lane);
       } else {
-        bulk_post(*lanes[k].lane, launch.signature);
+        bulk_post(*lanes[k].lane, launch.signature, 0);
       }
     }
     return Progress::done;

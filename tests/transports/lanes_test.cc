@@ -114,7 +114,7 @@ bool write_slice(LaneState& lane, const std::byte* from, std::uint64_t bytes) {
   if (!wait_until([&] { return slot_free(lane); })) return false;
   std::byte* slot = slot_of(lane.view, lane.next);
   if (bytes > 0) std::memcpy(slot, from, bytes);
-  bulk_post(lane, kSignature);
+  bulk_post(lane, kSignature, 0);
   return true;
 }
 
@@ -200,7 +200,7 @@ TEST_P(Lanes, HoldTheWriterBackUntilASlotIsTaken) {
     LaneState reader = {reading_ends[shift].forward}, writer = {writing_ends[shift].forward};
     for (int round = 0; round < 3; ++round) {
       std::uint32_t fit = 0;
-      for (; slot_free(writer) && fit < 100; ++fit) bulk_post(writer, kSignature);
+      for (; slot_free(writer) && fit < 100; ++fit) bulk_post(writer, kSignature, 0);
       EXPECT_EQ(fit, round == 0 ? 1U << shift : 1U);
       ASSERT_TRUE(bulk_arrived(reader));
       take(reader);
@@ -244,7 +244,7 @@ TEST_P(Lanes, BringTheAnswerOfARoundTripInTheSameSlot) {
         LaneState there = {lanes[0].forward}, back = {lanes[0].partner};
         for (std::uint64_t number = 0; number < 500; ++number) {
           *slot_of(there.view, there.next) = std::byte{static_cast<std::uint8_t>(number)};
-          bulk_post(there, kSignature);
+          bulk_post(there, kSignature, 0);
           if (!wait_until([&] { return bulk_arrived(back); })) return "no answer";
           const auto answer = std::to_integer<std::uint8_t>(*slot_of(back.view, back.next));
           if (answer != static_cast<std::uint8_t>(number + 1)) return "a wrong answer";
@@ -260,7 +260,7 @@ TEST_P(Lanes, BringTheAnswerOfARoundTripInTheSameSlot) {
           if (slot != slot_of(back.view, back.next)) return "the answer has a slot of its own";
           *slot = static_cast<std::byte>(std::to_integer<std::uint8_t>(*slot) + 1);
           take(there);
-          bulk_post(back, kSignature);
+          bulk_post(back, kSignature, 0);
         }
         return "ok";
       });
@@ -276,7 +276,7 @@ TEST_P(Lanes, SwapTheirSlotsWithoutTouchingThePartners) {
     for (std::uint64_t number = 0; number < 500; ++number) {
       const auto mine = static_cast<std::uint8_t>(mark + number);
       *slot_of(out.view, out.next) = std::byte{mine};
-      bulk_post(out, kSignature);
+      bulk_post(out, kSignature, 0);
       if (!wait_until([&] { return bulk_arrived(in); })) return "nothing came";
       const auto came = std::to_integer<std::uint8_t>(*slot_of(in.view, in.next));
       if (came != static_cast<std::uint8_t>(mine + 128)) return "message " + std::to_string(number) + " is wrong";
@@ -329,7 +329,7 @@ TEST_P(KilledLanes, StopTheWriterWhenAKilledReaderTakesNoMore) {
   processes.kill(0);
   EXPECT_EQ(processes.report(0), "killed by signal 9");
   int fit = 0;
-  for (; slot_free(lane) && fit < 100; ++fit) bulk_post(lane, kSignature);
+  for (; slot_free(lane) && fit < 100; ++fit) bulk_post(lane, kSignature, 0);
   EXPECT_EQ(fit, 4);
 }
 
