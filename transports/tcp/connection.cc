@@ -1,0 +1,177 @@
+#include "transports/tcp/connection.h"
+
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/atomic.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kLookNs = 200'000'000;       // Between two looks whether the other end answers.
+constexpr std::int64_t kSilenceNs = 3'000'000'000;  // Nothing was acknowledged for so long,
+constexpr std::uint8_t kRepeats = 2;                // though what was sent was repeated.
+
+// An idle connection: the kernel asks after a second, and gives up when three questions are not answered.
+void keep_alive(const Socket& socket) {
+  const auto set = [&socket](int level, int option, int value) {
+    (void)::setsockopt(socket.get(), level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(Socket socket, bool odd, std::string route)
+    : socket_(std::move(socket)), route_(std::move(route)), next_context_(odd ? 1 : 2) {
+  keep_alive(socket_);
+  outgoing_.reserve(kMostOutgoing);
+}
+
+// ---- Lanes ----
+
+Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec, LaneEnd end) {
+  TUTTI_CHECK_OK(HalfLane::check(spec));
+  const std::lock_guard lock(mutex_);
+  const LaneKey key(context, spec);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second->view;
+  HalfLane& half = halves_.emplace_back(context, spec);
+  known_.emplace(key, &half);
+  if (end == LaneEnd::reader) return half.view;
+  WireHeader header;
+  header.kind = WireKind::lane;
+  header.context = context;
+  header.lane = static_cast<std::uint32_t>(writing_.size());
+  std::vector<std::byte> payload(sizeof spec);
+  std::memcpy(payload.data(), &spec, sizeof spec);
+  writing_.push_back(&half);
+  untold_.push_back({header, nullptr, std::move(payload)});
+  return half.view;
+}
+
+// What is on its way out of their slots is copied first.
+void TcpConnection::close(std::uint32_t context) {
+  const std::lock_guard lock(mutex_);
+  closed_.insert(context);
+  notes_.erase(context);
+  for (std::size_t i = first_; i < outgoing_.size(); ++i) {
+    Outgoing& out = outgoing_[i];
+    if (out.header.kind != WireKind::message || writing_[out.header.lane]->context != context) continue;
+    if (out.data != nullptr) out.own.assign(out.data, out.data + out.header.bytes);
+    out.data = nullptr;
+  }
+  for (HalfLane& half : halves_) {
+    if (half.context != context) continue;
+    if (into_ == &half) {  // The rest of the message is dropped as it comes.
+      into_ = nullptr;
+      ++half.carried;
+    }
+    known_.erase({context, half.spec});
+    half.view = {};
+    half.memory.reset();
+  }
+}
+
+std::uint32_t TcpConnection::new_context() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(next_context_, next_context_ + 2);
+}
+
+// ---- Notes ----
+
+void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note) {
+  const std::lock_guard lock(mutex_);
+  if (lost()) return;
+  WireHeader header;
+  header.kind = WireKind::note;
+  header.context = context;
+  untold_.push_back({header, nullptr, {note.begin(), note.end()}});
+  exchange();
+}
+
+std::optional<Note> TcpConnection::take(std::uint32_t context) {
+  const std::lock_guard lock(mutex_);
+  const auto found = notes_.find(context);
+  if (found == notes_.end() || found->second.empty()) return std::nullopt;
+  Note note = std::move(found->second.front());
+  found->second.pop_front();
+  return note;
+}
+
+// ---- Progress ----
+
+void TcpConnection::advance() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) exchange();
+}
+
+void TcpConnection::exchange() {
+  if (lost()) return;
+  while (send_some()) {
+  }
+  while (!lost() && receive_some()) {
+  }
+}
+
+bool TcpConnection::drained() {
+  const std::lock_guard lock(mutex_);
+  if (lost()) return true;
+  exchange();
+  collect();
+  return lost() || (first_ == outgoing_.size() && untold_.empty());
+}
+
+void TcpConnection::wait(int timeout_ms) {
+  pollfd polled = {socket_.get(), POLLIN, 0};
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost()) polled.fd = -1;
+    if (first_ < outgoing_.size()) polled.events |= POLLOUT;
+  }
+  ::poll(&polled, 1, timeout_ms);
+}
+
+// ---- The end ----
+
+void TcpConnection::lose(const std::string& why) {
+  if (lost()) return;
+  reason_ = why;
+  lost_.store(true, std::memory_order_release);
+}
+
+std::string TcpConnection::reason() {
+  const std::lock_guard lock(mutex_);
+  return reason_ + " (" + route_ + ")";
+}
+
+// What was sent is not acknowledged. TCP_USER_TIMEOUT would say so by itself, but it also ends a connection whose other
+// end is well and just does not read for a while.
+void TcpConnection::look(std::int64_t now_ns) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || lost() || now_ns - looked_ns_ < kLookNs) return;
+  looked_ns_ = now_ns;
+  tcp_info info = {};
+  socklen_t bytes = sizeof info;
+  if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return;
+  int queued = 0;
+  if (::ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) return;
+  const std::uint64_t acknowledged = sent_ - static_cast<std::uint64_t>(queued);
+  if (acknowledged != acknowledged_ || info.tcpi_unacked == 0) acknowledged_ns_ = now_ns;
+  acknowledged_ = acknowledged;
+  const std::int64_t silent_ns = now_ns - acknowledged_ns_;
+  if (info.tcpi_retransmits >= kRepeats && silent_ns >= kSilenceNs)
+    lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s");
+}
+
+}  // namespace tutti

@@ -1,0 +1,112 @@
+// One end of a TCP connection between two ranks: carries the lanes between them, both ways, and notes, for all
+// communicators that both are members of. Nothing here waits but wait().
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/socket.h"
+#include "src/base/status.h"
+#include "transports/tcp/half_lane.h"
+#include "transports/tcp/wire.h"
+
+namespace tutti {
+
+using Note = std::vector<std::byte>;
+
+// Any thread.
+class TcpConnection {
+ public:
+  // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
+  TcpConnection(Socket socket, bool odd, std::string route);
+
+  // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
+  Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  // The lanes of a communicator that ends, and its notes; what was posted is still sent.
+  void close(std::uint32_t context);
+  // A number for a further communicator, which this end alone gives.
+  std::uint32_t new_context();
+
+  // At most kMostNoteBytes.
+  void send(std::uint32_t context, std::span<const std::byte> note);
+  std::optional<Note> take(std::uint32_t context);
+
+  // Carries what there is to carry. Beside another thread that does so, nothing.
+  void advance();
+  // Whether all that was posted and sent has been taken by the system.
+  bool drained();
+  // Also the credits that would have been told later.
+  void tell_credits();
+  // Sleeps until there is something to carry, `timeout_ms` at most.
+  void wait(int timeout_ms);
+
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  // Looks, now and then, whether the other end still answers.
+  void look(std::int64_t now_ns);
+  // Why it was lost, with its route.
+  std::string reason();
+  const std::string& route() const { return route_; }
+
+ private:
+  static constexpr std::size_t kMostOutgoing = 64;
+  static constexpr std::size_t kStagingBytes = 8192;
+
+  // A header and its payload, on their way out.
+  struct Outgoing {
+    WireHeader header;
+    const std::byte* data = nullptr;
+    std::vector<std::byte> own;  // Where the data are not those of a slot.
+  };
+  using LaneKey = std::pair<std::uint32_t, LaneSpec>;
+
+  // All with the lock held.
+  void collect();
+  void put(WireHeader header, const std::byte* data, std::vector<std::byte> own = {});
+  bool send_some();
+  bool receive_some();
+  Status parse();
+  Status take_in(const WireHeader& header, const std::byte* payload);
+  Status begin_message(const WireHeader& header);
+  void end_message();
+  Status accept_lane(const WireHeader& header, const std::byte* payload);
+  Status accept_credit(const WireHeader& header);
+  void lose(const std::string& why);
+  void exchange();
+
+  std::mutex mutex_;
+  Socket socket_;
+  std::string route_, reason_;
+  std::atomic<bool> lost_ = false;
+  std::uint32_t next_context_;
+  std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
+  std::uint64_t sent_ = 0, acknowledged_ = 0;  // Bytes.
+
+  std::deque<HalfLane> halves_;               // They stay where they are.
+  std::vector<HalfLane*> writing_, reading_;  // By number.
+  std::map<LaneKey, HalfLane*> known_;        // Both.
+  std::map<std::uint32_t, std::deque<Note>> notes_;
+  std::set<std::uint32_t> closed_;
+
+  std::deque<Outgoing> untold_;          // Lanes and notes: before messages.
+  std::vector<Outgoing> outgoing_;       // From first_ on.
+  std::size_t first_ = 0, written_ = 0;  // And how much of the first is written.
+
+  std::array<std::byte, kStagingBytes> staging_;
+  std::size_t begin_ = 0, end_ = 0;  // What of it has not been parsed.
+  WireHeader arriving_;              // The message whose data are coming.
+  HalfLane* into_ = nullptr;         // Its lane; null: none is coming, or it is dropped.
+  std::byte* at_ = nullptr;          // Where its next byte goes.
+  std::size_t missing_ = 0;          // Bytes of it.
+};
+
+}  // namespace tutti

@@ -1,0 +1,139 @@
+// What a connection receives. Nothing that comes is believed before it was looked at: whatever is out of order ends the
+// connection.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/atomic.h"
+#include "transports/tcp/connection.h"
+
+namespace tutti {
+
+// Data of a message go where they belong, all else through the staging. Whether it is worth while to go on.
+bool TcpConnection::receive_some() {
+  std::array<iovec, 2> vectors;
+  std::size_t count = 0, direct = 0;
+  if (missing_ > 0 && into_ != nullptr) {
+    direct = missing_;
+    vectors[count++] = {at_, missing_};
+  }
+  vectors[count++] = {staging_.data() + end_, staging_.size() - end_};
+  msghdr message = {};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = count;
+  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  if (received == 0) lose("the other end closed it");
+  if (received < 0 && errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
+  if (received <= 0) return received < 0 && errno == EINTR;
+  const auto got = static_cast<std::size_t>(received);
+  const std::size_t whole = direct + vectors[count - 1].iov_len;
+  const std::size_t placed = std::min(got, direct);
+  at_ += placed;
+  missing_ -= placed;
+  if (direct > 0 && missing_ == 0) end_message();
+  end_ += got - placed;
+  const Status parsed = parse();
+  if (!parsed.ok()) lose(parsed.message());
+  return !lost() && got == whole;
+}
+
+Status TcpConnection::parse() {
+  while (begin_ < end_) {
+    const std::byte* from = staging_.data() + begin_;
+    const std::size_t left = end_ - begin_;
+    if (missing_ > 0) {
+      const std::size_t bytes = std::min(left, missing_);
+      if (into_ != nullptr) std::memcpy(at_, from, bytes);
+      at_ += bytes;
+      missing_ -= bytes;
+      begin_ += bytes;
+      if (missing_ == 0) end_message();
+      continue;
+    }
+    WireHeader header;
+    if (left < sizeof header) break;
+    std::memcpy(&header, from, sizeof header);
+    if (header.check != check_of(header) || header.version != kWireVersion)
+      return remote_error("what came is damaged, or of another version of tutti");
+    if (header.kind == WireKind::message) {
+      begin_ += sizeof header;
+      TUTTI_CHECK_OK(begin_message(header));
+      continue;
+    }
+    if (header.bytes > kMostNoteBytes) return remote_error("a note of " + std::to_string(header.bytes) + " bytes came");
+    if (left < sizeof header + header.bytes) break;
+    TUTTI_CHECK_OK(take_in(header, from + sizeof header));
+    begin_ += sizeof header + header.bytes;
+  }
+  std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+  end_ -= std::exchange(begin_, 0);
+  return {};
+}
+
+Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload) {
+  if (header.kind == WireKind::credit) return accept_credit(header);
+  if (header.kind == WireKind::lane) return accept_lane(header, payload);
+  if (header.kind != WireKind::note) return remote_error("a message of an unknown kind came");
+  if (!closed_.contains(header.context)) notes_[header.context].emplace_back(payload, payload + header.bytes);
+  return {};
+}
+
+Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* payload) {
+  LaneSpec spec;
+  if (header.bytes != sizeof spec || header.lane != reading_.size()) return remote_error("a lane came out of turn");
+  std::memcpy(&spec, payload, sizeof spec);
+  TUTTI_CHECK_OK(HalfLane::check(spec));
+  HalfLane*& known = known_[{header.context, spec}];
+  if (known == nullptr) known = &halves_.emplace_back(header.context, spec);
+  HalfLane* half = known;
+  if (std::find(reading_.begin(), reading_.end(), half) != reading_.end()) return remote_error("a lane came twice");
+  reading_.push_back(half);
+  if (!closed_.contains(header.context)) return {};
+  known_.erase({header.context, spec});
+  half->view = {};
+  half->memory.reset();
+  return {};
+}
+
+Status TcpConnection::accept_credit(const WireHeader& header) {
+  if (header.lane >= writing_.size()) return remote_error("credits came for a lane that there is not");
+  HalfLane& lane = *writing_[header.lane];
+  if (lane.memory == nullptr) return {};
+  if (header.number < lane.told || header.number > lane.carried)
+    return remote_error("credits came for messages that were not sent");
+  lane.told = header.number;
+  store_release(&lane.view.credits->taken, header.number);
+  return {};
+}
+
+Status TcpConnection::begin_message(const WireHeader& header) {
+  if (header.lane >= reading_.size()) return remote_error("a message came on a lane that there is not");
+  HalfLane& lane = *reading_[header.lane];
+  arriving_ = header;
+  missing_ = header.bytes;
+  into_ = lane.memory == nullptr ? nullptr : &lane;
+  if (header.bytes > lane.spec.slot_bytes || header.number != lane.carried)
+    return remote_error("a message came out of turn, or longer than a slot");
+  if (into_ == nullptr) {
+    ++lane.carried;
+    return {};
+  }
+  if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
+    return remote_error("a message came for which there is no slot");
+  at_ = slot_of(lane.view, lane.carried);
+  if (missing_ == 0) end_message();
+  return {};
+}
+
+void TcpConnection::end_message() {
+  if (into_ == nullptr) return;
+  HalfLane& lane = *std::exchange(into_, nullptr);
+  store_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths], arriving_.bytes);
+  store_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots], arriving_.signature);
+  store_release(&lane.view.words->posted, ++lane.carried);
+}
+
+}  // namespace tutti

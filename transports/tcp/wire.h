@@ -1,0 +1,43 @@
+// What two ranks say to each other over a connection: headers, each followed by its payload. Fixed-width plain data.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace tutti {
+
+enum class WireKind : std::uint16_t {
+  lane = 1,     // Of the sender's lanes, `lane` is this (payload: its LaneSpec). Before its first message.
+  message = 2,  // Message `number` of the sender's lane.
+  credit = 3,   // So many messages of the receiver's lane have been taken: `number`.
+  note = 4,     // For the owner of the context.
+};
+
+inline constexpr std::uint16_t kWireVersion = 1;
+inline constexpr std::uint32_t kMostNoteBytes = 2048;
+
+struct WireHeader {
+  std::uint16_t version = kWireVersion;
+  WireKind kind = WireKind::message;
+  std::uint32_t context = 0;    // Of a lane or a note: one communicator that both ranks are members of.
+  std::uint32_t lane = 0;       // As its writer counts its lanes on this connection.
+  std::uint32_t bytes = 0;      // Of the payload.
+  std::uint64_t number = 0;     // Of a message in its lane, or of messages taken.
+  std::uint32_t signature = 0;  // Of the call that a message belongs to.
+  std::uint32_t check = 0;      // Of all the above.
+};
+static_assert(sizeof(WireHeader) == 32);
+
+// TCP's own checksum has 16 bits, and network cards have been seen to get it right over wrong bytes.
+inline std::uint32_t check_of(WireHeader header) {
+  header.check = 0;
+  std::uint64_t mixed = 0x9e3779b97f4a7c15;
+  for (const std::uint64_t word : std::bit_cast<std::array<std::uint64_t, 4>>(header)) {
+    mixed = (mixed ^ word) * 0xff51afd7ed558ccd;
+    mixed ^= mixed >> 32;
+  }
+  return static_cast<std::uint32_t>(mixed);
+}
+
+}  // namespace tutti
