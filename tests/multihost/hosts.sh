@@ -1,0 +1,150 @@
+# Hosts to test with, played by namespaces: each has a network, a name, processes, shared memory and /proc of its own,
+# and a link to the switch that joins them. To be sourced by a script of bash, whose first act is `enter_stage "$@"`.
+# All of it exists for that script alone and ends with it, however it ends: there is nothing that somebody would have to
+# remove, and two scripts can run at a time.
+
+PATH="$PATH:/usr/sbin:/sbin"  # Not all users have these.
+master_port=29500  # Any: the networks have no other programs.
+
+# What runs in a namespace of processes ends with the first of them, which ends with its parent.
+namespaces=(unshare --net --mount --pid --kill-child)
+
+declare -A running=()  # The ranks that were started and have not ended.
+
+# Runs the script once more, on a stage of its own: returns there only. Exits with 77 where none can be had.
+enter_stage() {
+  if [ "${MULTIHOST_STAGE:-}" = entered ]; then
+    unset MULTIHOST_STAGE
+    mount -t tmpfs tmpfs /dev/shm  # Files of the stage: the hosts have others in this place.
+    mkfifo /dev/shm/news
+    exec {news}<>/dev/shm/news
+    return
+  fi
+  local stage=("${namespaces[@]}" --mount-proc) why status=0
+  local needs="hash ip bridge tc mount hostname nsenter setpriv && mount -t tmpfs tmpfs /dev/shm &&
+    ip link add dev a type bridge && ip link add dev b type veth"
+  [ "$(id -u)" -eq 0 ] || stage+=(--map-root-user)
+  if ! why="$("${stage[@]}" bash -c "$needs" 2>&1)"; then
+    echo "skipped: hosts are played by namespaces, which take iproute2, and root or user namespaces: ${why//$'\n'/; }" >&2
+    exit 77
+  fi
+  # In the background, so that this process obeys signals meanwhile; whatever ends it ends the stage.
+  MULTIHOST_STAGE=entered setpriv --pdeathsig KILL "${stage[@]}" bash "$0" "$@" &
+  wait $! || status=$?
+  exit $status
+}
+
+# Ranks of each host, by "2x3" (hosts x ranks) or "3+1" -> ranks_on[host], host_of[rank], local_rank[rank].
+read_layout() {
+  local layout="$1" host rank i
+  if [[ "$layout" =~ ^([1-9][0-9]?)x([1-9][0-9]?)$ ]]; then
+    ranks_on=()
+    for ((i = 0; i < BASH_REMATCH[1]; i++)); do ranks_on+=("${BASH_REMATCH[2]}"); done
+  elif [[ "$layout" =~ ^[1-9][0-9]?([+][1-9][0-9]?)*$ ]]; then
+    IFS=+ read -ra ranks_on <<<"$layout"
+  else
+    echo "hosts '$layout': give HOSTSxRANKS, as 2x4, or the ranks of each host, as 3+1; each from 1 to 99" >&2
+    exit 2
+  fi
+  host_of=() local_rank=()
+  for host in "${!ranks_on[@]}"; do
+    for ((rank = 0; rank < ranks_on[host]; rank++)); do host_of+=("$host") local_rank+=("$rank"); done
+  done
+}
+
+# make_hosts LAYOUT [ipv4|ipv6]: hosts 0, 1, ... named host0, host1, ..., each with an interface eth0.
+make_hosts() {
+  read_layout "$1"
+  family="${2:-ipv4}"
+  ip link add dev switch type bridge mcast_snooping 0
+  ip link set dev switch addrgenmode none  # It has nothing to say itself.
+  ip link set dev switch up
+  host_pid=()
+  for host in "${!ranks_on[@]}"; do make_host "$host"; done
+}
+
+address_of() { if [ "$family" = ipv6 ]; then echo "fd00::$(($1 + 1))"; else echo "192.0.2.$(($1 + 1))"; fi; }
+
+# What keeps the namespaces of a host, until the stage ends. Its number is that of the stage's /proc.
+keeper='
+read -r pid _ </proc/self/stat
+mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /dev/shm &&
+  hostname "$1" && ip link set lo up && echo $pid && exec sleep infinity'
+
+make_host() {
+  local host="$1" address words
+  exec {words}< <(exec "${namespaces[@]}" --uts --ipc bash -c "$keeper" keeper "host$host")
+  read -r "host_pid[$host]" <&$words || { echo "host$host could not be made" >&2; exit 2; }
+  # The switch learns nothing: it gives all frames to all, so that refusing them makes a host deaf.
+  ip link add dev "port$host" master switch type veth peer name eth0 netns "${host_pid[$host]}"
+  bridge link set dev "port$host" learning off
+  ip link set dev "port$host" addrgenmode none
+  ip link set dev "port$host" up
+  address="$(address_of "$host")"
+  if [ "$family" = ipv6 ]; then
+    on_host "$host" ip address add "$address/64" dev eth0 nodad
+  else
+    on_host "$host" ip address add "$address/24" dev eth0
+  fi
+  on_host "$host" ip link set dev eth0 up
+}
+
+# on_host HOST COMMAND...: from the folder in which the caller is.
+on_host() {
+  local host="$1"
+  shift
+  nsenter --target "${host_pid[$host]}" --net --uts --ipc --mount --pid \
+    sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"
+}
+
+# run_rank RANK COMMAND...: on the rank's host, with torchrun's variables; ends as the command does.
+run_rank() {
+  local rank="$1" host="${host_of[$1]}"
+  shift
+  on_host "$host" env -u TUTTI_RANK -u TUTTI_RANKS -u TUTTI_ROOT RANK="$rank" WORLD_SIZE="${#host_of[@]}" \
+    LOCAL_RANK="${local_rank[$rank]}" LOCAL_WORLD_SIZE="${ranks_on[$host]}" MASTER_ADDR="$(address_of 0)" \
+    MASTER_PORT="$master_port" "$@"
+}
+
+# Kills what has the rank's variable: the command and its children.
+kill_rank() {
+  on_host "${host_of[$1]}" bash -c '
+    for process in /proc/[0-9]*; do
+      ! grep -qszx "RANK=$1" "$process/environ" || kill -KILL "${process#/proc/}" || true  # It may be gone by now.
+    done' kill_rank "$1"
+}
+
+# start RANK COMMAND...: in the background; COMMAND ends as the rank does (`run_rank RANK ...`).
+start() {
+  running[$1]=started
+  note_end "$@" &
+}
+
+note_end() {
+  local rank="$1" status=0
+  shift
+  "$@" || status=$?
+  tell "$rank" "$status"
+}
+
+# To the script, whose `await_news` it ends: RANK STATUS, or two words of a command's own.
+tell() { echo "$1 $2" >&"$news"; }
+
+# await_news [UNTIL]: the next rank that ends, in the order in which they do, or what a command tells -> who, what. Fails
+# if there is none before SECONDS is UNTIL.
+await_news() {
+  local patience=()
+  [ -z "${1:-}" ] || patience=(-t "$(($1 > SECONDS ? $1 - SECONDS : 1))")
+  read -r "${patience[@]}" who what <&"$news" || return 1
+  [ -z "${running[$who]:-}" ] || unset "running[$who]"
+}
+
+# slow HOST RATE: what the host sends, in tc's words: 1gbit.
+slow() { on_host "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms; }
+
+# Faults of a host's link. Only of the last does it see something: its interface has no carrier.
+cut() { bridge link set dev "port$1" state disabled; }
+deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood off; }  # It still speaks.
+heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
+unplug() { ip link set dev "port$1" down; }
+plug() { ip link set dev "port$1" up; }

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Played hosts are apart but for their network, and faults are what they say.
+#   hosts_test.sh ipv4|ipv6
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
+enter_stage "$@"
+family="$1"
+
+fail() { echo "FAILED: $1" >&2; exit 1; }
+expect() { [ "$2" = "$3" ] || fail "$1 is '$2' instead of '$3'"; }
+
+# Nobody listens there: a host that is reached says so itself.
+call() {
+  on_host "$1" ip neigh flush dev eth0
+  LC_ALL=C on_host "$1" bash -c "exec 3<>/dev/tcp/$(address_of "$2")/9" 2>&1 || true
+}
+expect_reached() { [[ "$(call "$1" "$2")" == *"Connection refused"* ]] || fail "host$1 does not reach host$2: $3"; }
+expect_silence() {
+  # So that a host gives up soon that must give up.
+  on_host "$1" sh -c "echo 50 >/proc/sys/net/$family/neigh/eth0/retrans_time_ms"
+  [[ "$(call "$1" "$2")" == *"No route to host"* ]] || fail "host$1 reaches host$2: $3"
+  on_host "$1" sh -c "echo 1000 >/proc/sys/net/$family/neigh/eth0/retrans_time_ms"
+}
+heard() { on_host "$1" cat /sys/class/net/eth0/statistics/rx_packets; }
+
+make_hosts 2+1 "$family"
+expect_reached 0 1 "at the beginning"
+expect_reached 1 0 "at the beginning"
+
+expect "the name of host1" "$(on_host 1 uname -n)" host1
+expect "the first process of host1" "$(on_host 1 cat /proc/1/comm)" sleep
+on_host 0 touch /dev/shm/own
+expect "the shared memory of host1" "$(on_host 1 ls /dev/shm)" ""
+expect "the folder of a command" "$(on_host 1 pwd)" "$PWD"
+
+cut 1
+expect_silence 0 1 "though it was cut off"
+before="$(heard 0) $(heard 1)"
+expect_silence 0 1 "though it was cut off"
+expect_silence 1 0 "though it is cut off"
+expect "what host0 and host1 have heard since the cut" "$(heard 0) $(heard 1)" "$before"
+heal 1
+expect_reached 0 1 "healed after a cut"
+
+deafen 1
+expect_silence 0 1 "though it is deaf"
+before_0="$(heard 0)" before_1="$(heard 1)"
+expect_silence 0 1 "though it is deaf"
+expect_silence 1 0 "though it is deaf"
+expect "what host1 has heard since it is deaf" "$(heard 1)" "$before_1"
+[ "$(heard 0)" -gt "$before_0" ] || fail "host1 is dumb, too"
+heal 1
+expect_reached 1 0 "healed after it was deaf"
+
+unplug 1
+expect "the carrier of host1" "$(on_host 1 cat /sys/class/net/eth0/carrier)" 0
+expect "the carrier of host0" "$(on_host 0 cat /sys/class/net/eth0/carrier)" 1
+plug 1
+until [ "$(on_host 1 cat /sys/class/net/eth0/carrier)" = 1 ]; do :; done
+expect_reached 0 1 "plugged in again"
+
+slow 1 1mbit
+[[ "$(on_host 1 tc qdisc show dev eth0)" == *"rate 1Mbit"* ]] || fail "host1 is as fast as ever"
+
+for rank in 0 1 2; do
+  start "$rank" run_rank "$rank" sh -c 'echo begun "$RANK" >&3; exec sleep infinity' 3>&"$news" 2>/dev/null
+done
+for rank in 0 1 2; do
+  await_news
+  expect "the news of a rank" "$who" begun
+done
+kill_rank 1
+await_news
+expect "the rank that ended, and how" "$who $what" "1 137"
+for rank in 0 2; do
+  on_host "${host_of[$rank]}" sh -c 'grep -qszx "RANK=$0" /proc/[0-9]*/environ' "$rank" || fail "rank $rank is gone, too"
+done

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs a command once per rank on hosts that this machine plays, with the variables of torchrun:
+#   run.sh --hosts 2x2 [--ipv6] [--rate 1gbit] [--grace 10] -- COMMAND...
+#     --hosts  2x3: 2 hosts with 3 ranks each; 3+1: one with 3, one with 1
+#     --rate   what each host sends at most, in tc's words
+#     --grace  seconds that the others have to end by themselves when a rank has failed
+# Shows what rank 0 prints, and what others print as errors after "[rank r]". Its exit status is that of the first rank
+# that failed, and 77 where hosts cannot be played.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
+
+refuse() { echo "run.sh: $1; usage: run.sh --hosts 2x2 [--ipv6] [--rate 1gbit] [--grace 10] -- COMMAND..." >&2; exit 2; }
+
+layout="" family=ipv4 rate="" grace=10 arguments=("$@")
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  case "$1" in
+    --hosts) layout="${2:-}"; shift ;;
+    --rate) rate="${2:-}"; shift ;;
+    --grace) grace="${2:-}"; shift ;;
+    --ipv6) family=ipv6 ;;
+    *) refuse "no option '$1'" ;;
+  esac
+  shift || refuse "an option lacks its value"
+done
+[ $# -gt 1 ] || refuse "no command after --"
+shift
+read_layout "$layout"
+enter_stage "${arguments[@]}"
+
+make_hosts "$layout" "$family"
+if [ -n "$rate" ]; then
+  for host in "${!ranks_on[@]}"; do slow "$host" "$rate"; done
+fi
+
+show_errors() { run_rank "$@" 2>&1 >/dev/null | sed -u "s/^/[rank $1] /" >&2; }
+
+start 0 run_rank 0 "$@"
+for ((rank = 1; rank < ${#host_of[@]}; rank++)); do start "$rank" show_errors "$rank" "$@"; done
+
+until="" failed="" result=0
+while [ ${#running[@]} -gt 0 ]; do
+  if ! await_news $until; then
+    echo "run.sh: ended by force, $grace s after rank $failed failed: rank ${!running[*]}" >&2
+    break
+  fi
+  if [ "$what" -ne 0 ] && [ $result -eq 0 ]; then failed="$who" result="$what" until=$((SECONDS + grace)); fi
+done
+exit $result
