@@ -102,7 +102,9 @@ typedef struct {
   const char* protocol;    /* "lines": each cache line says that it is there, for small messages; "bulk": a counter says
                               so of many, for large ones; "rows": on GPUs, each 128 bytes do, for those in between.
                               Null: TUTTI_PROTOCOL, or the tuner's choice. */
-  const char* transport;   /* What carries messages: "shm". Null: the cheapest that reaches the peer. */
+  const char* transport;   /* What carries messages: "shm" between the ranks of one host; "tcp" between hosts, or, where
+                              it is asked for, between all ranks. Null: TUTTI_TRANSPORT, or shm within a host and tcp
+                              between hosts. Only at creation. */
   const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */
@@ -351,18 +353,19 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * the same communicator apart, and what a graph may replay stays allocated until the communicator ends. A call that
  * waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
- * Ranks are on one host, as threads of one process or driven by one thread in groups, or in several processes. GPUs
- * that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host memory; TUTTI_LOG=info
- * shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks may share a GPU. Then
- * their calls wait for each other there, so all must be able to run at the same time: in streams of their own, made not
- * to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS above their number if threads
- * launch them. While they wait, nothing of the process should wait for the whole GPU: set CUDA_MODULE_LOADING=EAGER,
- * and free memory when calls are done. Groups are of the same form on all ranks of the communicators in them.
- * Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it none waits for a peer
- * on the GPU: a thread of the library launches a call again and again, each time for as long as it gets ahead, and
- * holds its stream meanwhile. What waits for the whole GPU while calls are under way, as cudaFree, cudaFreeHost and
- * cudaDeviceSynchronize may, can hold up these launches, and then waits until the communicator fails: by an abort or,
- * two seconds late, at the deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d starts MPS. */
+ * Ranks are on one host (others are tutti_unsupported), as threads of one process or driven by one thread in groups, or
+ * in several processes. GPUs that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host
+ * memory; TUTTI_LOG=info shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks
+ * may share a GPU. Then their calls wait for each other there, so all must be able to run at the same time: in streams
+ * of their own, made not to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS above
+ * their number if threads launch them. While they wait, nothing of the process should wait for the whole GPU: set
+ * CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are of the same form on all ranks of the
+ * communicators in them. Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it
+ * none waits for a peer on the GPU: a thread of the library launches a call again and again, each time for as long as
+ * it gets ahead, and holds its stream meanwhile. What waits for the whole GPU while calls are under way, as cudaFree,
+ * cudaFreeHost and cudaDeviceSynchronize may, can hold up these launches, and then waits until the communicator fails:
+ * by an abort or, two seconds late, at the deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d
+ * starts MPS. */
 
 /* The GPU that options.memory "cuda" means in the calling thread, as CUDA counts. It is left untouched. */
 TUTTI_API tutti_status tutti_current_device(int* device);

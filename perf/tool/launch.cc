@@ -34,6 +34,7 @@ struct Invitation {
 tutti_comm_options comm_options(const Options& options) {
   tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
   result.timeout_ms = options.timeout_ms;
+  result.transport = options.transport.c_str();
   return result;
 }
 

@@ -13,7 +13,6 @@ tutti_comm_options forced_by(const Options& options) {
   tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
   forced.algorithm = unless_empty(options.algorithm);
   forced.protocol = unless_empty(options.protocol);
-  forced.transport = unless_empty(options.transport);
   forced.wire = unless_empty(options.wire);
   forced.channels = options.channels;
   return forced;
@@ -34,6 +33,7 @@ std::unique_ptr<Rank> on_gpu(const Collective& collective, const Options& option
   const std::string memory = site->memory();
   tutti_comm_options general = forced_by(options);
   general.timeout_ms = options.timeout_ms;
+  general.transport = unless_empty(options.transport);
   general.memory = memory.c_str();
   tutti_comm comm = nullptr;
   require(tutti_comm_create(&id, at.rank, at.ranks, &general, &comm), "creating the communicator");

@@ -82,6 +82,9 @@ Status place_memory(const char* given, CommunicatorOptions& merged) {
 Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
   if (given.protocol != nullptr) merged.protocol = given.protocol;
+  if (given.transport != nullptr) merged.transport = given.transport;
+  TUTTI_CHECK_OK(
+      check_transport(given.transport != nullptr ? "options.transport" : "TUTTI_TRANSPORT", merged.transport));
   TUTTI_CHECK_OK(
       check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
@@ -114,6 +117,8 @@ const CommunicatorOptions& options_of(const Door& door) {
 
 Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
   const CommunicatorOptions& own = options_of(door);
+  if (options.transport != own.transport)
+    return invalid_argument("options.transport is not that of the communicator: leave it null");
   if (options.memory == own.memory && options.device == own.device) return {};
   return invalid_argument("options.memory is not that of the communicator: leave it null");
 }
@@ -153,9 +158,6 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   if (options.channels != 0) merged.channels = options.channels;
-  if (options.transport != nullptr && std::strcmp(options.transport, "shm") != 0) {
-    return unsupported(std::string("transport ") + options.transport + " is not built: there is shm");
-  }
   if (options.wire != nullptr && std::strcmp(options.wire, "raw") != 0) {
     return unsupported(std::string("wire format ") + options.wire + " is not built: there is raw");
   }

@@ -12,6 +12,7 @@ CommunicatorOptions environment_options() {
   options.init_timeout_ms = from.init_timeout_ms;
   options.algorithm = from.algorithm;
   options.protocol = from.protocol;
+  options.transport = from.transport;
   options.channels = from.channels;
   return options;
 }

@@ -39,6 +39,7 @@ struct Config {
   LogLevel log = LogLevel::warn;
   std::string algorithm;
   std::string protocol;
+  std::string transport;
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.

@@ -27,8 +27,22 @@ using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0:
 
 }  // namespace
 
-Board::Board(Segment memory)
-    : memory_(std::move(memory)), entries_(reinterpret_cast<BoardEntry*>(memory_.data() + sizeof(BoardHeader))) {}
+Board::Board(Segment memory) : memory_(std::move(memory)) {
+  auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + sizeof(BoardHeader));
+  const std::size_t count = (memory_.size() - sizeof(BoardHeader)) / sizeof(BoardEntry);
+  for (std::size_t rank = 0; rank < count; ++rank) entries_.push_back(first + rank);
+}
+
+void Board::set_apart(const std::vector<Rank>& far) {
+  for (const Rank rank : far) {
+    far_.push_back(std::make_unique<BoardEntry>());
+    entries_[rank] = far_.back().get();
+  }
+}
+
+bool Board::is_far(Rank rank) const {
+  return std::any_of(far_.begin(), far_.end(), [&](const auto& entry) { return entry.get() == entries_[rank]; });
+}
 
 Result<Board> Board::create(Rank ranks) {
   Segment memory = TUTTI_TRY(Segment::create("tutti-board", bytes(ranks)));
@@ -71,9 +85,40 @@ Status Board::failure(Rank self) const {
   return {code, text + " (found by rank " + std::to_string(head.rank) + ")"};
 }
 
+namespace {
+
+// What failure_record() is, before the words.
+struct FailureHead {
+  std::uint32_t code = 0, rank = 0, reason = 0, reserved = 0;
+};
+
+}  // namespace
+
+std::vector<std::byte> Board::failure_record() const {
+  const BoardHeader& header = this->header();
+  const FailureHead head = {header.code, header.rank, header.reason, 0};
+  const std::size_t length = ::strnlen(header.message, sizeof header.message);
+  std::vector<std::byte> record(sizeof head + length);
+  std::memcpy(record.data(), &head, sizeof head);
+  std::memcpy(record.data() + sizeof head, header.message, length);
+  return record;
+}
+
+void Board::publish(std::span<const std::byte> failure) const {
+  FailureHead head;
+  if (failure.size() < sizeof head) return;
+  std::memcpy(&head, failure.data(), sizeof head);
+  const bool known = head.code != 0 && head.code <= static_cast<std::uint32_t>(Code::internal) && head.rank < ranks() &&
+                     head.reason <= static_cast<std::uint32_t>(FailureReason::called_off);
+  if (!known) return;
+  const auto* text = reinterpret_cast<const char*>(failure.data() + sizeof head);
+  fail(head.rank, Status(static_cast<Code>(head.code), std::string(text, failure.size() - sizeof head)),
+       static_cast<FailureReason>(head.reason));
+}
+
 // The number is taken away first and given back last, so that a reader never takes half a record for a whole one.
 void Board::announce(Rank self, const CallRecord& record) const {
-  std::uint64_t* shared = reinterpret_cast<std::uint64_t*>(&entries_[self].calls[record.sequence % kCallHistory]);
+  std::uint64_t* shared = reinterpret_cast<std::uint64_t*>(&entry(self).calls[record.sequence % kCallHistory]);
   const auto words = std::bit_cast<CallWords>(record);
   store_relaxed(&shared[0], std::uint64_t{0});
   std::atomic_thread_fence(std::memory_order_release);
@@ -82,7 +127,7 @@ void Board::announce(Rank self, const CallRecord& record) const {
 }
 
 std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
-  const auto* shared = reinterpret_cast<const std::uint64_t*>(&entries_[rank].calls[sequence % kCallHistory]);
+  const auto* shared = reinterpret_cast<const std::uint64_t*>(&entry(rank).calls[sequence % kCallHistory]);
   if (load_acquire(&shared[0]) != sequence) return std::nullopt;
   CallWords words = {sequence};
   for (std::size_t i = 1; i < words.size(); ++i) words[i] = load_relaxed(&shared[i]);
@@ -93,7 +138,7 @@ std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
 
 void Board::show_cpus(Rank self) const {
   cpu_set_t set;
-  BoardEntry& own = entries_[self];
+  BoardEntry& own = entry(self);
   if (load_relaxed(&own.cpus_shown) != 0) return;
   if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);  // More CPUs than fit: taken for none.
   for (std::uint32_t cpu = 0; cpu < std::min<std::uint32_t>(kMostCpus, CPU_SETSIZE); ++cpu) {
@@ -105,8 +150,9 @@ void Board::show_cpus(Rank self) const {
 std::optional<std::uint32_t> Board::cpus() const {
   std::array<std::uint64_t, kMostCpus / 64> all = {};
   for (Rank rank = 0; rank < ranks(); ++rank) {
-    if (load_acquire(&entries_[rank].cpus_shown) == 0) return std::nullopt;
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= entries_[rank].cpus[i];
+    if (is_far(rank)) continue;
+    if (load_acquire(&entry(rank).cpus_shown) == 0) return std::nullopt;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= entry(rank).cpus[i];
   }
   std::uint32_t count = 0;
   for (const std::uint64_t word : all) count += static_cast<std::uint32_t>(std::popcount(word));
@@ -115,7 +161,7 @@ std::optional<std::uint32_t> Board::cpus() const {
 
 std::uint64_t Board::last(Rank rank) const {
   std::uint64_t last = 0;
-  for (const CallRecord& slot : entries_[rank].calls) last = std::max(last, load_acquire(&slot.sequence));
+  for (const CallRecord& slot : entry(rank).calls) last = std::max(last, load_acquire(&slot.sequence));
   return last;
 }
 

@@ -1,10 +1,14 @@
 // What the ranks of one host tell each other beside the data: the calls they are in, where they run, and that the
-// communicator has failed. One shared segment; each entry has one writer.
+// communicator has failed. One shared segment; each entry has one writer. Ranks of other hosts have theirs in memory of
+// this process, which fills in what it hears of them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "src/base/status.h"
 #include "src/base/types.h"
@@ -81,8 +85,12 @@ class Board {
   Board() = default;
   const Segment& segment() const { return memory_; }
 
+  // Before anything else: these are on other hosts.
+  void set_apart(const std::vector<Rank>& far);
+
   Rank ranks() const { return header().ranks; }
-  BoardEntry& entry(Rank rank) const { return entries_[rank]; }
+  Rank ranks_here() const { return ranks() - static_cast<Rank>(far_.size()); }
+  BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const;
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
   // Keeps the first failure, here and for all ranks; later ones are dropped.
@@ -90,13 +98,17 @@ class Board {
   // As `self` is told: the words, and who found the failure where they do not name that rank. Of a group that is called
   // off, the rank that does so is told why, and the others by whom.
   Status failure(Rank self) const;
+  bool found_by(Rank rank) const { return header().rank == rank; }
+  // The same as data, for other hosts: what publish() there makes known.
+  std::vector<std::byte> failure_record() const;
+  void publish(std::span<const std::byte> failure) const;
 
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;
   void announce(Rank self, const CallRecord& record) const;
   // Shows the CPUs that this thread may run on, the first time.
   void show_cpus(Rank self) const;
-  // How many CPUs the ranks have together; nothing until all have shown theirs.
+  // How many CPUs the ranks of this host have together; nothing until all have shown theirs.
   std::optional<std::uint32_t> cpus() const;
   // The last call that the rank announced; 0: none.
   std::uint64_t last(Rank rank) const;
@@ -105,8 +117,11 @@ class Board {
   explicit Board(Segment memory);
   BoardHeader& header() const { return *reinterpret_cast<BoardHeader*>(memory_.data()); }
 
+  bool is_far(Rank rank) const;
+
   Segment memory_;
-  BoardEntry* entries_ = nullptr;
+  std::vector<BoardEntry*> entries_;
+  std::vector<std::unique_ptr<BoardEntry>> far_;
 };
 
 std::string describe(const CallRecord& record);  // "all_reduce(1024 float32, sum)"

@@ -54,13 +54,14 @@ Result<bool> CollectiveOperation::go_on() {
     if (!ready_) return false;
   }
   if (chosen_->plan == nullptr) return true;
+  if (owner_.far_) owner_.mesh_.advance();
   const Cursor before = chosen_->interpreter->cursor();
   const Progress progress = chosen_->interpreter->advance();
   if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
   if (progress == Progress::done) {
     if (visit_) TUTTI_CHECK_OK(visit_->check());
     visit_.reset();
-    return true;
+    return owner_.drained();
   }
   awaited_ = chosen_->interpreter->blocked().operand->peer;
   if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);

@@ -28,11 +28,13 @@ struct CommunicatorOptions {
   int device = -1;                    // Of cuda; -1: the one that is current in the calling thread.
   std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
+  std::string transport;                 // "shm": ranks must be on one host; "tcp": as if each were on its own.
   std::string algorithm, protocol;       // Forced where not empty.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   std::uint32_t forced = 0;              // Hash of the three; by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
+  bool over_network() const { return transport == "tcp"; }
   void force();
 };
 
@@ -48,6 +50,7 @@ class Communicator {
 
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
+  virtual bool on_one_host() const = 0;
   virtual const CommunicatorOptions& options() const = 0;
   virtual const Board& board() const = 0;
   // Numbers a collective that this rank makes, and shows it to the others.

@@ -19,23 +19,31 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
     auto received = TUTTI_TRY(mesh.receive(peer));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
-    if (const auto dead = mesh.find_dead())
-      return remote_error("rank " + std::to_string(*dead) + " died while joining");
+    if (const auto dead = mesh.find_dead()) return remote_error(mesh.obituary(*dead, "while joining"));
     if (watch.aborted()) return aborted_error("aborted while joining");
     if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
     mesh.wait(peer, watch.poll_ms());
   }
 }
 
+Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
+  Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
+  board.set_apart(mesh.far_ranks());
+  return board;
+}
+
 Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch) {
-  if (rank != 0) {
-    ReceivedFrame received = TUTTI_TRY(await_frame(mesh, 0, FrameKind::board, watch));
-    return Board::adopt(std::move(received.file), ranks);
+  if (rank != mesh.leader()) {
+    ReceivedFrame received = TUTTI_TRY(await_frame(mesh, mesh.leader(), FrameKind::board, watch));
+    return adopt_board(mesh, std::move(received.file), ranks);
   }
   Board board = TUTTI_TRY(Board::create(ranks));
   Frame frame;
   frame.kind = FrameKind::board;
-  for (Rank peer = 1; peer < ranks; ++peer) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
+  for (Rank peer = rank + 1; peer < ranks; ++peer) {
+    if (!mesh.far(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
+  }
+  board.set_apart(mesh.far_ranks());
   return board;
 }
 
@@ -47,6 +55,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       board_(std::move(board)),
       links_(mesh_, regions_, rank),
       one_process_(spread == Spread::one_process),
+      far_(mesh_.any_far()),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms) {
@@ -55,25 +64,51 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }
 
+namespace {
+
+Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& options) {
+  if (options.transport != "shm") return {};
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
+    if (bootstrap.on_same_host(peer)) continue;
+    return unsupported("transport shm reaches ranks of one host, and rank " + std::to_string(peer) + " is " +
+                       describe(bootstrap.peer(peer)) + ": take tcp, or leave it open");
+  }
+  return {};
+}
+
+std::vector<Contact> contacts_of(Bootstrap& bootstrap) {
+  std::vector<Socket> sockets = bootstrap.take_sockets();
+  std::vector<Wire> wires = bootstrap.take_wires();
+  std::vector<Contact> contacts(bootstrap.ranks());
+  for (Rank peer = 0; peer < contacts.size(); ++peer) {
+    contacts[peer].socket = std::move(sockets[peer]);
+    Wire& wire = wires[peer];
+    if (!wire.socket) continue;
+    contacts[peer].connection =
+        std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route));
+  }
+  return contacts;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, Rank rank, Rank ranks,
                                                            CommunicatorOptions options) {
   JoinOptions join;
   join.timeout_ms = options.init_timeout_ms;
   join.secret_file = config().secret_file;
+  join.socket_ifname = config().socket_ifname;
+  join.apart = options.over_network();
   join.abort = options.abort;
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
-  for (Rank peer = 0; peer < ranks; ++peer) {
-    if (bootstrap->on_same_host(peer)) continue;
-    return unsupported("rank " + std::to_string(peer) + " is on " + describe(bootstrap->peer(peer)) +
-                       ", another host: this version connects the ranks of one host");
-  }
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
-  Mesh mesh(rank, bootstrap->take_sockets());
+  TUTTI_CHECK_OK(bootstrap->agree(check_reach(*bootstrap, options), watch));
+  Mesh mesh(rank, contacts_of(*bootstrap));
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
   Board board = std::move(shared).value();
   return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board),
-                                                                          std::move(options), Spread::one_host));
+                                                                          std::move(options), Spread::many_processes));
 }
 
 namespace {
@@ -97,12 +132,13 @@ Status check_descriptors(Rank ranks) {
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks,
                                                                             const CommunicatorOptions& options) {
   TUTTI_CHECK_OK(check_descriptors(ranks));
-  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(ranks));
-  const Board first = TUTTI_TRY(Board::create(ranks));
+  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(ranks, options.over_network()));
+  Board first = TUTTI_TRY(Board::create(ranks));
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {
+    if (options.over_network()) first = TUTTI_TRY(Board::create(ranks));
     File file = TUTTI_TRY(first.segment().duplicate());
-    Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
+    Board board = TUTTI_TRY(adopt_board(meshes[rank], std::move(file), ranks));
     communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options,
                                                                Spread::one_process));
   }
@@ -115,6 +151,11 @@ Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
   if (board_.failed()) return board_.failure(rank_);
   store_release(&board_.entry(rank_).left, 1U);
+  if (!far_) return {};
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (mesh_.far(peer)) mesh_.connection(peer).tell_credits();
+  }
+  tell_call(NewsKind::leaving);
   return {};
 }
 
@@ -134,13 +175,17 @@ Status HostCommunicator::finalize() {
 void HostCommunicator::abort() {
   store_release(&aborted_, 1U);
   board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator"));
+  tell_failure();
 }
 
 Status HostCommunicator::failure() {
+  if (!board_.failed()) hear_news();
   if (board_.failed()) return board_.failure(rank_);
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  return fail(remote_error("rank " + std::to_string(*dead) + " died outside of any call"));
+  hear_news();  // Of why it ended, if it said so.
+  if (board_.failed()) return board_.failure(rank_);
+  return fail(remote_error(mesh_.obituary(*dead, "outside of any call")));
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

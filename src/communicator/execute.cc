@@ -16,6 +16,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right after it first sends.
+constexpr std::int64_t kFarRecordMs = 1000;
 
 }  // namespace
 
@@ -103,11 +104,13 @@ Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call) {
   bind_buffers(prepared, prepared, call);
   const Progress progress = prepared.interpreter->advance();
   board_.announce(rank_, prepared.record);
+  if (far_) return run_far(prepared, progress);
   return progress == Progress::done ? Status() : wait_and_advance(prepared, progress);
 }
 
 Status HostCommunicator::complete(Prepared& prepared) {
   const Progress progress = prepared.interpreter->advance();
+  if (far_) return run_far(prepared, progress);
   return progress == Progress::done ? Status() : wait_and_advance(prepared, progress);
 }
 
@@ -145,8 +148,11 @@ Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
 
 // What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
 Status HostCommunicator::mismatch_with(Rank peer) {
-  const Deadline soon = Deadline::after_ms(kRecordMs);
+  const Deadline soon = Deadline::after_ms(mesh_.far(peer) ? kFarRecordMs : kRecordMs);
+  if (mesh_.far(peer)) tell_call(NewsKind::call);
   do {
+    if (far_) hear_news();
+    if (board_.failed()) return board_.failure(rank_);
     TUTTI_CHECK_OK(compare_calls());
   } while (board_.last(peer) < record_->sequence && !soon.passed());
   TUTTI_CHECK_OK(compare_calls());  // It may have come after the last look.
@@ -161,15 +167,19 @@ Status HostCommunicator::told(Status status) {
 
 Status HostCommunicator::fail(Status status) {
   board_.fail(rank_, status);
-  return published(std::move(status));
+  status = published(std::move(status));
+  tell_failure();
+  return status;
 }
 
 Status HostCommunicator::call_off(const Status& reason) {
   board_.fail(rank_, reason, FailureReason::called_off);
-  return published(Status(reason.code(), reason.message()));
+  Status status = published(Status(reason.code(), reason.message()));
+  tell_failure();
+  return status;
 }
 
-Status HostCommunicator::published(Status own) const {
+Status HostCommunicator::published(Status own) {
   const Deadline soon = Deadline::after_ms(kRecordMs);
   while (!board_.failed()) {  // Another rank was first, and is writing its words, or died over it.
     if (soon.passed()) return own;

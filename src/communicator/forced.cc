@@ -41,6 +41,10 @@ Status check_algorithm(const std::string& source, const std::string& name) {
   return check_name(source, name, algorithm_names());
 }
 
+Status check_transport(const std::string& source, const std::string& name) {
+  return check_name(source, name, {"shm", "tcp"});
+}
+
 Status check_protocol(const std::string& source, const std::string& name) {
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
 }

@@ -1,11 +1,13 @@
-// The communicator of ranks on one host. Its functions lie in create.cc, split.cc, shrink.cc, prepare.cc (plans and
-// their wiring), mapped.cc, execute.cc (running), waiting.cc and point_to_point.cc.
+// The communicator of ranks whose buffers lie in host memory, on one host or on several. Its functions lie in
+// create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), waiting.cc,
+// far.cc (other hosts) and point_to_point.cc.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,7 +28,7 @@ namespace tutti {
 inline constexpr std::uint32_t kBulkSlots = 4;
 
 // Where the ranks of a communicator live.
-enum class Spread : std::uint8_t { one_process, one_host };
+enum class Spread : std::uint8_t { one_process, many_processes };
 
 class HostCommunicator final : public Communicator {
  public:
@@ -35,6 +37,7 @@ class HostCommunicator final : public Communicator {
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
+  bool on_one_host() const override { return !far_; }
   const CommunicatorOptions& options() const override { return options_; }
   const Board& board() const override { return board_; }
   void announce(CallRecord& record) override {
@@ -147,6 +150,7 @@ class HostCommunicator final : public Communicator {
     std::int64_t yielded_ns = 0;
     std::int64_t probed_ns = 0;
     bool saw_leave = false;
+    bool told_call = false;  // To other hosts.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
@@ -167,7 +171,7 @@ class HostCommunicator final : public Communicator {
   Status mismatch(Rank peer, const CallRecord& theirs);
   Status mismatch_with(Rank peer);
   // The failure that all ranks are told, once it is there; `own` if that takes too long.
-  Status published(Status own) const;
+  Status published(Status own);
   // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
   // before, this may only be a consequence of it, and the cause is what is returned.
   Status told(Status status);
@@ -176,6 +180,19 @@ class HostCommunicator final : public Communicator {
   std::string leaving() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
+
+  // ---- far.cc ----
+  // Takes in what ranks of other hosts have told.
+  void hear_news();
+  void tell_failure();
+  void tell_call(NewsKind kind);
+  std::string unheard_of() const;
+  Status wait_far(Rank peer, Patience& patience);
+  Status look_far(std::int64_t now, Patience& patience);
+  // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
+  bool drained();
+  Status drain();
+  Status run_far(Prepared& prepared, Progress progress);
 
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);
@@ -190,7 +207,7 @@ class HostCommunicator final : public Communicator {
   // ---- split.cc ----
   // Ranks of this one's part, in its order; none without a colour.
   Result<std::vector<Rank>> agree_on_members(int color, int key);
-  Result<File> await_file(Rank peer, FrameKind kind, const Deadline& deadline);
+  Result<ReceivedFrame> await_passed(Rank peer, FrameKind kind, const Deadline& deadline);
   Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline);
   Result<std::unique_ptr<Communicator>> make_part(const std::vector<Rank>& members, const CommunicatorOptions& options);
 
@@ -213,6 +230,8 @@ class HostCommunicator final : public Communicator {
   PeerRegions regions_;
   Links links_;
   bool one_process_;  // All ranks are threads of this process.
+  bool far_;          // There are ranks on other hosts.
+  std::mutex hearing_;
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
   bool crowded_ = false;                  // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.

@@ -21,7 +21,12 @@ Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
 Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
 
 Result<bool> Links::make(const LaneSpec& spec) {
-  if (owner(spec) != self_ || links_.contains(spec)) return true;
+  if (links_.contains(spec)) return true;
+  if (mesh_.far(other(spec))) {
+    TUTTI_CHECK_OK(attach_far(spec));
+    return true;
+  }
+  if (owner(spec) != self_) return true;
   auto made = made_.find(spec);
   if (made == made_.end()) {
     const LaneAddress address = TUTTI_TRY(transport_.create(spec));
@@ -54,7 +59,7 @@ Result<bool> Links::tell(const LaneSpec& spec, const LaneAddress& address) {
 // What the other end has sent is taken in first: it may be waiting for room as well.
 Result<bool> Links::ready(const LaneSpec& spec) {
   if (links_.contains(spec)) return true;
-  TUTTI_CHECK_OK(collect(spec.writer == self_ ? spec.reader : spec.writer));
+  TUTTI_CHECK_OK(collect(other(spec)));
   if (owner(spec) == self_) return make(spec);
   const auto found = addresses_.find(spec);
   if (found == addresses_.end()) return false;
@@ -77,7 +82,7 @@ Status Links::take_in(Rank peer, ReceivedFrame received) {
   if (received.frame.kind == FrameKind::proposal || received.frame.kind == FrameKind::refusal)
     return proposals_.take_in(peer, std::move(received));
   if (received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::memory) {
-    files_[{peer, received.frame.kind}].push_back(std::move(received.file));
+    passages_[{peer, received.frame.kind}].push_back(std::move(received));
     return {};
   }
   LaneOffer lane;
@@ -97,12 +102,34 @@ Status Links::take_in(Rank peer, ReceivedFrame received) {
   return {};
 }
 
-File Links::take_file(Rank peer, FrameKind kind) {
-  const auto found = files_.find({peer, kind});
-  if (found == files_.end() || found->second.empty()) return {};
-  File file = std::move(found->second.front());
+std::optional<ReceivedFrame> Links::take_passed(Rank peer, FrameKind kind) {
+  const auto found = passages_.find({peer, kind});
+  if (found == passages_.end() || found->second.empty()) return std::nullopt;
+  ReceivedFrame passed = std::move(found->second.front());
   found->second.pop_front();
-  return file;
+  return passed;
+}
+
+// Each end makes its own half, so neither waits for the other. A pair of lanes shares nothing between hosts.
+Status Links::attach_far(const LaneSpec& spec) {
+  const Rank peer = other(spec);
+  const auto open = [&](const LaneSpec& lane, LaneState& writing, LaneState& reading) -> Status {
+    const bool writes = lane.writer == self_;
+    LaneState& end = writes ? writing : reading;
+    end.view =
+        TUTTI_TRY(mesh_.connection(peer).open(mesh_.context(peer), lane, writes ? LaneEnd::writer : LaneEnd::reader));
+    return {};
+  };
+  auto link = std::make_unique<Link>();
+  TUTTI_CHECK_OK(open(spec, link->writing, link->reading));
+  if (spec.form != LaneForm::one_way) {
+    LaneSpec partner = spec;
+    std::swap(partner.writer, partner.reader);
+    std::swap(partner.tag, partner.partner_tag);
+    TUTTI_CHECK_OK(open(partner, link->partner_writing, link->partner_reading));
+  }
+  links_[spec] = std::move(link);
+  return {};
 }
 
 Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {

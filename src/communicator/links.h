@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -29,8 +30,8 @@ class Links {
   // Takes in all control messages that have come from the peer: addresses of lanes, regions, sockets,
   // proposals.
   Status collect(Rank peer);
-  // What the peer has passed that was collected: a socket for a split, or memory. Nothing if there is none.
-  File take_file(Rank peer, FrameKind kind);
+  // What the peer has passed that was collected: a contact for a split, or memory. Nothing if there is none.
+  std::optional<ReceivedFrame> take_passed(Rank peer, FrameKind kind);
   Proposals& proposals() { return proposals_; }
   // An end of a ready lane: of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
   LaneState* end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
@@ -41,6 +42,8 @@ class Links {
     LaneState writing, reading, partner_writing, partner_reading;
   };
   static Rank owner(const LaneSpec& spec);
+  Rank other(const LaneSpec& spec) const { return spec.writer == self_ ? spec.reader : spec.writer; }
+  Status attach_far(const LaneSpec& spec);
   // Both return whether the other end has been told.
   Result<bool> make(const LaneSpec& spec);
   Result<bool> tell(const LaneSpec& spec, const LaneAddress& address);
@@ -52,11 +55,11 @@ class Links {
   ShmTransport transport_;
   Rank self_;
   std::map<LaneSpec, std::unique_ptr<Link>> links_;
-  std::map<LaneSpec, LaneAddress> made_;                          // Ours, of which the other end has not been told.
-  std::map<LaneSpec, LaneAddress> addresses_;                     // Come, not yet attached.
-  std::map<std::pair<Rank, FrameKind>, std::deque<File>> files_;  // Come, not yet taken.
-  Proposals proposals_;                                           // As far as collected.
-  std::set<std::pair<Rank, std::uint32_t>> passed_;               // Segments whose descriptor the peer has.
+  std::map<LaneSpec, LaneAddress> made_;       // Ours, of which the other end has not been told.
+  std::map<LaneSpec, LaneAddress> addresses_;  // Come, not yet attached.
+  std::map<std::pair<Rank, FrameKind>, std::deque<ReceivedFrame>> passages_;  // Come, not yet taken.
+  Proposals proposals_;                                                       // As far as collected.
+  std::set<std::pair<Rank, std::uint32_t>> passed_;                           // Segments whose descriptor the peer has.
 };
 
 }  // namespace tutti

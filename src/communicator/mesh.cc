@@ -7,6 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <tuple>
+
+#include "src/base/clock.h"
+#include "src/bootstrap/address.h"
 
 namespace tutti {
 namespace {
@@ -17,29 +21,57 @@ constexpr int kGoodbyeMs = 100;  // For a peer that is slow to read.
 // of one process this word says so, to the compiler and to ThreadSanitizer, which cannot look into the kernel.
 std::atomic<std::uint64_t> sent_frames{0};
 
-}  // namespace
+using ConnectionPair = std::pair<std::shared_ptr<TcpConnection>, std::shared_ptr<TcpConnection>>;
 
-Mesh::Mesh(Rank self, std::vector<Socket> sockets)
-    : self_(self), peers_(sockets.size()), mutex_(std::make_unique<std::mutex>()) {
-  for (Rank peer = 0; peer < peers_.size(); ++peer) peers_[peer].socket = std::move(sockets[peer]);
+Result<ConnectionPair> connect_within_process() {
+  const Socket listener = TUTTI_TRY(listen_at({loopback_address(), "", SOCK_STREAM}));
+  const Address address = TUTTI_TRY(local_address(listener));
+  Socket caller = TUTTI_TRY(connect_to({address, "", SOCK_STREAM}));
+  pollfd called = {listener.get(), POLLIN, 0};
+  ::poll(&called, 1, kGoodbyeMs);
+  auto accepted = TUTTI_TRY(accept_socket(listener));
+  if (!accepted) return system_error("connect to " + describe(address) + " within this process");
+  return ConnectionPair(std::make_shared<TcpConnection>(std::move(*accepted), false, describe(address)),
+                        std::make_shared<TcpConnection>(std::move(caller), true, describe(address)));
 }
 
-Result<std::vector<Mesh>> Mesh::within_process(Rank ranks) {
-  std::vector<std::vector<Socket>> sockets(ranks);
-  for (auto& row : sockets) row.resize(ranks);
+}  // namespace
+
+Mesh::Mesh(Rank self, std::vector<Contact> contacts)
+    : self_(self), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    any_far_ = any_far_ || contacts[peer].far();
+    peers_[peer].contact = std::move(contacts[peer]);
+  }
+}
+
+Mesh::~Mesh() {
+  for (const Peer& peer : peers_) {
+    if (peer.contact.far()) peer.contact.connection->close(peer.contact.context);
+  }
+}
+
+Result<std::vector<Mesh>> Mesh::within_process(Rank ranks, bool over_network) {
+  std::vector<std::vector<Contact>> contacts(ranks);
+  for (auto& row : contacts) row.resize(ranks);
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
+      if (over_network) {
+        std::tie(contacts[a][b].connection, contacts[b][a].connection) = TUTTI_TRY(connect_within_process());
+        continue;
+      }
       auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
-      sockets[a][b] = std::move(pair.first);
-      sockets[b][a] = std::move(pair.second);
+      contacts[a][b].socket = std::move(pair.first);
+      contacts[b][a].socket = std::move(pair.second);
     }
   }
   std::vector<Mesh> meshes;
-  for (Rank rank = 0; rank < ranks; ++rank) meshes.emplace_back(rank, std::move(sockets[rank]));
+  for (Rank rank = 0; rank < ranks; ++rank) meshes.emplace_back(rank, std::move(contacts[rank]));
   return meshes;
 }
 
 Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
+  if (far(peer)) return send_note(peer, frame, descriptor);
   iovec data = {const_cast<Frame*>(&frame), sizeof frame};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
@@ -57,7 +89,7 @@ Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
   sent_frames.fetch_add(1, std::memory_order_release);
   ssize_t sent;
   do {
-    sent = ::sendmsg(peers_[peer].socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = ::sendmsg(peers_[peer].contact.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(sizeof frame)) return true;
   if (errno == EPIPE || errno == ECONNRESET) return true;  // It is gone: whoever waits for it will hear by find_dead().
@@ -73,7 +105,7 @@ Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
 }
 
 // The next frame on the socket; a goodbye is noted and never returned. Whatever descriptors come are ours to close.
-std::optional<Mesh::Arrival> Mesh::pull(Peer& peer) {
+std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   Arrival arrival;
   Frame& frame = arrival.received.frame;
   iovec data = {&frame, sizeof frame};
@@ -85,7 +117,7 @@ std::optional<Mesh::Arrival> Mesh::pull(Peer& peer) {
   message.msg_controllen = sizeof control;
   ssize_t count;
   do {  // A peer that left without reading all of ours resets the connection; what it sent is behind that one error.
-    count = ::recvmsg(peer.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    count = ::recvmsg(peer.contact.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   if (count <= 0) return std::nullopt;
   (void)sent_frames.load(std::memory_order_acquire);
@@ -105,7 +137,9 @@ std::optional<Mesh::Arrival> Mesh::pull(Peer& peer) {
   return std::nullopt;
 }
 
-Status Mesh::judge(Rank peer, const Arrival& arrival) {
+std::optional<Mesh::Arrival> Mesh::pull(Rank rank) { return far(rank) ? pull_note(rank) : pull_socket(peers_[rank]); }
+
+Status Mesh::judge(Rank peer, const Arrival& arrival) const {
   const std::string who = "rank " + std::to_string(peer);
   const Frame& frame = arrival.received.frame;
   if (!arrival.whole || frame.bytes > frame.payload.size())
@@ -116,7 +150,8 @@ Status Mesh::judge(Rank peer, const Arrival& arrival) {
   }
   const bool due = frame.kind == FrameKind::board || frame.kind == FrameKind::region ||
                    frame.kind == FrameKind::socket || frame.kind == FrameKind::memory;
-  if (due && !arrival.received.file) return invalid_usage(who + " sent a control message without its descriptor");
+  if (due && !far(peer) && !arrival.received.file)
+    return invalid_usage(who + " sent a control message without its descriptor");
   return {};
 }
 
@@ -126,7 +161,7 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
     const std::lock_guard lock(*mutex_);
     std::deque<Arrival>& inbox = peers_[peer].inbox;
     if (inbox.empty()) {
-      arrival = pull(peers_[peer]);
+      arrival = pull(peer);
     } else {
       arrival = std::move(inbox.front());
       inbox.pop_front();
@@ -137,13 +172,14 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
   return std::optional(std::move(arrival->received));
 }
 
-void Mesh::wait(Rank peer, int timeout_ms) const {
-  pollfd poll_state = {peers_[peer].socket.get(), POLLIN, 0};
+void Mesh::wait(Rank peer, int timeout_ms) {
+  pollfd poll_state = {peers_[peer].contact.socket.get(), POLLIN, 0};
   {
     const std::lock_guard lock(*mutex_);
     if (!peers_[peer].inbox.empty()) return;
     if (peers_[peer].left) poll_state.fd = -1;  // Nothing more will come, though poll would never sleep again.
   }
+  if (far(peer) && !has_left(peer)) return connection(peer).wait(timeout_ms);
   ::poll(&poll_state, 1, timeout_ms);
 }
 
@@ -169,9 +205,15 @@ bool Mesh::has_left(Rank peer) {
 bool Mesh::has_died(Rank rank) {
   Peer& peer = peers_[rank];
   if (rank == self_ || peer.left) return false;
-  pollfd poll_state = {peer.socket.get(), POLLRDHUP, 0};
-  if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) return false;
-  while (auto arrival = pull(peer)) peer.inbox.push_back(std::move(*arrival));
+  if (far(rank)) {
+    connection(rank).look(now_ns());
+    connection(rank).advance();
+    if (!connection(rank).lost()) return false;
+  } else {
+    pollfd poll_state = {peer.contact.socket.get(), POLLRDHUP, 0};
+    if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) return false;
+  }
+  while (auto arrival = pull(rank)) peer.inbox.push_back(std::move(*arrival));
   return !peer.left;
 }
 
@@ -179,11 +221,20 @@ void Mesh::leave() {
   Frame frame;
   frame.kind = FrameKind::goodbye;
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
-    const Socket& socket = peers_[peer].socket;
+    if (far(peer)) {
+      (void)send(peer, frame).ok();
+      continue;
+    }
+    const Socket& socket = peers_[peer].contact.socket;
     if (peer == self_ || !socket || send(peer, frame).ok()) continue;
     pollfd poll_state = {socket.get(), POLLOUT, 0};
     ::poll(&poll_state, 1, kGoodbyeMs);
     (void)send(peer, frame).ok();
+  }
+  const Deadline deadline = Deadline::after_ms(kGoodbyeMs);
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    while (far(peer) && !connection(peer).drained() && !deadline.passed())
+      connection(peer).wait(static_cast<int>(deadline.left_ms()));
   }
 }
 

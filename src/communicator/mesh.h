@@ -1,5 +1,5 @@
-// Connected sockets between the ranks of a host, one per pair: control messages, descriptors, and the notice of a
-// peer's death. How they were connected and authenticated is the bootstrap's business.
+// What a rank has to reach each other one by: control messages, descriptors within a host, and the notice of a peer's
+// death. How they were connected and authenticated is the bootstrap's business.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 
 #include "src/base/socket.h"
 #include "src/base/status.h"
+#include "src/communicator/contact.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 
@@ -30,11 +31,25 @@ enum class FrameKind : std::uint32_t {
   memory = 10,  // For all ranks, see Communicator::pass().
 };
 
+// What ranks of other hosts, who do not see the board, are told of what would be on it.
+enum class NewsKind : std::uint32_t {
+  failure = 101,
+  call = 102,     // The last call of the rank.
+  leaving = 103,  // The same, and it makes no other.
+};
+
+struct News {
+  Rank peer = 0;
+  NewsKind kind = NewsKind::failure;
+  std::vector<std::byte> payload;
+};
+
 // What travels: fixed-width plain data.
 struct Frame {
   std::uint32_t version = 1;
   FrameKind kind = FrameKind::lane;
-  std::uint64_t bytes = 0;  // Of the payload in use.
+  std::uint32_t bytes = 0;    // Of the payload in use.
+  std::uint32_t context = 0;  // Of a passage to another host.
   std::array<std::byte, 240> payload{};
 };
 static_assert(sizeof(Frame) == 256);
@@ -46,10 +61,13 @@ struct ReceivedFrame {
 
 class Mesh {
  public:
-  // sockets[r] leads to rank r (SOCK_SEQPACKET); none to oneself.
-  Mesh(Rank self, std::vector<Socket> sockets);
-  // Pairs of sockets for `ranks` ranks in one process.
-  static Result<std::vector<Mesh>> within_process(Rank ranks);
+  // contacts[r] leads to rank r; none to oneself.
+  Mesh(Rank self, std::vector<Contact> contacts);
+  ~Mesh();
+  Mesh(Mesh&&) = default;
+  Mesh& operator=(Mesh&&) = delete;
+  // For `ranks` ranks in one process: pairs of sockets, or connections over loopback, as if each had a host of its own.
+  static Result<std::vector<Mesh>> within_process(Rank ranks, bool over_network = false);
 
   // Does not wait. False: the peer has left so many frames (100 or more) unread that no other fits; try again later.
   // `descriptor` is duplicated, -1: none. A peer that is gone takes everything: see find_dead().
@@ -60,13 +78,35 @@ class Mesh {
   // none after its last either.
   Result<std::optional<ReceivedFrame>> receive(Rank peer);
   // Sleeps until the peer has sent something or is gone, `timeout_ms` at most.
-  void wait(Rank peer, int timeout_ms) const;
-  // A rank whose process ended without a goodbye. Does not wait. Any thread.
+  void wait(Rank peer, int timeout_ms);
+  // A rank whose process ended without a goodbye, or that is out of reach. Does not wait. Any thread.
   std::optional<Rank> find_dead();
   bool is_dead(Rank peer);
+  // "rank 1 died during ...", with what is known of it.
+  std::string obituary(Rank peer, const std::string& when) const;
   bool has_left(Rank peer);  // As far as was received.
   // Tells the peers that this rank leaves in good order.
   void leave();
+
+  // ---- Contacts of further communicators ----
+  // This end of one, and what to send the peer with a frame.
+  Result<std::pair<Contact, Passage>> further(Rank peer);
+  Result<bool> try_send(Rank peer, Frame frame, const Passage& passage);
+  Status send(Rank peer, Frame frame, const Passage& passage);
+  // The other end, of what came with a frame; none: nothing came.
+  Contact adopt(Rank peer, File socket, std::uint32_t context) const;
+
+  // ---- Ranks of other hosts ----
+  bool far(Rank peer) const { return peers_[peer].contact.far(); }
+  bool any_far() const { return any_far_; }
+  std::vector<Rank> far_ranks() const;
+  Rank leader() const;  // The lowest rank on this host.
+  TcpConnection& connection(Rank peer) const { return *peers_[peer].contact.connection; }
+  std::uint32_t context(Rank peer) const { return peers_[peer].contact.context; }
+  // Carries what lanes and messages to and from other hosts there are. Does not wait.
+  void advance();
+  void tell(NewsKind kind, std::span<const std::byte> payload);  // All of them.
+  std::optional<News> hear();
 
  private:
   // What came in one piece, not yet judged.
@@ -77,16 +117,21 @@ class Mesh {
     bool surplus = false;    // There was more than one.
   };
   struct Peer {
-    Socket socket;
+    Contact contact;
     std::deque<Arrival> inbox;  // Found on a socket that has hung up, in order.
     bool left = false;          // Has said goodbye.
   };
-  static std::optional<Arrival> pull(Peer& peer);
+  std::optional<Arrival> pull(Rank rank);
+  static std::optional<Arrival> pull_socket(Peer& peer);
+  std::optional<Arrival> pull_note(Rank rank);
   bool has_died(Rank rank);  // With the lock held.
-  static Status judge(Rank peer, const Arrival& arrival);
+  Status judge(Rank peer, const Arrival& arrival) const;
+  Result<bool> send_note(Rank peer, const Frame& frame, int descriptor);
 
   Rank self_;
+  bool any_far_ = false;
   std::vector<Peer> peers_;
+  std::deque<News> news_;
   std::unique_ptr<std::mutex> mutex_;  // Guards what is received: any thread may look for the dead.
 };
 

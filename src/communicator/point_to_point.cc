@@ -118,11 +118,12 @@ Result<bool> MessageOperation::go_on() {
     const bool opened = TUTTI_TRY(open());
     if (!opened) return false;
   }
+  if (owner_.far_) owner_.mesh_.advance();
   const Cursor before = interpreter_->cursor();
   const Progress progress = interpreter_->advance();
   if (!(interpreter_->cursor() == before)) patience_ = {};
   if (progress == Progress::mismatch) return owner_.fail(disagree());
-  if (progress != Progress::done) return false;
+  if (progress != Progress::done || !owner_.drained()) return false;
   ++turns_.served;
   return true;
 }

@@ -57,13 +57,19 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
-  Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, options.protocol}));
+  if (far_ && !options.protocol.empty() && options.protocol != "bulk")
+    return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
+  const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
+  Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
+    if (far_)
+      return unsupported("algorithm '" + std::string(choice.algorithm) +
+                         "' works in memory that all ranks can map, and these are on several hosts");
     if (!algorithm->supports(mine))
       return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(mine) +
                               ": pass another buffer as output, or leave the choice open");
@@ -75,7 +81,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     prepared->mapped_only = true;
     choice = TUTTI_TRY(choose({problem, block_bytes, false, "", options.protocol}));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
+  } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
     prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);

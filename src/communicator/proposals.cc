@@ -35,6 +35,7 @@ void end(Proposals::Pair& pair, std::uint64_t next) {
   pair.made = false;
   pair.theirs.reset();
   pair.socket.reset();
+  pair.context = 0;
 }
 
 }  // namespace
@@ -56,10 +57,10 @@ std::string ExcludedList::describe() const {
   return count == shown ? text : text + " and " + std::to_string(count - shown) + " more";
 }
 
-Result<bool> Proposals::make(Mesh& mesh, Rank peer, const ExcludedList& list, int descriptor) {
+Result<bool> Proposals::make(Mesh& mesh, Rank peer, const ExcludedList& list, const Passage& passage) {
   Pair& pair = with(peer);
   const Frame frame = frame_of(FrameKind::proposal, Proposal{pair.number, list});
-  const bool sent = TUTTI_TRY(mesh.try_send(peer, frame, descriptor));
+  const bool sent = TUTTI_TRY(mesh.try_send(peer, frame, passage));
   pair.made = sent;
   return sent;
 }
@@ -92,6 +93,7 @@ Status Proposals::take_in(Rank peer, ReceivedFrame received) {
   if (proposal.number > pair.number) end(pair, proposal.number);
   pair.theirs = proposal.list;
   pair.socket = std::move(received.file);
+  pair.context = received.frame.context;
   return {};
 }
 

@@ -36,13 +36,14 @@ class Proposals {
     std::uint64_t number = 0;            // Proposals of the two that came to an end so far.
     bool made = false;                   // Ours stands.
     std::optional<ExcludedList> theirs;  // Theirs, if it stands,
-    File socket;                         // and what they have sent with it.
-    Status withdrawn;                    // Why they have withdrawn their last; fine: they have not.
+    File socket;                         // and what they have sent with it: one or the other.
+    std::uint32_t context = 0;
+    Status withdrawn;  // Why they have withdrawn their last; fine: they have not.
   };
 
   Pair& with(Rank peer) { return pairs_[peer]; }
-  // False: the peer has no room for it; try again later. `descriptor`: -1: none.
-  Result<bool> make(Mesh& mesh, Rank peer, const ExcludedList& list, int descriptor);
+  // False: the peer has no room for it; try again later.
+  Result<bool> make(Mesh& mesh, Rank peer, const ExcludedList& list, const Passage& passage);
   // Takes ours back, if it stands; tells the peer if it has room.
   void withdraw(Mesh& mesh, Rank peer, const Status& reason);
   // Both have what they wanted.

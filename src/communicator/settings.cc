@@ -24,6 +24,7 @@ Status check_nccl_memory(const Environment& environment) {
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config) {
   const Status checks[] = {check_algorithm("TUTTI_ALGORITHM", config.algorithm),
                            check_protocol("TUTTI_PROTOCOL", config.protocol),
+                           check_transport("TUTTI_TRANSPORT", config.transport),
                            check_nccl_memory(environment),
                            check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
                            check_interface(config.socket_ifname),

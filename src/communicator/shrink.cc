@@ -1,7 +1,5 @@
 #include "src/communicator/shrink.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 
 #include "src/base/atomic.h"
@@ -37,16 +35,16 @@ Shrinking::Shrinking(Mesh& mesh, Links& links, ShrinkTerms terms)
     if (rank == terms_.self) self_ = static_cast<Rank>(members_.size());
     if (!std::binary_search(terms_.excluded.begin(), terms_.excluded.end(), rank)) members_.push_back(rank);
   }
-  sockets_.resize(members_.size());
-  far_.resize(members_.size());
+  contacts_.resize(members_.size());
+  passages_.resize(members_.size());
   proposed_.resize(members_.size());
 }
 
 Status Shrinking::open_sockets() {
   for (Rank member = self_ + 1; member < ranks(); ++member) {
-    auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
-    sockets_[member] = std::move(pair.first);
-    far_[member] = std::move(pair.second);
+    auto further = TUTTI_TRY(mesh_.further(members_[member]));
+    contacts_[member] = std::move(further.first);
+    passages_[member] = std::move(further.second);
   }
   return {};
 }
@@ -54,9 +52,8 @@ Status Shrinking::open_sockets() {
 // Which of the peer's proposals have come to nothing is known once what it has sent is taken in.
 Status Shrinking::propose(Rank member) {
   if (proposed_[member]) return {};
-  const int descriptor = far_[member] ? far_[member].get() : -1;
-  const bool sent = TUTTI_TRY(proposals_.make(mesh_, members_[member], list_, descriptor));
-  if (sent) far_[member].reset();
+  const bool sent = TUTTI_TRY(proposals_.make(mesh_, members_[member], list_, passages_[member]));
+  if (sent) passages_[member] = {};
   proposed_[member] = sent;
   return {};
 }
@@ -71,7 +68,7 @@ Status Shrinking::propose_to_all() {
     if (told.ok()) told = propose(member);
     if (status.ok()) status = std::move(told);
   }
-  for (const Rank rank : terms_.excluded) (void)proposals_.make(mesh_, rank, list_, -1).ok();
+  for (const Rank rank : terms_.excluded) (void)proposals_.make(mesh_, rank, list_, {}).ok();
   return status;
 }
 
@@ -92,9 +89,9 @@ Status Shrinking::agree() {
     if (member == self_) continue;
     Proposals::Pair& pair = proposals_.with(members_[member]);
     pair.withdrawn = Status();  // Only what comes from now on counts.
-    if (member < self_) sockets_[member] = adopt_socket(pair.socket.take());
+    if (member < self_) contacts_[member] = mesh_.adopt(members_[member], std::move(pair.socket), pair.context);
   }
-  part_.emplace(self_, std::move(sockets_));
+  part_.emplace(self_, std::move(contacts_));
   return {};
 }
 
@@ -106,9 +103,9 @@ Result<bool> Shrinking::hear(Rank member) {
   const Proposals::Pair& pair = proposals_.with(peer);
   if (proposed_[member] && !pair.made) return gave_up(peer);
   if (pair.theirs && !(*pair.theirs == list_)) return disagreement(peer);
-  if (dead) return remote_error(rank_name(peer) + " died before or during the shrink" + terms_.name);
+  if (dead) return remote_error(mesh_.obituary(peer, "before or during the shrink" + terms_.name));
   if (pair.theirs) TUTTI_CHECK_OK(propose(member));
-  if (pair.theirs) return proposed_[member] && (member > self_ || pair.socket);
+  if (pair.theirs) return proposed_[member] && (member > self_ || pair.socket || pair.context != 0);
   if (mesh_.has_left(peer))
     return invalid_usage(rank_name(peer) + " has destroyed its communicator, and cannot come to the shrink" +
                          terms_.name);
@@ -155,7 +152,7 @@ Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
     auto received = TUTTI_TRY(part_->receive(member));
     if (received && received->frame.kind == kind) return std::move(*received);
     if (received) return invalid_usage(rank_name(members_[member]) + " sent something else than was agreed");
-    if (dead) return remote_error(rank_name(members_[*dead]) + " died during the shrink" + terms_.name);
+    if (dead) return remote_error(mesh_.obituary(members_[*dead], "during the shrink" + terms_.name));
     TUTTI_CHECK_OK(keep_waiting({members_[member]}, "to finish"));
     part_->wait(member, static_cast<int>(std::min<std::int64_t>(deadline_.left_ms(), kLookMs)));
   }
@@ -166,10 +163,19 @@ Result<Board> Shrinking::share_board() {
     Frame frame;
     frame.kind = FrameKind::consent;
     TUTTI_CHECK_OK(part_->send(0, frame));
-    ReceivedFrame received = TUTTI_TRY(await(0, FrameKind::board));
-    return Board::adopt(std::move(received.file), ranks());
+    if (!part_->far(0)) {
+      ReceivedFrame received = TUTTI_TRY(await(0, FrameKind::board));
+      return tutti::adopt_board(*part_, std::move(received.file), ranks());
+    }
+    TUTTI_CHECK_OK(await(0, FrameKind::consent).status());  // All have consented.
+    return tutti::share_board(*part_, self_, ranks(), Watch{deadline_});
   }
   for (Rank member = 1; member < ranks(); ++member) TUTTI_CHECK_OK(await(member, FrameKind::consent).status());
+  Frame frame;
+  frame.kind = FrameKind::consent;
+  for (Rank member = 1; member < ranks(); ++member) {
+    if (part_->far(member)) TUTTI_CHECK_OK(part_->send(member, frame));
+  }
   return tutti::share_board(*part_, 0, ranks(), Watch{deadline_});
 }
 
@@ -201,7 +207,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector
     const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(ranks_) + " ranks";
     return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
         shrinking.self(), shrinking.take_mesh(), std::move(board), options_of_rest(options, options_.name, rest),
-        one_process_ ? Spread::one_process : Spread::one_host));
+        one_process_ ? Spread::one_process : Spread::many_processes));
   });
   if (part.ok()) {
     shrinking.conclude();

@@ -60,10 +60,11 @@ class Shrinking {
   const ShrinkTerms terms_;
   const ExcludedList list_;
   const Deadline deadline_;
-  std::vector<Rank> members_;          // Of the part, by their numbers in the parent.
-  Rank self_ = 0;                      // In the part.
-  std::vector<Socket> sockets_, far_;  // By member: to it, and its end of that while it has not been sent.
-  std::vector<bool> proposed_;         // By member.
+  std::vector<Rank> members_;      // Of the part, by their numbers in the parent.
+  Rank self_ = 0;                  // In the part.
+  std::vector<Contact> contacts_;  // By member,
+  std::vector<Passage> passages_;  // and its end of that while it has not been sent.
+  std::vector<bool> proposed_;     // By member.
   std::optional<Mesh> part_;
 };
 

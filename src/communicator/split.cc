@@ -59,37 +59,37 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
 }
 
 // The peer may have sent addresses of lanes before it, and may not have come here yet.
-Result<File> HostCommunicator::await_file(Rank peer, FrameKind kind, const Deadline& deadline) {
+Result<ReceivedFrame> HostCommunicator::await_passed(Rank peer, FrameKind kind, const Deadline& deadline) {
   const std::string doing = kind == FrameKind::socket ? "the communicator was split" : "ranks shared memory";
   for (;;) {
     TUTTI_CHECK_OK(links_.collect(peer));
-    if (File file = links_.take_file(peer, kind)) return file;
+    if (auto passed = links_.take_passed(peer, kind)) return std::move(*passed);
+    if (far_) hear_news();
     if (board_.failed()) return board_.failure(rank_);
-    if (const auto dead = mesh_.find_dead())
-      return remote_error("rank " + std::to_string(*dead) + " died while " + doing);
+    if (const auto dead = mesh_.find_dead()) return remote_error(mesh_.obituary(*dead, "while " + doing));
     if (deadline.passed())
       return timeout_error("rank " + std::to_string(peer) + " did not come in time while " + doing);
     mesh_.wait(peer, Watch{deadline, board_.failed_word()}.poll_ms());
   }
 }
 
-// Of each pair, the rank that comes first in the parent makes the sockets.
+// Of each pair, the rank that comes first in the parent makes the contact.
 Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline) {
-  std::vector<Socket> sockets(members.size());
+  std::vector<Contact> contacts(members.size());
   Frame frame;
   frame.kind = FrameKind::socket;
   for (Rank other = 0; other < members.size(); ++other) {
     if (members[other] <= rank_) continue;
-    auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
-    sockets[other] = std::move(pair.first);
-    TUTTI_CHECK_OK(mesh_.send(members[other], frame, pair.second.get()));
+    auto further = TUTTI_TRY(mesh_.further(members[other]));
+    contacts[other] = std::move(further.first);
+    TUTTI_CHECK_OK(mesh_.send(members[other], frame, further.second));
   }
   for (Rank other = 0; other < members.size(); ++other) {
     if (members[other] >= rank_) continue;
-    File socket = TUTTI_TRY(await_file(members[other], FrameKind::socket, deadline));
-    sockets[other] = adopt_socket(socket.take());
+    ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, deadline));
+    contacts[other] = mesh_.adopt(members[other], std::move(received.file), received.frame.context);
   }
-  return Mesh(self, std::move(sockets));
+  return Mesh(self, std::move(contacts));
 }
 
 Status HostCommunicator::pass(Rank to, int descriptor) {
@@ -99,7 +99,8 @@ Status HostCommunicator::pass(Rank to, int descriptor) {
 }
 
 Result<File> HostCommunicator::take_passed(Rank from) {
-  return await_file(from, FrameKind::memory, Deadline::after_ms(options_.init_timeout_ms));
+  ReceivedFrame passed = TUTTI_TRY(await_passed(from, FrameKind::memory, Deadline::after_ms(options_.init_timeout_ms)));
+  return std::move(passed.file);
 }
 
 Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vector<Rank>& members,
@@ -109,7 +110,7 @@ Result<std::unique_ptr<Communicator>> HostCommunicator::make_part(const std::vec
   Mesh mesh = TUTTI_TRY(split_mesh(members, self, watch.deadline));
   Board board = TUTTI_TRY(share_board(mesh, self, static_cast<Rank>(members.size()), watch));
   return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
-      self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::one_host));
+      self, std::move(mesh), std::move(board), options, one_process_ ? Spread::one_process : Spread::many_processes));
 }
 
 // A rank that fails here, or lacks memory, has peers that wait for it: all are told.

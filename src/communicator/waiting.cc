@@ -26,6 +26,7 @@ void HostCommunicator::show_cpu() {
 
 Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
   ++patience.polls;
+  if (far_) return wait_far(peer, patience);
   const bool yields = crowded_ && (patience.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer));
   if (!yields) {
     pause();
@@ -51,6 +52,7 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
                               std::to_string(peer) + (finalizes ? not_leaving(peer) : absent())));
   }
+  if (far_) TUTTI_CHECK_OK(look_far(now, patience));
   TUTTI_CHECK_OK(compare_calls());
   TUTTI_CHECK_OK(notice_leaving(peer, patience));
   if (now - patience.probed_ns < kProbeNs) return {};
@@ -72,13 +74,13 @@ std::string HostCommunicator::absent() const {
   std::string list;
   Rank count = 0;
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (board_.last(peer) >= record_->sequence || ++count > kMostListed) continue;
+    if (mesh_.far(peer) || board_.last(peer) >= record_->sequence || ++count > kMostListed) continue;
     list += (count == 1 ? "" : ", ") + std::to_string(peer);
   }
-  if (count == 0) return "";
-  if (count == 1) return "; rank " + list + " has not called it";
+  if (count == 0) return unheard_of();
+  if (count == 1) return "; rank " + list + " has not called it" + unheard_of();
   if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
-  return "; ranks " + list + " have not called it";
+  return "; ranks " + list + " have not called it" + unheard_of();
 }
 
 // The peer may be leaving another communicator, in which others wait for us. Messages are not on the board.
@@ -128,13 +130,15 @@ void HostCommunicator::find_crowd() {
   board_.show_cpus(rank_);
   const auto cpus = board_.cpus();
   crowd_known_ = cpus.has_value();
-  crowded_ = crowd_known_ && ranks_ > *cpus;
+  crowded_ = crowd_known_ && board_.ranks_here() > *cpus;
 }
 
 Status HostCommunicator::probe_peers() {
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  return fail(remote_error("rank " + std::to_string(*dead) + " died during " + current_call()));
+  if (far_) hear_news();  // Of why it ended, if it said so.
+  if (board_.failed()) return board_.failure(rank_);
+  return fail(remote_error(mesh_.obituary(*dead, "during " + current_call())));
 }
 
 }  // namespace tutti

@@ -17,6 +17,7 @@ class FakeCommunicator final : public Communicator {
  public:
   Rank rank() const override { return 1; }
   Rank ranks() const override { return 4; }
+  bool on_one_host() const override { return true; }
   const CommunicatorOptions& options() const override { return options_; }
   const Board& board() const override { return board_; }
   void announce(CallRecord&) override {}

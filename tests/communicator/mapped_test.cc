@@ -114,7 +114,7 @@ TEST(Mapped, BelieveNoPeerThatNamesNoBufferWhereItHasOne) {
   std::vector<Mesh> meshes = Mesh::within_process(2).value();
   const Board board = Board::create(2).value();
   HostCommunicator rank(0, std::move(meshes[0]), Board::adopt(board.segment().duplicate().value(), 2).value(), {},
-                        Spread::one_host);
+                        Spread::many_processes);
   std::byte* shown = Regions::of_process().allocate(kBytes).value();
   Call call = broadcast(shown, kBytes);
   call.root = 1;

@@ -127,9 +127,9 @@ TEST(Mesh, TellsAFullSocketFromABrokenOne) {
 struct Stranger {
   Stranger() {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
-    std::vector<Socket> sockets(2);
-    sockets[1] = std::move(pair.first);
-    mesh.emplace(0, std::move(sockets));
+    std::vector<Contact> contacts(2);
+    contacts[1].socket = std::move(pair.first);
+    mesh.emplace(0, std::move(contacts));
     end = std::move(pair.second);
   }
   // A frame with descriptors, as many as are wanted.

@@ -34,6 +34,12 @@ void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, cons
 
 Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
+  for (const auto& member : members) {
+    if (!member->on_one_host())
+      return unsupported(
+          "some ranks are on other hosts: this version connects the GPUs of one host, and host memory "
+          "of several");
+  }
   sweep_leavings();
   give_back_kept();
   std::vector<Neighbours> neighbours = TUTTI_TRY(Neighbours::meet(members, device));

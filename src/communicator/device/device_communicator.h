@@ -46,6 +46,7 @@ class DeviceCommunicator final : public Communicator {
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
+  bool on_one_host() const override { return true; }
   const CommunicatorOptions& options() const override { return control_->options(); }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
