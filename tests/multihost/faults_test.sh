@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Something breaks while 2x2 ranks are all-reducing: each survivor ends soon, by itself, and names whom it lost in which
+# operation.
+#   faults_test.sh killed|cut|deaf|unplugged ALL_REDUCE_PERF
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
+enter_stage "$@"
+fault="$1" tool="$2" bound_s=5
+
+fail() {
+  echo "FAILED: $1" >&2
+  tail -n 5 /dev/shm/errors.* >&2
+  exit 1
+}
+
+# Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
+measure() { run_rank "$1" "$tool" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
+tell_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || tell row 0; cat >/dev/null; }; }
+
+make_hosts 2x2
+start 0 tell_first_row
+for rank in 1 2 3; do start "$rank" measure "$rank" >/dev/null; done
+await_news
+[ "$who" = row ] || fail "rank $who ended with status $what before anything was broken"
+
+# lost[rank]: whom it may name.
+case "$fault" in
+  killed) lost=(3 3 3) && kill_rank 3 ;;
+  cut) lost=("[23]" "[23]" "[01]" "[01]") && cut 1 ;;
+  deaf) lost=("[23]" "[23]" "[01]" "[01]") && deafen 1 ;;
+  unplugged) lost=("[23]" "[23]" "[01]" "[01]") && unplug 1 ;;
+  *) fail "no fault '$fault'" ;;
+esac
+until=$((SECONDS + bound_s + 1))  # It counts whole seconds.
+while [ ${#running[@]} -gt 0 ]; do
+  await_news $until || fail "rank ${!running[*]} still runs $bound_s s after the fault"
+  status_of[$who]="$what"
+done
+
+for rank in "${!lost[@]}"; do
+  [ "${status_of[$rank]}" = 2 ] || fail "rank $rank ended with status ${status_of[$rank]} instead of 2, an error's"
+  # Who found it is no answer to who was lost.
+  sed 's/(found by rank [0-9]*)//' "/dev/shm/errors.$rank" |
+    grep -qE "\brank ${lost[$rank]}\b.*\ball_(reduce|gather)\(|\ball_(reduce|gather)\(.*\brank ${lost[$rank]}\b" ||
+    fail "rank $rank does not say that it lost rank ${lost[$rank]}, and in which operation"
+done
