@@ -69,13 +69,10 @@ Status HostCommunicator::wait_far(Rank peer, Patience& patience) {
   return look_around(peer, patience);
 }
 
-Status HostCommunicator::look_far(std::int64_t now, Patience& patience) {
-  hear_news();
-  if (board_.failed()) return board_.failure(rank_);
-  if (patience.told_call || now - patience.began_ns < kTellNs) return {};
+void HostCommunicator::tell_of_long_wait(std::int64_t now, Patience& patience) {
+  if (patience.told_call || now - patience.began_ns < kTellNs) return;
   patience.told_call = true;
   tell_call(NewsKind::call);
-  return {};
 }
 
 Status HostCommunicator::run_far(Prepared& prepared, Progress progress) {

@@ -150,12 +150,14 @@ class HostCommunicator final : public Communicator {
     std::int64_t yielded_ns = 0;
     std::int64_t probed_ns = 0;
     bool saw_leave = false;
+    bool saw_failure = false;
     bool told_call = false;  // To other hosts.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
+  Status notice_failure(Patience& patience);
   Status probe_peers();
   // Fails when a rank leaves that others still count on.
   Status notice_leaving(Rank awaited, Patience& patience);
@@ -188,7 +190,7 @@ class HostCommunicator final : public Communicator {
   void tell_call(NewsKind kind);
   std::string unheard_of() const;
   Status wait_far(Rank peer, Patience& patience);
-  Status look_far(std::int64_t now, Patience& patience);
+  void tell_of_long_wait(std::int64_t now, Patience& patience);
   // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
   bool drained();
   Status drain();

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <string>
+#include <utility>
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
@@ -41,7 +42,8 @@ Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
 }
 
 Status HostCommunicator::look_around(Rank peer, Patience& patience) {
-  if (board_.failed()) return board_.failure(rank_);
+  if (far_) hear_news();
+  if (board_.failed()) return notice_failure(patience);
   const std::int64_t now = now_ns();
   if (patience.began_ns == 0) patience.began_ns = patience.probed_ns = now;
   if (!crowd_known_) find_crowd();
@@ -52,12 +54,18 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
     return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
                               std::to_string(peer) + (finalizes ? not_leaving(peer) : absent())));
   }
-  if (far_) TUTTI_CHECK_OK(look_far(now, patience));
+  if (far_) tell_of_long_wait(now, patience);
   TUTTI_CHECK_OK(compare_calls());
   TUTTI_CHECK_OK(notice_leaving(peer, patience));
   if (now - patience.probed_ns < kProbeNs) return {};
   patience.probed_ns = now;
   return probe_peers();
+}
+
+// What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.
+Status HostCommunicator::notice_failure(Patience& patience) {
+  if (std::exchange(patience.saw_failure, true)) return board_.failure(rank_);
+  return {};
 }
 
 // Messages are not on the board, so what the peer does is not known; but most who wait so long to send wait so.
