@@ -21,7 +21,7 @@ Sailor::Sailor(const Plan& plan, const std::vector<LaneUse>& uses, const Voyage&
       image_(reach_),
       ends_(reach_),
       meetings_(voyage.channels, reach_),
-      bases_(plan.problem.ranks, reach_),
+      windows_(plan.problem.ranks, kWholeMemory, reach_),
       place_(1, reach_) {
   for (std::uint16_t channel = 0; channel < voyage.channels; ++channel) {
     compiled_.push_back(std::make_unique<CompiledPlan>(
@@ -73,7 +73,7 @@ std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
   TeamCall call;
   call.image = image_.data();
   call.ends = ends_.data();
-  place_[0] = {records.data(), meetings_.data(), bases_.data()};
+  place_[0] = {records.data(), meetings_.data(), windows_.data()};
   call.place = place_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();

@@ -65,16 +65,18 @@ Status DeviceCommunicator::find_place() {
   for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(neighbours_.records(rank)));
   const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
   const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
-  const std::size_t bases_at = meetings_at + kMostChannels * sizeof(std::uint64_t);
-  std::byte* memory = TUTTI_TRY(home().take(bases_at + std::size_t{kMostWindows} * ranks_ * sizeof(std::uint64_t)));
-  auto* bases = reinterpret_cast<std::uint64_t*>(memory + bases_at);
+  const std::size_t windows_at = meetings_at + kMostChannels * sizeof(std::uint64_t);
+  std::byte* memory = TUTTI_TRY(home().take(windows_at + std::size_t{kMostWindows} * ranks_ * sizeof(WindowPart)));
+  auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
   const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
                               .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),
-                              .bases = bases};
+                              .windows = windows};
   TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
   TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
   place_ = reinterpret_cast<const MeetingPlace*>(memory);
-  windows_.use(bases);
+  const std::vector<WindowPart> addresses(neighbours_.on_one_device() ? ranks_ : 0, kWholeMemory);
+  TUTTI_CHECK_OK(device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
+  windows_.use(windows);
   return {};
 }
 
@@ -353,7 +355,7 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   const std::size_t room = prepared.scratch_bytes + prepared.copied_bytes;
   if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
   if (prepared.copied_bytes > 0) {
-    entry.input_window = 0;  // No peer looks there: who works in place in peers' memory does so in their outputs.
+    entry.input_window = kNotShown;  // Who works in place in peers' memory does so in their outputs.
     job.copy_to = entry.self.input = entry.scratch + prepared.scratch_bytes;
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;

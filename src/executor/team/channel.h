@@ -139,18 +139,19 @@ class Channel {
                        image.straight_lines != 0};
   }
 
-  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if it lies in a
-  // window that there is not.
+  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if what the plan
+  // names of it, `bytes` from its beginning, is not all in the window.
   TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
                                          std::uint32_t ranks) const {
-    return {number(buffer) - place.bases[window * ranks + call_.rank], window, 0};
+    if (window == kNotShown) return {};
+    return {number(buffer) - place.windows[window * ranks + call_.rank].base, window, 0};
   }
-  TUTTI_HOST_DEVICE static bool find(const MeetingPlace& place, const BufferPlace& buffer, std::uint64_t rank,
-                                     std::uint32_t ranks, std::byte*& found) {
+  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferPlace& buffer, std::uint32_t ranks,
+                                     std::uint64_t bytes, std::byte*& found) {
     if (buffer.window >= kMostWindows) return false;
-    const std::uint64_t base = place.bases[buffer.window * ranks + rank];
-    found = reinterpret_cast<std::byte*>(base + buffer.offset);
-    return buffer.window == 0 || base != 0;
+    const WindowPart& part = parts[buffer.window * ranks];
+    found = reinterpret_cast<std::byte*>(part.base + buffer.offset);
+    return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
   }
 
   // Says where this rank's buffers are, and learns where the others' are.
@@ -169,12 +170,13 @@ class Channel {
     Progress progress = Progress::done;
     for (std::uint32_t peer = team_.worker(); peer < image.ranks; peer += team_.workers()) {
       const MeetingRecord& theirs = place.records[peer][record];
+      const WindowPart* parts = place.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       progress = await_in(team_, &image.stop, [&] {
         if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
-                           find(place, theirs.input, peer, image.ranks, buffers.input) &&
-                           find(place, theirs.output, peer, image.ranks, buffers.output);
+                           find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
+                           find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
         return right ? Progress::done : Progress::mismatch;
       });
       if (progress == Progress::done) continue;
