@@ -55,8 +55,10 @@ struct MeetingPlace {
   MeetingRecord* const* records = nullptr;  // Of each rank: [channel * 2 + meeting % 2].
   std::uint64_t* meetings = nullptr;        // [channel]: this rank's so far.
   const WindowPart* windows = nullptr;      // [window * ranks + rank]
+  std::uint32_t* visits = nullptr;          // [channel]: not 0 while this rank's team may be in the peers' memory.
+  const std::uint32_t* failed = nullptr;    // Not 0: nobody may go there any more.
 };
-static_assert(sizeof(MeetingPlace) == 24);
+static_assert(sizeof(MeetingPlace) == 40);
 
 // A call as a team gets it. Addresses are the device's.
 struct TeamCall {

@@ -57,9 +57,9 @@ class Channel {
     const ChannelLayout layout(image);
     fill_in(image, layout);
     const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
-    if (met != Progress::done) return met;
-    team_.join();
-    const Progress progress = obey(image, layout);
+    if (met == Progress::done) team_.join();
+    const Progress progress = met == Progress::done ? obey(image, layout) : met;
+    if (image.meets != 0) leave();
     if (progress == Progress::done) put_back(image, layout);
     return progress;
   }
@@ -154,6 +154,18 @@ class Channel {
     return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
   }
 
+  // From here on the team may be in the peers' memory. Who fails says so and then looks for teams there; a team shows
+  // itself and then looks for failures. One sees the other: false if the team has come too late.
+  TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
+    store_relaxed(place.visits + channel_, 1U);
+    full_fence();
+    return load_acquire(place.failed) == 0;
+  }
+  TUTTI_HOST_DEVICE void leave() {
+    team_.join();
+    if (team_.worker() == 0) store_release(call_.place->visits + channel_, 0U);
+  }
+
   // Says where this rank's buffers are, and learns where the others' are.
   TUTTI_HOST_DEVICE Progress meet(Image& image, const ChannelLayout& layout) {
     const MeetingPlace& place = *call_.place;
@@ -167,8 +179,11 @@ class Channel {
       own.signature = call_.signature.word;
       store_release(&own.meeting, meeting);
     }
+    // The last worker, since the first has just been busy: what it looks at is far away.
+    const bool late = team_.worker() == team_.workers() - 1 && !enter(place);
+    if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
-    for (std::uint32_t peer = team_.worker(); peer < image.ranks; peer += team_.workers()) {
+    for (std::uint32_t peer = team_.worker(); peer < image.ranks && !late; peer += team_.workers()) {
       const MeetingRecord& theirs = place.records[peer][record];
       const WindowPart* parts = place.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
@@ -183,8 +198,8 @@ class Channel {
       absent_ = peer;
       break;
     }
-    own_ = progress;
-    progress = team_.agree(progress);
+    own_ = progress;  // Who is late has nothing to tell: the failure is known.
+    progress = team_.agree(late ? Progress::waiting : progress);
     if (progress == Progress::done && team_.worker() == 0) place.meetings[channel_] = meeting;
     return progress;
   }

@@ -18,7 +18,10 @@ class Shown {
  public:
   Shown(DeviceRig& rig, DeviceRanks& ranks, WindowPromise promise = WindowPromise::symmetric)
       : rig_(rig), ranks_(ranks), memory_(rig.device().allocate(kBytes).value()), window_(show(promise)) {}
-  ~Shown() { rig_.device().free(memory_); }
+  ~Shown() {
+    (void)ranks_[0].await_own_calls();  // After a failure, until nobody is there.
+    rig_.device().free(memory_);
+  }
   Shown(const Shown&) = delete;
   Shown& operator=(const Shown&) = delete;
 
