@@ -189,7 +189,7 @@ TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
 TUTTI_API tutti_status tutti_comm_leave(tutti_comm comm);
 
 /* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
- * still wants to be destroyed, which then waits for nobody. */
+ * still wants to be destroyed, which then waits for no rank to do the same. */
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm comm);
 
 /* Writes tutti_ok, or what made the communicator fail, be it by a call or by the death of a peer while idle. Failure is
@@ -351,6 +351,9 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * the same communicator apart, and what a graph may replay stays allocated until the communicator ends. A call that
  * waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
+ * Where ranks work in each other's buffers (on one GPU in one process, and in windows), others may still be there after
+ * a failure. tutti_comm_synchronize, tutti_window_deregister and destroy wait up to a second for them to leave: free
+ * or reuse the buffers when one of these has returned. A process that is stopped may stay longer.
  * Ranks are on one host, as threads of one process or driven by one thread in groups, or in several processes. GPUs
  * that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host memory; TUTTI_LOG=info
  * shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks may share a GPU. Then
@@ -380,8 +383,8 @@ TUTTI_API tutti_status tutti_window_register(void* memory, size_t size, uint32_t
 
 /* Every rank calls it, in the same order; no graph with calls in the window is replayed any more. Waits for this rank's
  * calls so far and, where each rank is a process, for all ranks: then the memory may be freed. Ranks of one process
- * free theirs when it has returned on all, of all processes. After a failure it says so: free when all ranks that
- * live have destroyed theirs, since their calls may be in it until then. */
+ * free theirs when it has returned on all, of all processes. After a failure it says so when the others have left
+ * the memory, or after a second: see "GPUs". */
 TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
