@@ -191,7 +191,7 @@ TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
 TUTTI_API tutti_status tutti_comm_leave(tutti_comm comm);
 
 /* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
- * still wants to be destroyed, which then waits for nobody. */
+ * still wants to be destroyed, which then waits for no rank to do the same. */
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm comm);
 
 /* Writes tutti_ok, or what made the communicator fail, be it by a call or by the death of a peer while idle. Failure is
@@ -353,6 +353,9 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * the same communicator apart, and what a graph may replay stays allocated until the communicator ends. A call that
  * waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
+ * Where ranks work in each other's buffers (on one GPU in one process, and in windows), others may still be there after
+ * a failure. tutti_comm_synchronize, tutti_window_deregister and destroy wait up to a second for them to leave: free
+ * or reuse the buffers when one of these has returned. A process that is stopped may stay longer.
  * Ranks are on one host (others are tutti_unsupported), as threads of one process or driven by one thread in groups, or
  * in several processes. GPUs that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host
  * memory; TUTTI_LOG=info shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks
@@ -360,12 +363,12 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * of their own, made not to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS above
  * their number if threads launch them. While they wait, nothing of the process should wait for the whole GPU: set
  * CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are of the same form on all ranks of the
- * communicators in them. Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it
- * none waits for a peer on the GPU: a thread of the library launches a call again and again, each time for as long as
- * it gets ahead, and holds its stream meanwhile. What waits for the whole GPU while calls are under way, as cudaFree,
- * cudaFreeHost and cudaDeviceSynchronize may, can hold up these launches, and then waits until the communicator fails:
- * by an abort or, two seconds late, at the deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d
- * starts MPS. */
+ * communicators in them.
+ * Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it none waits for a peer
+ * on the GPU: a thread of the library launches a call again and again, each time for as long as it gets ahead, and
+ * holds its stream meanwhile. What waits for the whole GPU while calls are under way, as cudaFree, cudaFreeHost and
+ * cudaDeviceSynchronize may, can hold up these launches, and then waits until the communicator fails: by an abort or,
+ * two seconds late, at the deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d starts MPS. */
 
 /* The GPU that options.memory "cuda" means in the calling thread, as CUDA counts. It is left untouched. */
 TUTTI_API tutti_status tutti_current_device(int* device);
@@ -383,8 +386,8 @@ TUTTI_API tutti_status tutti_window_register(void* memory, size_t size, uint32_t
 
 /* Every rank calls it, in the same order; no graph with calls in the window is replayed any more. Waits for this rank's
  * calls so far and, where each rank is a process, for all ranks: then the memory may be freed. Ranks of one process
- * free theirs when it has returned on all, of all processes. After a failure it says so: free when all ranks that
- * live have destroyed theirs, since their calls may be in it until then. */
+ * free theirs when it has returned on all, of all processes. After a failure it says so when the others have left
+ * the memory, or after a second: see "GPUs". */
 TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,8 @@
 // The memory operations by which lanes, flags and their protocols synchronise ranks, the same on host and device:
 // system scope, acquire on loads that admit data, release on stores that publish it. Words are naturally aligned.
-// Records that may change while they are read (the communicator's board) need fences as well; they are on the host
-// only.
+// Who shows something, and then looks whether another has shown something, needs a full_fence() in between: of two that
+// do, one sees the other. Records that may change while they are read (the communicator's board) need fences as well;
+// they are on the host only.
 #pragma once
 
 #include <cstdint>

@@ -13,4 +13,8 @@ inline constexpr auto kMemoryOrderRelaxed = cuda::memory_order_relaxed;
 inline constexpr auto kMemoryOrderRelease = cuda::memory_order_release;
 inline constexpr auto kMemoryOrderAcquireRelease = cuda::memory_order_acq_rel;
 
+TUTTI_HOST_DEVICE inline void full_fence() {
+  cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_system);
+}
+
 }  // namespace tutti

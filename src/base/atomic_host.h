@@ -13,6 +13,8 @@ inline constexpr auto kMemoryOrderRelaxed = std::memory_order_relaxed;
 inline constexpr auto kMemoryOrderRelease = std::memory_order_release;
 inline constexpr auto kMemoryOrderAcquireRelease = std::memory_order_acq_rel;
 
+inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
 }  // namespace tutti
 
 // pause(): tells the core that this is a polling loop.

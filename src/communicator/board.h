@@ -47,6 +47,7 @@ inline constexpr std::uint8_t kSplitCollective = 254;    // The all_gather with 
 inline constexpr std::uint32_t kCallHistory = 16;
 
 inline constexpr std::uint32_t kMostCpus = 1024;
+inline constexpr std::uint32_t kMostVisitors = 64;  // Teams of a rank that are in its peers' memory at the same time.
 
 struct alignas(128) BoardEntry {
   std::uint32_t cpu = ~0U;                  // Where the rank last was, so that who waits for it knows whether to yield.
@@ -57,9 +58,10 @@ struct alignas(128) BoardEntry {
   std::uint64_t moves = 0;                  // Launches of the rank that got ahead, where its device is shared in turns.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
   alignas(128) std::uint32_t visits = 0;
-  alignas(128) CallRecord calls[kCallHistory];  // Call k at k % kCallHistory.
+  alignas(128) std::uint32_t team_visits[kMostVisitors] = {};  // The same of its teams on a device, by channel.
+  alignas(128) CallRecord calls[kCallHistory];                 // Call k at k % kCallHistory.
 };
-static_assert(sizeof(BoardEntry) == 384 + kCallHistory * sizeof(CallRecord));
+static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 1;

@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include <atomic>
+#include <algorithm>
 
 #include "src/base/atomic.h"
 
@@ -13,7 +13,12 @@ namespace {
 // of a failure, not both can miss what the other has stored.
 void show(BoardEntry& own, std::uint32_t visits) {
   store_release(&own.visits, visits);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
+}
+
+bool is_there(const BoardEntry& entry) {
+  const auto shown = [](const std::uint32_t& word) { return load_acquire(&word) != 0; };
+  return shown(entry.visits) || std::any_of(std::begin(entry.team_visits), std::end(entry.team_visits), shown);
 }
 
 }  // namespace
@@ -30,8 +35,8 @@ Visit::~Visit() { show(board_.entry(self_), 0); }
 void outwait_visitors(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline) {
   show(board.entry(self), 0);
   for (Rank peer = 0; peer < board.ranks(); ++peer) {
-    const std::uint32_t& visits = board.entry(peer).visits;
-    while (load_acquire(&visits) != 0 && !deadline.passed() && !mesh.is_dead(peer)) ::sched_yield();
+    const BoardEntry& entry = board.entry(peer);
+    while (is_there(entry) && !deadline.passed() && !mesh.is_dead(peer)) ::sched_yield();
   }
 }
 

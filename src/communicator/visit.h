@@ -25,8 +25,9 @@ class Visit {
   Rank self_;
 };
 
-// Of a communicator that has failed: until no living peer visits, or the deadline, since one may stay for long. This
-// rank visits nobody meanwhile, nor does any other that this thread drives: two such threads would wait for each other.
+// Of a communicator that has failed: until no living peer visits, nor its teams on a device, or the deadline, since one
+// may stay for long. This rank visits nobody meanwhile, nor does any other that this thread drives: two such threads
+// would wait for each other.
 void outwait_visitors(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline);
 
 }  // namespace tutti

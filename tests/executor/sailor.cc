@@ -21,7 +21,9 @@ Sailor::Sailor(const Plan& plan, const std::vector<LaneUse>& uses, const Voyage&
       image_(reach_),
       ends_(reach_),
       meetings_(voyage.channels, reach_),
-      bases_(plan.problem.ranks, reach_),
+      windows_(plan.problem.ranks, kWholeMemory, reach_),
+      visits_(voyage.channels, reach_),
+      failed_(1, reach_),
       place_(1, reach_) {
   for (std::uint16_t channel = 0; channel < voyage.channels; ++channel) {
     compiled_.push_back(std::make_unique<CompiledPlan>(
@@ -73,7 +75,7 @@ std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
   TeamCall call;
   call.image = image_.data();
   call.ends = ends_.data();
-  place_[0] = {records.data(), meetings_.data(), bases_.data()};
+  place_[0] = {records.data(), meetings_.data(), windows_.data(), visits_.data(), failed_.data()};
   call.place = place_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();
@@ -90,6 +92,8 @@ std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
 
 std::string Sailor::complaint() const {
   const Rank rank = plan_.steps.self();
+  if (std::count(visits_.begin(), visits_.end(), 0U) != static_cast<std::ptrdiff_t>(visits_.size()))
+    return "rank " + std::to_string(rank) + " shows that it is in the others' memory";
   for (std::uint32_t operation = 0; operation < cargoes_.size(); ++operation) {
     const Cargo& cargo = cargoes_[operation];
     const std::string where = "rank " + std::to_string(rank) + ", operation " + std::to_string(operation) + ": ";

@@ -56,7 +56,10 @@ class Sailor {
   std::pmr::vector<Number> scratch_;
   std::pmr::vector<std::byte> image_;
   std::pmr::vector<LaneState*> ends_;
-  std::pmr::vector<std::uint64_t> meetings_, bases_;  // No windows: buffers are named by their addresses.
+  std::pmr::vector<std::uint64_t> meetings_;
+  std::pmr::vector<WindowPart> windows_;    // Only number 0: buffers are named by their addresses.
+  std::pmr::vector<std::uint32_t> visits_;  // By channel,
+  std::pmr::vector<std::uint32_t> failed_;  // and one word.
   std::pmr::vector<MeetingPlace> place_;
   std::vector<Cargo> cargoes_;
   StraightProgram straight_;

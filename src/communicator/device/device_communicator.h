@@ -70,11 +70,12 @@ class DeviceCommunicator final : public Communicator {
   void outwait_visitors(const Deadline& deadline) override;
   Status failure() override;
 
-  // Until what it was given is done, of which graphs' replays are no part; then failure().
+  // Until what it was given is done, of which graphs' replays are no part; then failure(), and if it has failed, until
+  // no team is in this rank's memory any more, as by outwait_visitors().
   Status await_own_calls();
 
   // Of the memory that calls may lie in, so that peers work there: see windows.h. No call that does is under way, nor
-  // may come, when a window is withdrawn; after a failure it stays until the communicator ends.
+  // may come, when a window is withdrawn; after a failure what was opened stays so until the communicator ends.
   Result<WindowHandle> show_window(const WindowBuffer& own);
   bool has_window(WindowHandle window) const { return windows_.knows(window); }
   Status withdraw_window(WindowHandle window);
@@ -147,7 +148,7 @@ class DeviceCommunicator final : public Communicator {
   Status make_events();
   const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }
   Status settle();
-  Status find_place();
+  Status find_place(const HostMemory& board_memory);
   bool only_copies(const Call& call) const;  // One rank.
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);

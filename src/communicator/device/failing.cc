@@ -22,11 +22,12 @@ Result<bool> DeviceCommunicator::idle() {
 Status DeviceCommunicator::await_own_calls() {
   while (!has_failed()) {
     const bool done = TUTTI_TRY(idle());
-    if (done) return failure();
+    if (done) break;
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
-  outwait_visitors(Deadline::after_ms(kOutwaitMs));  // Something else in the stream may hold the calls up for long.
-  return failure();
+  Status status = failure();  // The peers are told as well, and their teams leave.
+  if (!status.ok()) outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  return status;
 }
 
 // Who has said that it leaves has nothing of the others' any more.
@@ -44,7 +45,9 @@ Status DeviceCommunicator::leave() {
   return control_->leave();
 }
 
+// The peers' teams, and this rank's own: something else in their stream may hold those up for long.
 void DeviceCommunicator::outwait_visitors(const Deadline& deadline) {
+  control_->outwait_visitors(deadline);
   while (!deadline.passed()) {
     const Result<bool> done = idle();
     if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;

@@ -27,6 +27,12 @@ std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
                                                                : words_capacity(slots.lines));
 }
 
+// A word of the host, as teams see it.
+template <typename Word>
+Word* as_mapped(const HostMemory& memory, Word* word) {
+  return reinterpret_cast<Word*>(memory.device + (reinterpret_cast<const std::byte*>(word) - memory.host));
+}
+
 }  // namespace
 
 Status DeviceCommunicator::make_events() {
@@ -42,14 +48,16 @@ Status DeviceCommunicator::settle() {
   Device& device = this->device();
   if (neighbours_.all_in_process() && ranks_ > 1)
     TUTTI_CHECK_OK(home().reserve(std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved)));
-  TUTTI_CHECK_OK(find_place());
   const Segment& segment = board().segment();
   const HostMemory board_memory =
       TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), mapped_page_bytes())));
   auto told = device.allocate_host(sizeof(TeamTold));
-  if (!told.ok()) {
+  const bool has_told = told.ok();
+  Status ready = has_told ? find_place(board_memory) : std::move(told).status();
+  if (!ready.ok()) {
+    if (has_told) device.free_host(told.value());
     device.unmap_host(board_memory);
-    return std::move(told).status();
+    return ready;
   }
   board_memory_ = board_memory;
   told_ = told.value();
@@ -59,21 +67,26 @@ Status DeviceCommunicator::settle() {
 }
 
 // One piece of memory: the place, then what it points to.
-Status DeviceCommunicator::find_place() {
+Status DeviceCommunicator::find_place(const HostMemory& board_memory) {
+  static_assert(kMostVisitors == kMostChannels);
   std::vector<MeetingRecord*> records;
   for (Rank rank = 0; rank < ranks_; ++rank) records.push_back(TUTTI_TRY(neighbours_.records(rank)));
   const std::size_t records_at = round_up(sizeof(MeetingPlace), 16);
   const std::size_t meetings_at = records_at + round_up(records.size() * sizeof(MeetingRecord*), 16);
-  const std::size_t bases_at = meetings_at + kMostChannels * sizeof(std::uint64_t);
-  std::byte* memory = TUTTI_TRY(home().take(bases_at + std::size_t{kMostWindows} * ranks_ * sizeof(std::uint64_t)));
-  auto* bases = reinterpret_cast<std::uint64_t*>(memory + bases_at);
+  const std::size_t windows_at = meetings_at + kMostChannels * sizeof(std::uint64_t);
+  std::byte* memory = TUTTI_TRY(home().take(windows_at + std::size_t{kMostWindows} * ranks_ * sizeof(WindowPart)));
+  auto* windows = reinterpret_cast<WindowPart*>(memory + windows_at);
   const MeetingPlace place = {.records = reinterpret_cast<MeetingRecord* const*>(memory + records_at),
                               .meetings = reinterpret_cast<std::uint64_t*>(memory + meetings_at),
-                              .bases = bases};
+                              .windows = windows,
+                              .visits = as_mapped(board_memory, board().entry(rank_).team_visits),
+                              .failed = as_mapped(board_memory, board().failed_word())};
   TUTTI_CHECK_OK(device().upload(memory, std::as_bytes(std::span(&place, 1))));
   TUTTI_CHECK_OK(device().upload(memory + records_at, std::as_bytes(std::span(records))));
   place_ = reinterpret_cast<const MeetingPlace*>(memory);
-  windows_.use(bases);
+  const std::vector<WindowPart> addresses(neighbours_.on_one_device() ? ranks_ : 0, kWholeMemory);
+  TUTTI_CHECK_OK(device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
+  windows_.use(windows);
   return {};
 }
 
@@ -352,16 +365,15 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   const std::size_t room = prepared.scratch_bytes + prepared.copied_bytes;
   if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
   if (prepared.copied_bytes > 0) {
-    entry.input_window = 0;  // No peer looks there: who works in place in peers' memory does so in their outputs.
+    entry.input_window = kNotShown;  // Who works in place in peers' memory does so in their outputs.
     job.copy_to = entry.self.input = entry.scratch + prepared.scratch_bytes;
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
   }
   prepared.latest = number_;
   prepared.replayed = prepared.replayed || capture_ != 0;
-  const auto* failed = reinterpret_cast<const std::byte*>(board().failed_word());
   TeamWatch& watch = job.entry.watch;
-  watch.failed = reinterpret_cast<const std::uint32_t*>(board_memory_.device + (failed - board_memory_.host));
+  watch.failed = as_mapped(board_memory_, board().failed_word());
   watch.timeout_ns = options.timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(options.timeout_ms) * 1'000'000;
   watch.told = reinterpret_cast<TeamTold*>(told_.device);
   watch.number = number_;

@@ -24,14 +24,16 @@ void tell(const Status& why) { log(LogLevel::info, "a buffer becomes no window: 
 struct DeviceWindows::Card {
   std::uint64_t address = 0;  // For ranks of its process,
   DeviceShare share;          // and of others.
+  std::uint64_t bytes = 0;
   std::uint32_t promises = 0;
   std::uint32_t shown = 0;  // 0: others cannot reach it.
 };
 
 DeviceWindows::Card DeviceWindows::card_of(const WindowBuffer& own) const {
-  static_assert(sizeof(Card) == 88);
+  static_assert(sizeof(Card) == 96);
   Card card;
   card.address = reinterpret_cast<std::uint64_t>(own.memory);
+  card.bytes = own.bytes;
   card.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
   card.shown = 1;
   if (neighbours_.on_one_device()) return card;
@@ -74,24 +76,24 @@ Result<WindowHandle> DeviceWindows::show(const WindowBuffer& own) {
 
 Status DeviceWindows::open(const std::vector<Card>& cards, std::uint32_t number) {
   Device& device = neighbours_.home().device();
-  std::vector<std::uint64_t> bases;
+  std::vector<WindowPart> parts;
   for (Rank rank = 0; rank < cards.size(); ++rank) {
     if (neighbours_.is_here(rank)) {
-      bases.push_back(cards[rank].address);
+      parts.push_back({cards[rank].address, cards[rank].bytes});
       continue;
     }
     std::byte* memory = TUTTI_TRY(device.open(cards[rank].share.handle));
     windows_[number].opened.push_back(memory);
-    bases.push_back(reinterpret_cast<std::uint64_t>(memory) + cards[rank].share.offset);
+    parts.push_back({reinterpret_cast<std::uint64_t>(memory) + cards[rank].share.offset, cards[rank].bytes});
   }
-  std::uint64_t* row = bases_ + std::size_t{number} * cards.size();
-  return device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(bases)));
+  WindowPart* row = parts_ + std::size_t{number} * cards.size();
+  return device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts)));
 }
 
 Status DeviceWindows::withdraw(WindowHandle handle) {
   const std::uint32_t number = number_of(handle);
-  const std::vector<std::uint64_t> none(control_.ranks());
-  auto* row = reinterpret_cast<std::byte*>(bases_ + std::size_t{number} * none.size());
+  const std::vector<WindowPart> none(control_.ranks());
+  auto* row = reinterpret_cast<std::byte*>(parts_ + std::size_t{number} * none.size());
   TUTTI_CHECK_OK(neighbours_.home().device().upload(row, std::as_bytes(std::span(none))));
   close(number);
   --count_;

@@ -29,8 +29,8 @@ class DeviceWindows {
   // Outlived by both, and by what use() gives.
   DeviceWindows(Communicator& control, const Neighbours& neighbours) : control_(control), neighbours_(neighbours) {}
 
-  // Where teams look up bases: a row of ranks for each number, on the device, and zeroed.
-  void use(std::uint64_t* bases) { bases_ = bases; }
+  // Where teams look parts up: a row of ranks for each number, on the device, and zeroed.
+  void use(WindowPart* parts) { parts_ = parts; }
 
   // Blocks until all ranks have come. 0 on all ranks where one cannot show its buffer, or does not promise, or where
   // another does not reach it.
@@ -64,7 +64,7 @@ class DeviceWindows {
 
   Communicator& control_;
   const Neighbours& neighbours_;
-  std::uint64_t* bases_ = nullptr;
+  WindowPart* parts_ = nullptr;
   std::vector<Window> windows_{1};  // By number; 0 is none.
   std::uint32_t count_ = 0;
 };

@@ -10,7 +10,8 @@ namespace tutti {
 
 inline constexpr std::uint32_t kMostWindows = 64;  // Of a communicator; number 0 is none.
 
-// A buffer as every rank can find it: from the base of a window, or, where that is 0, an address that all share.
+// A buffer as every rank can find it: from where a window begins, or, in window 0, an address that all share, if they
+// do. Of a buffer that no peer looks for both are 0.
 struct BufferPlace {
   std::uint64_t offset = 0;
   std::uint32_t window = 0;
@@ -40,13 +41,24 @@ struct alignas(64) TeamTurn {
 };
 static_assert(sizeof(TeamTurn) == 64);
 
+// A rank's part of a window, as another's device sees it. Without bytes: there is none.
+struct WindowPart {
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(WindowPart) == 16);
+inline constexpr WindowPart kWholeMemory = {0, ~std::uint64_t{0}};  // Window 0, where all ranks share addresses.
+inline constexpr std::uint32_t kNotShown = ~0U;                     // Instead of a window: no peer looks there.
+
 // What a rank needs to meet the others. Addresses are its device's.
 struct MeetingPlace {
   MeetingRecord* const* records = nullptr;  // Of each rank: [channel * 2 + meeting % 2].
   std::uint64_t* meetings = nullptr;        // [channel]: this rank's so far.
-  const std::uint64_t* bases = nullptr;     // [window * ranks + rank]: where the rank's part begins. 0: there is none.
+  const WindowPart* windows = nullptr;      // [window * ranks + rank]
+  std::uint32_t* visits = nullptr;          // [channel]: not 0 while this rank's team may be in the peers' memory.
+  const std::uint32_t* failed = nullptr;    // Not 0: nobody may go there any more.
 };
-static_assert(sizeof(MeetingPlace) == 24);
+static_assert(sizeof(MeetingPlace) == 40);
 
 // A call as a team gets it. Addresses are the device's.
 struct TeamCall {
@@ -54,7 +66,7 @@ struct TeamCall {
   LaneState* const* ends = nullptr;     // [channel * lane_count + lane]
   const MeetingPlace* place = nullptr;  // Where the plan names peers' memory.
   std::byte* workspace = nullptr;       // Null: the team's memory suffices. Else channel_bytes() per channel.
-  std::uint32_t input_window = 0, output_window = 0;  // In which the buffers lie.
+  std::uint32_t input_window = 0, output_window = 0;  // In which the buffers lie; or kNotShown.
   RankBuffers self;
   std::byte* scratch = nullptr;
   FoldTask task;

@@ -57,9 +57,9 @@ class Channel {
     const ChannelLayout layout(image);
     fill_in(image, layout);
     const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
-    if (met != Progress::done) return met;
-    team_.join();
-    const Progress progress = obey(image, layout);
+    if (met == Progress::done) team_.join();
+    const Progress progress = met == Progress::done ? obey(image, layout) : met;
+    if (image.meets != 0) leave();
     if (progress == Progress::done) put_back(image, layout);
     return progress;
   }
@@ -139,18 +139,31 @@ class Channel {
                        image.straight_lines != 0};
   }
 
-  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if it lies in a
-  // window that there is not.
+  // A buffer of this rank, as the others find it; and of another rank, as this device sees it: false if what the plan
+  // names of it, `bytes` from its beginning, is not all in the window.
   TUTTI_HOST_DEVICE BufferPlace place_of(const MeetingPlace& place, const std::byte* buffer, std::uint32_t window,
                                          std::uint32_t ranks) const {
-    return {number(buffer) - place.bases[window * ranks + call_.rank], window, 0};
+    if (window == kNotShown) return {};
+    return {number(buffer) - place.windows[window * ranks + call_.rank].base, window, 0};
   }
-  TUTTI_HOST_DEVICE static bool find(const MeetingPlace& place, const BufferPlace& buffer, std::uint64_t rank,
-                                     std::uint32_t ranks, std::byte*& found) {
+  TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferPlace& buffer, std::uint32_t ranks,
+                                     std::uint64_t bytes, std::byte*& found) {
     if (buffer.window >= kMostWindows) return false;
-    const std::uint64_t base = place.bases[buffer.window * ranks + rank];
-    found = reinterpret_cast<std::byte*>(base + buffer.offset);
-    return buffer.window == 0 || base != 0;
+    const WindowPart& part = parts[buffer.window * ranks];
+    found = reinterpret_cast<std::byte*>(part.base + buffer.offset);
+    return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
+  }
+
+  // From here on the team may be in the peers' memory. Who fails says so and then looks for teams there; a team shows
+  // itself and then looks for failures. One sees the other: false if the team has come too late.
+  TUTTI_HOST_DEVICE bool enter(const MeetingPlace& place) const {
+    store_relaxed(place.visits + channel_, 1U);
+    full_fence();
+    return load_acquire(place.failed) == 0;
+  }
+  TUTTI_HOST_DEVICE void leave() {
+    team_.join();
+    if (team_.worker() == 0) store_release(call_.place->visits + channel_, 0U);
   }
 
   // Says where this rank's buffers are, and learns where the others' are.
@@ -166,23 +179,27 @@ class Channel {
       own.signature = call_.signature.word;
       store_release(&own.meeting, meeting);
     }
+    // The last worker, since the first has just been busy: what it looks at is far away.
+    const bool late = team_.worker() == team_.workers() - 1 && !enter(place);
+    if (late) store_relaxed(&image.stop, 1U);
     Progress progress = Progress::done;
-    for (std::uint32_t peer = team_.worker(); peer < image.ranks; peer += team_.workers()) {
+    for (std::uint32_t peer = team_.worker(); peer < image.ranks && !late; peer += team_.workers()) {
       const MeetingRecord& theirs = place.records[peer][record];
+      const WindowPart* parts = place.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       progress = await_in(team_, &image.stop, [&] {
         if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
-                           find(place, theirs.input, peer, image.ranks, buffers.input) &&
-                           find(place, theirs.output, peer, image.ranks, buffers.output);
+                           find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
+                           find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
         return right ? Progress::done : Progress::mismatch;
       });
       if (progress == Progress::done) continue;
       absent_ = peer;
       break;
     }
-    own_ = progress;
-    progress = team_.agree(progress);
+    own_ = progress;  // Who is late has nothing to tell: the failure is known.
+    progress = team_.agree(late ? Progress::waiting : progress);
     if (progress == Progress::done && team_.worker() == 0) place.meetings[channel_] = meeting;
     return progress;
   }

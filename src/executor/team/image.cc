@@ -53,6 +53,18 @@ Extents extents_of(const Program& program) {
   return extents;
 }
 
+// From the beginning of a peer's buffer to the end of the last unit that some step reads or writes there.
+std::uint64_t bytes_of_peers(std::span<const Operand> operands, Place place, std::uint32_t units,
+                             const Launch& launch) {
+  std::uint64_t end = 0;
+  for (const Operand& operand : operands) {
+    if (operand.place != place || operand.reserved == 0) continue;
+    for (std::uint32_t i = 0; i < operand.count; ++i) end = std::max<std::uint64_t>(end, operand.unit(i) + 1);
+  }
+  const Blocks& blocks = place == Place::input ? launch.input : launch.output;
+  return unit_begin(blocks.count, units, end) * launch.element_bytes;
+}
+
 template <typename Pointer>
 Pointer as_pointer(std::uint64_t number) {
   return reinterpret_cast<Pointer>(number);
@@ -80,7 +92,10 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.lane_count = extents.lanes;
   image.stage_count = program.stage_count;
   image.units = program.units;
-  image.operands = writer.add(std::span(program.operands, extents.operands));
+  const std::span<const Operand> operands(program.operands, extents.operands);
+  image.operands = writer.add(operands);
+  image.peer_input_bytes = bytes_of_peers(operands, Place::input, program.units, launch);
+  image.peer_output_bytes = bytes_of_peers(operands, Place::output, program.units, launch);
   const Straight view = straight.view();
   if (view.stages != nullptr) {
     std::vector<StraightLane> lanes = straight.lanes;

@@ -28,10 +28,12 @@ struct Image {
   std::uint32_t straight_lines = 0;
   std::uint32_t stop = 0;  // Of a team's copy: not 0 once a worker has found that the team must stop.
   std::uint32_t reserved = 0;
+  // Of each peer's buffers, up to the last that some step names.
+  std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // Of a team's copy: the call's, with the scalar.
   Launch launch;  // Without addresses.
 };
-static_assert(sizeof(Image) == 88 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
+static_assert(sizeof(Image) == 104 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
 
 // What stands for a StraightMemory's base in an image.
 inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBasePeers = 3;  // Two each.

@@ -1,70 +1,10 @@
 // Calls in windows: memory of ranks in several processes, or on several devices, that teams work in where it lies.
-#include <numeric>
-
-#include "src/bootstrap/bootstrap.h"
-#include "tests/bootstrap/meeting.h"
-#include "tests/communicator/device/device_ranks.h"
+#include "tests/communicator/device/shown.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kCount = 40000;  // Of two buffers in a window; so many that the tuner's choice is mapped.
-constexpr std::size_t kBytes = 2 * kCount * sizeof(std::int32_t);
-
-// One rank's memory, shown to the others: elements of a device that the host cannot reach.
-class Shown {
- public:
-  Shown(DeviceRig& rig, DeviceRanks& ranks, WindowPromise promise = WindowPromise::symmetric)
-      : rig_(rig), ranks_(ranks), memory_(rig.device().allocate(kBytes).value()), window_(show(promise)) {}
-  ~Shown() { rig_.device().free(memory_); }
-  Shown(const Shown&) = delete;
-  Shown& operator=(const Shown&) = delete;
-
-  std::byte* at(std::uint64_t element) const { return memory_ + element * sizeof(std::int32_t); }
-  WindowHandle window() const { return window_; }
-  WindowHandle show(WindowPromise promise) {
-    auto shown = ranks_[0].show_window({memory_, kBytes, promise});
-    EXPECT_TRUE(shown.ok()) << (shown.ok() ? "" : std::move(shown).status().message());
-    return window_ = shown.value();
-  }
-  Status withdraw() { return ranks_[0].withdraw_window(window_); }
-
-  void write(std::uint64_t element, std::int32_t value) {
-    const std::vector<std::int32_t> items(kCount, value);
-    EXPECT_TRUE(rig_.device().upload(at(element), std::as_bytes(std::span(items))).ok());
-  }
-  // Of kCount elements, which must be equal.
-  std::int32_t read(std::uint64_t element) {
-    ranks_.synchronize();  // Memory is taken.
-    auto* items = ranks_.take<std::int32_t>(kCount, -1);
-    const auto* from = at(element);
-    EXPECT_TRUE(
-        rig_.device().copy(reinterpret_cast<std::byte*>(items), from, kCount * sizeof *items, ranks_.stream(0)).ok());
-    ranks_.synchronize();
-    EXPECT_EQ(std::count(items, items + kCount, items[0]), static_cast<std::ptrdiff_t>(kCount));
-    return items[0];
-  }
-
- private:
-  DeviceRig& rig_;
-  DeviceRanks& ranks_;
-  std::byte* memory_;
-  WindowHandle window_;
-};
-
-Status all_reduce(DeviceRanks& own, const void* input, void* output, std::int64_t timeout_ms = 60'000) {
-  DeviceCall call =
-      own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, input, static_cast<std::byte*>(output)));
-  call.options.timeout_ms = patience_ms(own.rig(), timeout_ms);
-  return enqueue({&call, 1});
-}
-
-// A rank's answer; empty: as wished.
-std::string unless(bool right, const std::string& answer) { return right ? "" : answer; }
-
 // ---- What ranks do, wherever they are: each has a rig and a communicator of its own ----
-
-using Work = std::function<std::string(DeviceRig&, DeviceRanks&, Rank)>;
 
 std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
@@ -249,33 +189,7 @@ std::string show_what_cannot_be_seen(DeviceRig& rig, DeviceRanks& own, Rank rank
 
 // ---- Where ranks are ----
 
-constexpr Rank kRanks = 3;
-
-class WindowsOfProcesses : public testing::TestWithParam<DeviceKind> {
- protected:
-  // In a process of its own, too: a process that has used CUDA cannot fork.
-  void SetUp() override {
-    Processes probe;
-    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
-    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
-  }
-  void start(Rank rank, const Work& work) {
-    processes_.start([=, this]() -> std::string {
-      const auto rig = GetParam().make();
-      Communicators members;
-      members.push_back(std::move(Communicator::create(meeting_.id(), rank, kRanks, {})).value());
-      DeviceRanks own(*rig, std::move(members));
-      return work(*rig, own, rank);
-    });
-  }
-  void expect_right(const Work& work) {
-    for (Rank rank = 0; rank < kRanks; ++rank) start(rank, work);
-    for (const std::string& report : processes_.reports()) EXPECT_EQ(report, "");
-  }
-
-  Meeting meeting_;
-  Processes processes_;
-};
+class WindowsOfProcesses : public CallsOfProcesses {};
 
 TEST_P(WindowsOfProcesses, AreReadAndWrittenWhereTheyLie) { expect_right(sum_in_place); }
 TEST_P(WindowsOfProcesses, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }
@@ -315,28 +229,7 @@ TEST_P(WindowsOfProcesses, HearOfADeath) {
 
 INSTANTIATE_TEST_SUITE_P(All, WindowsOfProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
 
-// Several devices of one process: threads of the host play them all.
-class WindowsOfDevices : public testing::Test {
- protected:
-  void expect_right(const Work& work) {
-    CommunicatorOptions options;
-    options.force();
-    Communicators members = std::move(Communicator::create_all(kRanks, options)).value();
-    std::vector<std::unique_ptr<DeviceRig>> rigs;
-    for (Rank rank = 0; rank < kRanks; ++rank) rigs.push_back(host_rig({.ordinal = rank}));
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < kRanks; ++rank) {
-      threads.emplace_back([&, rank] {
-        Communicators one;
-        one.push_back(std::move(members[rank]));
-        DeviceRanks own(*rigs[rank], std::move(one));
-        EXPECT_EQ(work(*rigs[rank], own, rank), "") << "rank " << rank;
-        (void)own[0].finalize();  // Its part is in the others' reach until all have done theirs.
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-};
+class WindowsOfDevices : public CallsOfDevices {};
 
 TEST_F(WindowsOfDevices, AreReadAndWrittenWhereTheyLie) { expect_right(sum_in_place); }
 TEST_F(WindowsOfDevices, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }

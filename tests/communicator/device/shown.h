@@ -1,0 +1,124 @@
+// Ranks in several processes, or on several devices, that have shown each other memory to work in.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "tests/bootstrap/meeting.h"
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+
+// Of two buffers in a window; so many that the tuner's choice is mapped.
+inline constexpr std::uint64_t kCount = 40000;
+inline constexpr std::size_t kBytes = 2 * kCount * sizeof(std::int32_t);
+
+// One rank's memory, shown to the others: elements of a device that the host cannot reach.
+class Shown {
+ public:
+  Shown(DeviceRig& rig, DeviceRanks& ranks, WindowPromise promise = WindowPromise::symmetric)
+      : rig_(rig), ranks_(ranks), memory_(rig.device().allocate(kBytes).value()), window_(show(promise)) {}
+  ~Shown() {
+    (void)ranks_[0].await_own_calls();  // After a failure, until nobody is there.
+    rig_.device().free(memory_);
+  }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+  std::byte* at(std::uint64_t element) const { return memory_ + element * sizeof(std::int32_t); }
+  WindowHandle window() const { return window_; }
+  WindowHandle show(WindowPromise promise) {
+    auto shown = ranks_[0].show_window({memory_, kBytes, promise});
+    EXPECT_TRUE(shown.ok()) << (shown.ok() ? "" : std::move(shown).status().message());
+    return window_ = shown.value();
+  }
+  Status withdraw() { return ranks_[0].withdraw_window(window_); }
+
+  void write(std::uint64_t element, std::int32_t value) {
+    const std::vector<std::int32_t> items(kCount, value);
+    EXPECT_TRUE(rig_.device().upload(at(element), std::as_bytes(std::span(items))).ok());
+  }
+  // Of kCount elements, which must be equal.
+  std::int32_t read(std::uint64_t element) {
+    ranks_.synchronize();  // Memory is taken.
+    auto* items = ranks_.take<std::int32_t>(kCount, -1);
+    const auto* from = at(element);
+    EXPECT_TRUE(
+        rig_.device().copy(reinterpret_cast<std::byte*>(items), from, kCount * sizeof *items, ranks_.stream(0)).ok());
+    ranks_.synchronize();
+    EXPECT_EQ(std::count(items, items + kCount, items[0]), static_cast<std::ptrdiff_t>(kCount));
+    return items[0];
+  }
+
+ private:
+  DeviceRig& rig_;
+  DeviceRanks& ranks_;
+  std::byte* memory_;
+  WindowHandle window_;
+};
+
+inline Status all_reduce(DeviceRanks& own, const void* input, void* output, std::int64_t timeout_ms = 60'000) {
+  DeviceCall call =
+      own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, input, static_cast<std::byte*>(output)));
+  call.options.timeout_ms = patience_ms(own.rig(), timeout_ms);
+  return enqueue({&call, 1});
+}
+
+// A rank's answer; empty: as wished.
+inline std::string unless(bool right, const std::string& answer) { return right ? "" : answer; }
+
+// What a rank does, wherever it is: each has a rig and a communicator of its own. It says what is wrong.
+using Work = std::function<std::string(DeviceRig&, DeviceRanks&, Rank)>;
+
+inline constexpr Rank kRanks = 3;
+
+class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
+ protected:
+  // In a process of its own, too: a process that has used CUDA cannot fork.
+  void SetUp() override {
+    Processes probe;
+    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
+    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
+  }
+  void start(Rank rank, const Work& work) {
+    processes_.start([=, this]() -> std::string {
+      const auto rig = GetParam().make();
+      Communicators members;
+      members.push_back(std::move(Communicator::create(meeting_.id(), rank, kRanks, {})).value());
+      DeviceRanks own(*rig, std::move(members));
+      return work(*rig, own, rank);
+    });
+  }
+  void expect_right(const Work& work) {
+    for (Rank rank = 0; rank < kRanks; ++rank) start(rank, work);
+    for (const std::string& report : processes_.reports()) EXPECT_EQ(report, "");
+  }
+
+  Meeting meeting_;
+  Processes processes_;
+};
+
+// Several devices of one process: threads of the host play them all.
+class CallsOfDevices : public testing::Test {
+ protected:
+  void expect_right(const Work& work) {
+    CommunicatorOptions options;
+    options.force();
+    Communicators members = std::move(Communicator::create_all(kRanks, options)).value();
+    std::vector<std::unique_ptr<DeviceRig>> rigs;
+    for (Rank rank = 0; rank < kRanks; ++rank) rigs.push_back(host_rig({.ordinal = rank}));
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        Communicators one;
+        one.push_back(std::move(members[rank]));
+        DeviceRanks own(*rigs[rank], std::move(one));
+        EXPECT_EQ(work(*rigs[rank], own, rank), "") << "rank " << rank;
+        (void)own[0].finalize();  // Its part is in the others' reach until all have done theirs.
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+}  // namespace tutti

@@ -1,0 +1,152 @@
+// In whose memory teams are: only where it was shown, and after a failure nowhere.
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+#include "src/communicator/operation.h"
+#include "src/communicator/planning.h"
+#include "tests/communicator/device/shown.h"
+
+namespace tutti {
+namespace {
+
+// Who goes on knows that all have shown their memory: only then may one of them fail.
+void await_all(DeviceRanks& own, const Shown& shown) {
+  const Status status = all_reduce(own, shown.at(kCount), shown.at(kCount), 0);
+  EXPECT_TRUE(status.ok()) << status.message();
+  own.synchronize();
+}
+
+// What a rank says of its buffers as it comes to the second meeting, without coming. Said before it shows a window, for
+// which ranks gather twice, and before await_all().
+void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) {
+  CallRecord call =
+      record_of(call_of(Collective::all_reduce, DataType::int32, kCount, nullptr, nullptr), own[0].options().forced);
+  call.sequence = own[0].board().last(rank) + 4;
+  MeetingRecord record;
+  record.meeting = 2;
+  record.input = record.output = place;
+  record.signature = signature_of(call).word;
+  MeetingRecord* records = own[0].neighbours().records(rank).value();
+  for (std::uint32_t channel = 0; channel < kMostChannels; ++channel) {
+    auto* at = reinterpret_cast<std::byte*>(records + 2 * channel + record.meeting % 2);
+    EXPECT_TRUE(rig.device().upload(at, std::as_bytes(std::span(&record, 1))).ok());
+  }
+}
+
+// Rank 1 says that its buffers lie there, and the others take it for another call.
+Work refuse(const BufferPlace& place) {
+  return [place](DeviceRig& rig, DeviceRanks& own, Rank rank) -> std::string {
+    if (rank == 1) say(rig, own, rank, place);
+    Shown shown(rig, own);  // Window 1.
+    await_all(own, shown);
+    if (rank != 1) (void)all_reduce(own, shown.at(0), shown.at(0), 2000);
+    while (own[0].failure().ok()) std::this_thread::yield();
+    own.synchronize();
+    const std::string words = own[0].failure().message();
+    return unless(words.find("what rank 1 sent belongs to another call") != std::string::npos, words);
+  };
+}
+
+const Work refuse_what_begins_outside = refuse({.offset = kBytes + 4, .window = 1});
+const Work refuse_what_ends_outside = refuse({.offset = kBytes / 2 + 4, .window = 1});
+const Work refuse_what_wraps_around = refuse({.offset = ~std::uint64_t{3}, .window = 1});
+const Work refuse_bare_addresses = refuse({.offset = 0, .window = 0});
+const Work refuse_what_is_not_shown = refuse({.offset = 0, .window = 2});
+
+bool is_visiting(DeviceRanks& own, Rank rank) {
+  const auto& words = own[0].board().entry(rank).team_visits;
+  return std::any_of(std::begin(words), std::end(words),
+                     [](const std::uint32_t& word) { return load_acquire(&word) != 0; });
+}
+
+// Of rank 1, for a channel that no call has.
+std::uint32_t& odd_visit(DeviceRanks& own) { return own[0].board().entry(1).team_visits[kMostVisitors - 1]; }
+
+// Rank 1 visits the others. Returns when the communicator has failed, by rank 0 after it has seen that.
+void abort_during_a_visit(DeviceRanks& own, Rank rank) {
+  if (rank == 1) store_release(&odd_visit(own), 1U);
+  while (rank == 0 && load_acquire(&odd_visit(own)) == 0) std::this_thread::yield();
+  if (rank == 0) own[0].abort();
+  while (own[0].failure().ok()) std::this_thread::yield();
+}
+
+// Rank 1 is one whose team stays after the failure for a while, in everybody's memory.
+std::string outwait_a_visitor(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  const Shown shown(rig, own);
+  await_all(own, shown);
+  abort_during_a_visit(own, rank);
+  if (rank == 1) {
+    for (int i = 0; i < 10; ++i) std::this_thread::yield();
+    store_release(&odd_visit(own), 0U);
+    return "";
+  }
+  const Deadline latest = Deadline::after_ms(kOutwaitMs);
+  (void)own[0].await_own_calls();
+  return unless(load_acquire(&odd_visit(own)) == 0 || latest.passed(), "did not wait");
+}
+
+// One that stays for good.
+std::string outwait_no_longer_than_that(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  const Shown shown(rig, own);
+  await_all(own, shown);
+  abort_during_a_visit(own, rank);
+  return "";
+}
+
+// Rank 0 says where its buffers are, but does not come: the others are inside until it aborts.
+std::string show_who_is_inside(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  if (rank == 0) say(rig, own, rank, {.offset = 0, .window = 1});
+  const Shown shown(rig, own);
+  await_all(own, shown);
+  if (rank != 0) (void)all_reduce(own, shown.at(0), shown.at(0), 0);
+  for (const Rank peer : {1U, 2U}) {
+    while (rank == 0 && !is_visiting(own, peer) && own[0].failure().ok()) std::this_thread::yield();
+  }
+  if (rank == 0) own[0].abort();
+  while (own[0].failure().ok()) std::this_thread::yield();
+  (void)own[0].await_own_calls();
+  if (is_visiting(own, rank)) return "still there";
+  return unless(own[0].failure().message().find("rank 0 aborted") != std::string::npos, own[0].failure().message());
+}
+
+// Rank 0's stream is held up until the others have given up: they have shown where their buffers are and that these
+// may be read, and yet it must not.
+std::string stay_out_after_a_failure(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  if (rank == 0) say(rig, own, rank, {.offset = 0, .window = 1});
+  Shown shown(rig, own);
+  await_all(own, shown);
+  shown.write(0, static_cast<std::int32_t>(rank + 1));
+  auto* word = own.take<std::uint32_t>(1, 0);
+  if (rank == 0) (void)rig.device().hold_until(word, 1, own.stream(0));
+  (void)all_reduce(own, shown.at(0), shown.at(0), rank == 0 ? 0 : 50);
+  while (own[0].failure().ok()) std::this_thread::yield();
+  store_release(word, 1U);
+  const std::int32_t value = shown.read(0);
+  return unless(value == static_cast<std::int32_t>(rank + 1), "there is " + std::to_string(value));
+}
+
+class VisitsOfProcesses : public CallsOfProcesses {};
+
+TEST_P(VisitsOfProcesses, DoNotBeginOutsideOfAWindow) { expect_right(refuse_what_begins_outside); }
+TEST_P(VisitsOfProcesses, DoNotEndOutsideOfAWindow) { expect_right(refuse_what_ends_outside); }
+TEST_P(VisitsOfProcesses, DoNotWrapAround) { expect_right(refuse_what_wraps_around); }
+TEST_P(VisitsOfProcesses, DoNotFollowBareAddresses) { expect_right(refuse_bare_addresses); }
+TEST_P(VisitsOfProcesses, DoNotGoWhereNothingWasShown) { expect_right(refuse_what_is_not_shown); }
+TEST_P(VisitsOfProcesses, AreOutwaitedAfterAFailure) { expect_right(outwait_a_visitor); }
+TEST_P(VisitsOfProcesses, AreShown) { expect_right(show_who_is_inside); }
+TEST_P(VisitsOfProcesses, DoNotBeginAfterAFailure) { expect_right(stay_out_after_a_failure); }
+
+INSTANTIATE_TEST_SUITE_P(All, VisitsOfProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
+
+class VisitsOfDevices : public CallsOfDevices {};
+
+TEST_F(VisitsOfDevices, DoNotBeginOutsideOfAWindow) { expect_right(refuse_what_begins_outside); }
+TEST_F(VisitsOfDevices, DoNotEndOutsideOfAWindow) { expect_right(refuse_what_ends_outside); }
+TEST_F(VisitsOfDevices, DoNotWrapAround) { expect_right(refuse_what_wraps_around); }
+TEST_F(VisitsOfDevices, DoNotFollowBareAddresses) { expect_right(refuse_bare_addresses); }
+TEST_F(VisitsOfDevices, AreOutwaitedAfterAFailure) { expect_right(outwait_a_visitor); }
+TEST_F(VisitsOfDevices, AreNotOutwaitedForGood) { expect_right(outwait_no_longer_than_that); }
+TEST_F(VisitsOfDevices, AreShown) { expect_right(show_who_is_inside); }
+TEST_F(VisitsOfDevices, DoNotBeginAfterAFailure) { expect_right(stay_out_after_a_failure); }
+
+}  // namespace
+}  // namespace tutti
