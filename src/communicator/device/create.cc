@@ -1,4 +1,6 @@
 // How a communicator moves onto devices, and lets go of them.
+#include <unistd.h>
+
 #include <list>
 #include <mutex>
 #include <tuple>
@@ -54,16 +56,28 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
 }
 
 DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours)
-    : control_(std::move(control)),
+    : process_(::getpid()),
+      control_(std::move(control)),
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 
+// A child of fork() has no part in any of it: neither the threads, whose locks may be taken for ever, nor the device,
+// nor the board.
+void DeviceCommunicator::forget() {
+  (void)new auto(std::tuple(std::move(neighbours_), std::move(control_), std::move(turns_), std::move(latest_),
+                            std::move(captured_), std::move(joins_)));
+}
+
 // Teams look at the host's memory until they have ended, which is soon after a failure. What is lost has opened and
 // taken all that its calls work in; what is not, only others may still have open.
 DeviceCommunicator::~DeviceCommunicator() {
+  if (process_ != ::getpid()) {
+    forget();
+    return;
+  }
   if (settled_) outwait_visitors(Deadline::after_ms(kOutwaitMs));
   if (turns_ != nullptr) turns_->close();  // If it is lost, its thread ends by itself.
   const Result<bool> done = idle();
