@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kCount = 1000;
 constexpr std::size_t kBytes = std::size_t{1} << 20;  // Of an inbox: the lanes of the first call lie there.
-constexpr int kLooks = 20'000;                        // At what must not happen.
+constexpr int kLooks = 3'000;                         // At what must not happen.
 
 // A rank of two, which is a process. Both split communicators off the one that they have, one after the other.
 class LateRank {
