@@ -83,5 +83,25 @@ TEST_P(DeviceReports, ComeFromAllThatAreToldToStop) {
   EXPECT_EQ(calls_->begun(0), 2U);
 }
 
+// Not its message, and not the record of a meeting: the peer's memory may be another communicator's by then.
+TEST_P(DeviceReports, FollowNoStoreOfACallThatBeginsAfterTheFailure) {
+  DeviceReach reach(device());
+  std::pmr::vector<std::uint32_t> failed(1, 1, &reach);
+  struct Case {
+    const char* algorithm;
+    std::uint32_t step;  // In which the other waits: before the first one for the meeting.
+  };
+  for (const auto& [algorithm, step] : {Case{"one_shot", 1}, Case{"two_shot_mapped", 0}}) {
+    prepare(algorithm);
+    BatchCall late = calls_->call(0);
+    late.watch.failed = failed.data();
+    give_up(late);
+    EXPECT_EQ(calls_->report(0).written, 0U) << "the failure is known";
+    give_up(calls_->call(1));
+    expect_timeout(0, calls_->report(1));
+    EXPECT_EQ(calls_->report(1).step, step) << algorithm;
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -33,6 +33,35 @@ TEST_P(Devices, GiveMemoryThatIsZeroedAndAligned) {
   }
 }
 
+TEST_P(Devices, KeepMemoryForTheNextWhoAsksForAsMuch) {
+  const std::vector<std::byte> ones(70'000, std::byte{1}), zeroes(70'000);
+  std::byte* memory = device().allocate(ones.size()).value();
+  ASSERT_TRUE(device().upload(memory, ones).ok());
+  device().recycle(memory);
+  std::byte* more = device().allocate(ones.size() + 1).value();
+  EXPECT_NE(more, memory);
+  EXPECT_EQ(device().allocate(ones.size()).value(), memory);
+  const HostMemory host = device().allocate_host(ones.size()).value();
+  ASSERT_TRUE(device().copy(host.device, memory, ones.size(), a_).ok());
+  expect_done(a_);
+  EXPECT_EQ(std::memcmp(host.host, zeroes.data(), zeroes.size()), 0) << "as it was left";
+  device().free_host(host);
+  for (std::byte* each : {memory, more}) device().free(each);
+}
+
+TEST_P(Devices, GiveNobodyWhatWasSetAside) {
+  constexpr std::size_t kBytes = 70'000;
+  File file;
+  std::byte* shared = device().allocate_shared(kBytes, file).value();
+  std::byte* plain = device().allocate(kBytes).value();
+  for (std::byte* memory : {shared, plain}) device().set_aside(memory);
+  std::byte* const others[] = {device().allocate_shared(kBytes, file).value(), device().allocate(kBytes).value()};
+  for (std::byte* memory : others) {
+    EXPECT_TRUE(memory != shared && memory != plain);
+    device().free(memory);
+  }
+}
+
 TEST_P(Devices, ReachMemoryThatIsMapped) {
   constexpr std::size_t kBytes = 8192;
   auto* pages = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));

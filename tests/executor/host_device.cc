@@ -54,6 +54,7 @@ HostDevice::HostDevice(const HostDeviceOptions& options)
               .teams = options.teams,
               .team_bytes = options.team_bytes,
               .company = options.company},
+      memory_(traits_.name, options.memory_bytes),
       events_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       null_(HostStream::Kind::null) {}
 
@@ -84,11 +85,12 @@ HostStream& HostDevice::stream_of(DeviceStream stream) {
 }
 
 HostDeviceUsage HostDevice::usage() const {
+  const TwinMemory::Usage taken = memory_.taken();
   const std::lock_guard lock(mutex_);
   std::size_t mapped_bytes = 0;
   for (const auto& [memory, mapped] : mapped_) mapped_bytes += mapped.bytes;
-  return {.allocations = allocated_.size(),
-          .allocated_bytes = allocated_bytes_,
+  return {.allocations = taken.allocations,
+          .allocated_bytes = taken.bytes,
           .host_allocations = host_allocated_.size(),
           .host_allocated_bytes = sum_of(host_allocated_),
           .mappings = mapped_.size(),
@@ -96,19 +98,6 @@ HostDeviceUsage HostDevice::usage() const {
           .opened = opened_.size(),
           .events = *events_,
           .streams = streams_.size()};
-}
-
-Result<std::byte*> HostDevice::allocate(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (bytes > options_.memory_bytes - allocated_bytes_) {
-    return system_error("allocate " + std::to_string(bytes) + " bytes on " + traits_.name + ", which has " +
-                        std::to_string(options_.memory_bytes - allocated_bytes_) + " left");
-  }
-  Segment made = TUTTI_TRY(Segment::create("tutti-device", std::max<std::size_t>(bytes, 1)));
-  std::byte* memory = made.data();
-  allocated_.emplace(memory, std::move(made));
-  allocated_bytes_ += bytes;
-  return memory;
 }
 
 void HostDevice::wait_for_all() {
@@ -127,18 +116,7 @@ void HostDevice::free(std::byte* memory) {
   freeing_ = driver.owns_lock();
   wait_for_all();
   freeing_ = false;
-  recycle(memory);
-}
-
-// At once gone: who still uses it faults.
-void HostDevice::set_aside(std::byte* memory) { recycle(memory); }
-
-void HostDevice::recycle(std::byte* memory) {
-  const std::lock_guard lock(mutex_);
-  const auto found = allocated_.find(memory);
-  TUTTI_ASSERT(found != allocated_.end());
-  allocated_bytes_ -= found->second.size();
-  allocated_.erase(found);
+  memory_.free(memory);
 }
 
 Status HostDevice::upload(std::byte* to, std::span<const std::byte> from) {
@@ -202,34 +180,24 @@ struct HostHandle {
 };
 
 Result<std::byte*> HostDevice::allocate_shared(std::size_t bytes, File& file) {
-  std::byte* memory = TUTTI_TRY(allocate(bytes));
-  if (!options_.shares_by_file) return memory;
-  const std::lock_guard lock(mutex_);
-  file = TUTTI_TRY(allocated_.at(memory).duplicate());
+  std::byte* memory = TUTTI_TRY(memory_.take({bytes, options_.shares_by_file}));
+  if (options_.shares_by_file) file = TUTTI_TRY(memory_.file_of(memory));
   return memory;
 }
 
 Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
-  const std::lock_guard lock(mutex_);
-  const auto found = allocated_.find(memory);
-  if (found == allocated_.end()) return invalid_argument("no memory of this device begins there");
-  const HostHandle named = {::getpid(), found->second.descriptor(), traits_.ordinal, 0, found->second.size()};
+  const auto place = memory_.find(memory, 0);
+  if (!place || place->begin != memory) return invalid_argument("no memory of this device begins there");
+  const HostHandle named = {::getpid(), place->descriptor, traits_.ordinal, 0, place->bytes};
   DeviceHandle handle = {};
   std::memcpy(handle.data(), &named, sizeof named);
   return handle;
 }
 
 Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
-  std::byte* begin = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto behind = allocated_.upper_bound(memory);
-    const auto holder = behind == allocated_.begin() ? allocated_.end() : std::prev(behind);
-    const bool holds = holder != allocated_.end() && memory + bytes <= holder->first + holder->second.size();
-    if (!holds) return invalid_argument("it lies in no memory of " + traits_.name);
-    begin = holder->first;
-  }
-  return DeviceShare{TUTTI_TRY(handle_of(begin)), static_cast<std::uint64_t>(memory - begin)};
+  const auto place = memory_.find(memory, bytes);
+  if (!place) return invalid_argument("it lies in no memory of " + traits_.name);
+  return DeviceShare{TUTTI_TRY(handle_of(place->begin)), static_cast<std::uint64_t>(memory - place->begin)};
 }
 
 Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {

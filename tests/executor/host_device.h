@@ -9,6 +9,7 @@
 
 #include "src/executor/team/run_call.h"
 #include "tests/executor/host_stream.h"
+#include "tests/executor/twin_memory.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -27,7 +28,7 @@ struct HostDeviceOptions {
   bool free_holds_launches = false;  // While free() waits no launch returns, as under a driver's lock.
 };
 
-// What has been taken and not given back.
+// What has been taken and not given back: no matter what the device keeps.
 struct HostDeviceUsage {
   std::uint64_t allocations = 0, allocated_bytes = 0;            // allocate()
   std::uint64_t host_allocations = 0, host_allocated_bytes = 0;  // allocate_host()
@@ -53,12 +54,12 @@ class HostDevice final : public Device {
   std::uint32_t held_launches() const { return held_launches_; }  // That it does not let return.
 
   const DeviceTraits& traits() const override { return traits_; }
-  Result<std::byte*> allocate(std::size_t bytes) override;
+  Result<std::byte*> allocate(std::size_t bytes) override { return memory_.take({bytes, false}); }
   // Waits for all work of the device, since a GPU may.
   void free(std::byte* memory) override;
-  void recycle(std::byte* memory) override;
-  void set_aside(std::byte* memory) override;
-  void free_kept() override {}  // There is none.
+  void recycle(std::byte* memory) override { memory_.keep(memory); }
+  void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
+  void free_kept() override { memory_.free_kept(); }
   Status upload(std::byte* to, std::span<const std::byte> from) override;
   Result<HostMemory> allocate_host(std::size_t bytes) override;
   void free_host(const HostMemory& memory) override;
@@ -109,11 +110,10 @@ class HostDevice final : public Device {
   std::atomic<std::uint32_t> held_launches_{0};
   std::condition_variable teams_freed_;
   std::uint32_t teams_busy_ = 0;
-  std::map<std::byte*, Segment> allocated_;    // Other processes can open it,
+  TwinMemory memory_;                          // Other processes can open it,
   std::multimap<std::byte*, Segment> opened_;  // and this one theirs, as often as it likes.
   std::map<std::byte*, std::size_t> host_allocated_;
   std::map<std::byte*, Mapped> mapped_;
-  std::size_t allocated_bytes_ = 0;
   std::set<HostStream*> streams_;
   std::shared_ptr<std::atomic<std::uint64_t>> events_;  // Shared with the events.
   HostStream null_;                                     // Last: its work uses the members above.

@@ -58,6 +58,7 @@ class HostTeam : public HostWorker {
  public:
   HostTeam(Shared& shared, std::uint32_t worker, Watch& watch) : HostWorker(shared, worker), watch_(&watch) {}
   bool stopped() const { return watch_->stuck(); }
+  bool too_late() const { return false; }
 
  private:
   Watch* watch_;
@@ -69,6 +70,7 @@ class WatchedHostTeam : public HostWorker {
   WatchedHostTeam(Shared& shared, std::uint32_t worker, const TeamWatch& watch)
       : HostWorker(shared, worker), watch_(&watch), began_(std::chrono::steady_clock::now()) {}
   bool stopped();
+  bool too_late() const { return load_acquire(watch_->failed) != 0; }
 
  private:
   const TeamWatch* watch_;

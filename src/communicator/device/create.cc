@@ -1,4 +1,6 @@
 // How a communicator moves onto devices, and lets go of them.
+#include <unistd.h>
+
 #include <list>
 #include <mutex>
 #include <tuple>
@@ -60,25 +62,39 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
 }
 
 DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours)
-    : control_(std::move(control)),
+    : process_(::getpid()),
+      control_(std::move(control)),
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 
-// Teams look at the host's memory until they have ended, which is soon after a failure.
+// A child of fork() has no part in any of it: neither the threads, whose locks may be taken for ever, nor the device,
+// nor the board.
+void DeviceCommunicator::forget() {
+  (void)new auto(std::tuple(std::move(neighbours_), std::move(control_), std::move(turns_), std::move(latest_),
+                            std::move(captured_), std::move(joins_)));
+}
+
+// Teams look at the host's memory until they have ended, which is soon after a failure. What is lost has opened and
+// taken all that its calls work in; what is not, only others may still have open.
 DeviceCommunicator::~DeviceCommunicator() {
-  if (!neighbours_.all_in_process()) keep_until_all_have_left(neighbours_.shared_home(), board());
-  sweep_leavings();
-  if (!settled_) return;
-  outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  if (process_ != ::getpid()) {
+    forget();
+    return;
+  }
+  if (settled_) outwait_visitors(Deadline::after_ms(kOutwaitMs));
   if (turns_ != nullptr) turns_->close();  // If it is lost, its thread ends by itself.
   const Result<bool> done = idle();
-  if (!done.ok() || !done.value() || (turns_ != nullptr && !turns_->quiet())) {
+  const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
+  if (settled_ && !over) {
     lose(std::move(neighbours_), std::move(control_), std::move(turns_));
     return;
   }
+  if (!neighbours_.all_in_process()) keep_until_all_have_left(neighbours_.shared_home(), board());
+  sweep_leavings();
+  if (!settled_) return;
   turns_.reset();
   windows_.let_go();
   unmap(home().shared_device(), board_memory_, board().segment());

@@ -112,6 +112,7 @@ class DeviceCommunicator final : public Communicator {
  private:
   DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours);
   DeviceHome& home() const { return neighbours_.home(); }
+  void forget();
 
   // ---- prepare.cc ----
   struct PlanKey {
@@ -189,6 +190,7 @@ class DeviceCommunicator final : public Communicator {
   const TeamTold& told() const { return *reinterpret_cast<const TeamTold*>(told_.host); }
   Status explain(const TeamReport& report);
 
+  const int process_;  // That made it.
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   Neighbours neighbours_;

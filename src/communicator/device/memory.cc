@@ -1,5 +1,7 @@
 #include "src/communicator/device/memory.h"
 
+#include <pthread.h>
+
 #include "src/communicator/device/giving_back.h"
 #include "src/communicator/neighbours/leavings.h"
 
@@ -18,10 +20,24 @@ Result<std::byte*> take(Device& device, std::size_t bytes) {
 
 }  // namespace
 
+// Never destroyed: programs free theirs as late as they like. A fork waits for the lock: its child asks here, too,
+// whose memory it frees.
 DeviceMemory& DeviceMemory::of_process() {
-  static DeviceMemory& memory = *new DeviceMemory;  // Programs free theirs as late as they like.
+  static DeviceMemory& memory = []() -> DeviceMemory& {
+    static auto* made = new DeviceMemory;
+    const auto unlock = [] { made->mutex_.unlock(); };
+    ::pthread_atfork([] { made->mutex_.lock(); }, unlock, unlock);
+    return *made;
+  }();
   return memory;
 }
+
+namespace {
+
+// When the library is loaded: a fork beside the first use would leave the child waiting for the end of it.
+[[maybe_unused]] const DeviceMemory& made_at_load = DeviceMemory::of_process();
+
+}  // namespace
 
 Result<std::byte*> DeviceMemory::allocate(std::size_t bytes) {
   std::shared_ptr<Device> device = TUTTI_TRY(find_device());

@@ -1,7 +1,6 @@
 #include "src/communicator/device/turns.h"
 
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -43,13 +42,7 @@ Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Commu
   return made;
 }
 
-// A child of fork() has no such threads, and one of the parent's may have held the lock.
 Turns::~Turns() {
-  if (process_ != 0 && process_ != ::getpid()) {
-    (void)keeper_.release();
-    (void)launcher_.release();
-    return;
-  }
   close();
   keeper_.reset();
   end_launcher();
@@ -61,7 +54,6 @@ Turns::~Turns() {
 
 Status Turns::start() {
   if (keeper_ != nullptr) return {};
-  process_ = ::getpid();
   if (launcher_ == nullptr)
     launcher_ = TUTTI_TRY(ServiceThread::start([this] { launch_jobs(); }, 4 * kServiceStackBytes));
   keeper_ = TUTTI_TRY(ServiceThread::start([this] { keep(); }));

@@ -33,7 +33,7 @@ class Turns {
  public:
   // Takes memory. Outlived by `control`.
   static Result<std::unique_ptr<Turns>> make(std::shared_ptr<Device> device, Communicator& control);
-  ~Turns();  // Waits for what was asked to come once; see quiet().
+  ~Turns();  // Waits for what was asked to come once; see quiet(). Not in a child of fork().
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
@@ -100,7 +100,6 @@ class Turns {
   std::atomic<bool> failed_{false};  // Some team has: it has reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
-  int process_ = 0;                     // That has the threads.
   std::mutex mutex_;                    // Of what follows.
   std::condition_variable changed_;     // For the keeper,
   std::condition_variable handed_;      // and for the launcher.

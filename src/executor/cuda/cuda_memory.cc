@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <string>
+#include <vector>
 
 #include "src/base/log.h"
 #include "src/executor/cuda/calls.h"
@@ -47,23 +48,19 @@ Result<File> CudaMemory::file_of(std::byte* memory) {
   return taken_.at(memory).shared.file();
 }
 
-std::byte* CudaMemory::take_kept(const Kind& kind) {
+std::byte* CudaMemory::take_kept(const KeptMemory::Kind& kind) {
   const std::lock_guard lock(mutex_);
-  const auto kept = kept_.find(kind);
-  if (kept == kept_.end()) return nullptr;
-  std::byte* memory = kept->second;
-  kept_.erase(kept);
-  return memory;
+  return kept_.take(kind);
 }
 
 void CudaMemory::keep(std::byte* memory) {
   const std::lock_guard lock(mutex_);
-  kept_.emplace(kind_of(taken_.at(memory)), memory);
+  kept_.keep(memory, kind_of(taken_.at(memory)));
 }
 
 void CudaMemory::set_aside(std::byte* memory) {
   const std::lock_guard lock(mutex_);
-  if (taken_.at(memory).shared.data() != nullptr) aside_.push_back(memory);
+  kept_.set_aside(memory, kind_of(taken_.at(memory)));
 }
 
 void CudaMemory::free(std::byte* memory) {
@@ -78,15 +75,12 @@ void CudaMemory::free(std::byte* memory) {
 }
 
 void CudaMemory::free_kept() {
-  std::multimap<Kind, std::byte*> kept;
-  std::vector<std::byte*> aside;
+  std::vector<std::byte*> all;
   {
     const std::lock_guard lock(mutex_);
-    kept.swap(kept_);
-    aside.swap(aside_);
+    all = kept_.give_up();
   }
-  for (const auto& [kind, memory] : kept) free(memory);
-  for (std::byte* memory : aside) free(memory);
+  for (std::byte* memory : all) free(memory);
 }
 
 }  // namespace tutti

@@ -1,14 +1,12 @@
-// What a GPU has given, and what it keeps for the next who asks for as much: to take memory is slow, and to free it
-// waits for the GPU.
+// What a GPU has given, and what it has been given back and keeps.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include "src/executor/cuda/virtual_memory.h"
+#include "src/executor/team/kept_memory.h"
 
 namespace tutti {
 
@@ -32,16 +30,14 @@ class CudaMemory {
     std::size_t bytes = 0;
     VirtualMemory shared;  // Empty: it was taken plainly.
   };
-  using Kind = std::pair<std::size_t, bool>;  // Bytes, and whether it is shared by a file.
-  static Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
-  std::byte* take_kept(const Kind& kind);  // Null: there is none.
+  static KeptMemory::Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
+  std::byte* take_kept(const KeptMemory::Kind& kind);
   Result<File> file_of(std::byte* memory);
 
   const int ordinal_;
   std::mutex mutex_;
   std::map<std::byte*, Taken> taken_;
-  std::multimap<Kind, std::byte*> kept_;
-  std::vector<std::byte*> aside_;
+  KeptMemory kept_;
 };
 
 }  // namespace tutti

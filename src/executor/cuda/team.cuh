@@ -27,6 +27,8 @@ class CudaTeam {
     return __syncthreads_or(progress == Progress::mismatch) ? Progress::mismatch : Progress::waiting;
   }
 
+  __device__ bool too_late() const { return load_relaxed(watch_.failed) != 0; }
+
   // The host's memory is far away: asked once in a while.
   __device__ bool stopped() {
     ++polls_;

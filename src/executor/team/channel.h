@@ -50,14 +50,17 @@ class Channel {
 
   // `waiting`: stopped before it was done; blocked() of some worker says by what.
   TUTTI_HOST_DEVICE Progress run() {
+    // The answer is far away: it comes while the image does. Who takes turns has asked before.
+    const bool too_late = turn_ == nullptr && team_.worker() == 0 && team_.too_late();
     const auto& original = *reinterpret_cast<const Image*>(call_.image);
     copy(call_.image, memory_, original.bytes);
     team_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
     const ChannelLayout layout(image);
     fill_in(image, layout);
+    const Progress begins = team_.agree(too_late ? Progress::waiting : Progress::done);
+    if (begins != Progress::done) return begins;  // The others' memory may be somebody else's by now.
     const Progress met = image.meets != 0 ? meet(image, layout) : Progress::done;
-    if (met == Progress::done) team_.join();
     const Progress progress = met == Progress::done ? obey(image, layout) : met;
     if (image.meets != 0) leave();
     if (progress == Progress::done) put_back(image, layout);

@@ -6,6 +6,7 @@
 //   Team::join()                all workers have got here, and see what was written before
 //   Team::agree(progress)       the same, and what they have come to: done if all are
 //   Team::stopped()             whether waiting has no sense any more
+//   Team::too_late()            whether the communicator has failed: asked by one worker, before the team begins
 #pragma once
 
 #include "src/executor/interpreter.h"

@@ -25,10 +25,11 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel<Team>&
 }
 
 // A launch that takes turns may have been held up until its stream was let go, after a failure: nothing that its call
-// works with has to be there any more. All workers agree.
+// works with has to be there any more, not even its image. All workers agree.
 template <typename Team>
-TUTTI_HOST_DEVICE bool comes_too_late(const TeamWatch& watch, Team& team) {
-  return team.agree(load_acquire(watch.failed) != 0 ? Progress::waiting : Progress::done) != Progress::done;
+TUTTI_HOST_DEVICE bool comes_too_late(Team& team) {
+  const bool too_late = team.worker() == 0 && team.too_late();
+  return team.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
 
 // All workers of the team call it. `memory`: the team's own, as much as the call's channels take (see ChannelLayout),
@@ -38,7 +39,7 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
   TeamTurn* turn = entry.watch.turns == nullptr ? nullptr : entry.watch.turns + channel;
-  if (turn != nullptr && (turn->state >= TurnState::done || comes_too_late(entry.watch, team))) return;
+  if (turn != nullptr && (turn->state >= TurnState::done || comes_too_late(team))) return;
   const bool last = turn == nullptr || turn->last != 0;
   if (channel == 0 && team.worker() == 0) store_release(&entry.watch.told->begun, entry.watch.number);
   Channel<Team> run(entry.call, channel, team, memory, turn);

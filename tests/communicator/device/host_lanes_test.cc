@@ -1,11 +1,12 @@
 // Devices that do not reach each other, or should not: their lanes lie in memory of the host.
-#include "tests/communicator/device/device_processes.h"
-#include "tests/communicator/device/islands.h"
+#include <sys/mman.h>
 
 #include <mutex>
 
 #include "src/base/log.h"
 #include "src/communicator/neighbours/routes.h"
+#include "tests/communicator/device/device_processes.h"
+#include "tests/communicator/device/islands.h"
 
 namespace tutti {
 namespace {
@@ -46,6 +47,14 @@ TEST(HostLanes, GoBesideLanesOnDevices) {
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 6); });
 }
 
+TEST(HostLanes, GoBesideLanesOnDevicesThatRanksHaveInTurns) {
+  std::vector<HostDeviceOptions> devices = alone(2);
+  for (HostDeviceOptions& device : devices) device.company = Company::none;
+  Islands islands(devices, 2);
+  EXPECT_TRUE(islands[0][0].in_turns() && maps_lanes(islands.usage(0), 2));
+  islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
+}
+
 TEST(HostLanes, AreNotThereWhereAllReachEachOther) {
   Islands islands(std::vector<HostDeviceOptions>(2), 1);
   EXPECT_FALSE(maps_lanes(islands.usage(0), 1));
@@ -84,6 +93,20 @@ TEST_F(HostLanesOfProcesses, JoinThoseThatOpenNoMemory) {
   constexpr Rank kRanks = 3;
   const auto work = [](DeviceRanks& own, Rank first) { return run_all(own, first, kRanks); };
   for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(rig(rank, kNobody), rank, 1, kRanks, work);
+  processes_.expect_reports("right");
+}
+
+// Three share a device in turns, of whose memory none opens another's.
+TEST_F(HostLanesOfProcesses, JoinThoseInTurns) {
+  constexpr Rank kRanks = 3;
+  const File turns(::memfd_create("tutti-turns", MFD_CLOEXEC));
+  const auto in_turns = [&] {
+    return host_rig({.unreachable = kNobody, .company = Company::none, .turns = turns.get()});
+  };
+  const auto work = [](DeviceRanks& own, Rank first) {
+    return own[0].in_turns() ? run_all(own, first, kRanks) : "not in turns";
+  };
+  for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(in_turns, rank, 1, kRanks, work);
   processes_.expect_reports("right");
 }
 

@@ -1,0 +1,101 @@
+// A fork may fall anywhere: its child finds no lock taken by a thread that it does not have, and none to wait for.
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "src/communicator/device/memory.h"
+#include "tests/bootstrap/processes.h"
+#include "tests/communicator/device/device_ranks.h"
+
+// The sanitizers do not bear a fork beside other threads.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+namespace tutti {
+namespace {
+
+constexpr int kForks = 50;
+constexpr unsigned kPatience = 20;  // Seconds: a child that hangs would do so for ever.
+
+// Two ranks that call again and again in turns, by threads of the test's, the streams' and their own.
+class Callers {
+ public:
+  Callers() {
+    CommunicatorOptions options;
+    options.force();
+    // Not owned: the rig outlives them.
+    const std::shared_ptr<Device> device(&rig_->device(), [](Device*) {});
+    ranks_ =
+        std::move(DeviceCommunicator::make(std::move(Communicator::create_all(2, options)).value(), device).value());
+    calling_ = std::thread([this] {
+      while (!done_) call();
+    });
+  }
+  ~Callers() {
+    done_ = true;
+    calling_.join();
+    ranks_.clear();
+    rig_->destroy_stream(stream_);
+  }
+  Callers(const Callers&) = delete;
+  Callers& operator=(const Callers&) = delete;
+
+  // In a child.
+  void end_ranks() { ranks_.clear(); }
+
+ private:
+  void call() {
+    float values[] = {1, 2};
+    std::vector<DeviceCall> calls;
+    for (Rank rank = 0; rank < 2; ++rank) {
+      calls.push_back({.communicator = ranks_[rank]->on_device(),
+                       .call = call_of(Collective::all_reduce, DataType::float32, 1, &values[rank], &values[rank]),
+                       .options = ranks_[rank]->options(),
+                       .stream = stream_});
+    }
+    EXPECT_TRUE(enqueue(calls).ok());
+    EXPECT_TRUE(rig_->synchronize(stream_).ok());
+    EXPECT_EQ(values[1], 3);
+  }
+
+  std::unique_ptr<DeviceRig> rig_ = host_rig({.company = Company::none});
+  const DeviceStream stream_ = rig_->make_stream();
+  Communicators ranks_;
+  std::atomic<bool> done_ = false;
+  std::thread calling_;
+};
+
+TEST(DeviceFork, LeavesTheChildAbleToEndItsCopiesOfRanksInTurns) {
+  Callers callers;
+  for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
+    Processes processes;
+    processes.start([&]() -> std::string {
+      ::alarm(kPatience);
+      callers.end_ranks();
+      return "ended";
+    });
+    EXPECT_EQ(processes.report(0), "ended") << "fork " << i;
+  }
+}
+
+// As tutti_mem_free() asks of memory of the host.
+TEST(DeviceFork, LeavesTheChildAbleToAskWhetherMemoryIsADevices) {
+  std::byte none{};
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) EXPECT_FALSE(DeviceMemory::of_process().free(&none));
+  });
+  for (int i = 0; i < kForks && !testing::Test::HasFailure(); ++i) {
+    Processes processes;
+    processes.start([&]() -> std::string {
+      ::alarm(kPatience);
+      return DeviceMemory::of_process().free(&none) ? "a device's" : "none";
+    });
+    EXPECT_EQ(processes.report(0), "none") << "fork " << i;
+  }
+  done = true;
+  other.join();
+}
+
+}  // namespace
+}  // namespace tutti
+#endif

@@ -1,0 +1,187 @@
+// Calls in a held stream, whose communicator has failed and ended before the stream is let go: what their teams work in
+// is still there, and is nobody else's.
+#include <algorithm>
+#include <functional>
+
+#include "src/base/atomic.h"
+#include "src/bootstrap/bootstrap.h"
+#include "tests/bootstrap/meeting.h"
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kCount = 1000;
+constexpr std::size_t kBytes = std::size_t{1} << 20;  // Of an inbox: the lanes of the first call lie there.
+constexpr int kLooks = 3'000;                         // At what must not happen.
+
+// A rank of two, which is a process. Both split communicators off the one that they have, one after the other.
+class LateRank {
+ public:
+  // The rig is never destroyed: what streams may still use stays until the process ends.
+  LateRank(DeviceRig& rig, const UniqueId& id, Rank rank)
+      : rig_(rig), ranks_(rig, joined(id, rank)), rank_(rank), held_(rig.make_stream()) {
+    sum_ = ranks_.take<std::int32_t>(kCount);
+    word_ = ranks_.take<std::uint32_t>(1);
+    for (std::byte*& copy : copies_) copy = rig.device().allocate(kBytes).value();
+    split();
+  }
+
+  void split() { part_ = std::move(ranks_[0].split(0, 0, ranks_[0].options())).value(); }
+  DeviceCommunicator& part() { return *part_->on_device(); }
+
+  // What is put into the stream waits until it is let go.
+  void hold() { ASSERT_TRUE(rig_.device().hold_until(word_, 1, held_).ok()); }
+  void let_go() {
+    store_release(word_, 1U);
+    EXPECT_TRUE(rig_.synchronize(held_).ok());
+  }
+  DeviceStream held() const { return held_; }
+  DeviceStream stream() const { return ranks_.stream(0); }
+
+  Status add(std::int32_t value, DeviceStream stream) {
+    std::fill_n(sum_, kCount, value);
+    Call call = call_of(Collective::all_reduce, DataType::int32, kCount, sum_, sum_);
+    DeviceCall entry = ranks_.call(0, call);
+    entry.communicator = &part();
+    entry.stream = stream;
+    return enqueue({&entry, 1});
+  }
+  std::int32_t sum() {
+    ranks_.synchronize();
+    return std::count(sum_, sum_ + kCount, sum_[0]) == static_cast<std::ptrdiff_t>(kCount) ? sum_[0] : -1;
+  }
+  // Whether what is in the stream comes to its end, though it should wait.
+  bool ends_early() {
+    const auto end = rig_.device().make_event().value();
+    EXPECT_TRUE(end->record(stream()).ok());
+    for (int look = 0; look < kLooks; ++look) {
+      if (end->reached().value()) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+
+  // What the other rank's lanes have got from this one, and this one's from it.
+  struct Lanes {
+    std::byte* theirs;
+    std::byte* own;
+  };
+  Lanes lanes() {
+    auto* records = reinterpret_cast<std::byte*>(part().neighbours().records(1 - rank_).value());
+    return {records - part().neighbours().lanes().bytes, part().neighbours().home().inboxes()};
+  }
+  // In place of teams that are among their stores and loads: the same stores again, and loads.
+  void keep(const Lanes& lanes) {
+    ASSERT_TRUE(rig_.device().copy(copies_[0], lanes.theirs, kBytes, stream()).ok());
+    ASSERT_TRUE(rig_.synchronize(stream()).ok());
+  }
+  void store_again(const Lanes& lanes) {
+    ASSERT_TRUE(rig_.device().copy(lanes.theirs, copies_[0], kBytes, held_).ok());
+  }
+  void load(const Lanes& lanes) {
+    for (const std::byte* from : {lanes.theirs, lanes.own})
+      ASSERT_TRUE(rig_.device().copy(copies_[1], from, kBytes, held_).ok());
+  }
+
+  void abort() { part_->abort(); }
+  void end_part() { part_.reset(); }
+  void free_kept() { rig_.device().free_kept(); }
+
+ private:
+  static Communicators joined(const UniqueId& id, Rank rank) {
+    Communicators members;
+    members.push_back(std::move(Communicator::create(id, rank, 2, {})).value());
+    return members;
+  }
+
+  DeviceRig& rig_;
+  DeviceRanks ranks_;
+  const Rank rank_;
+  const DeviceStream held_;
+  std::int32_t* sum_;
+  std::uint32_t* word_;
+  std::byte* copies_[2];
+  std::unique_ptr<Communicator> part_;
+};
+
+class LateCalls : public testing::TestWithParam<DeviceKind> {
+ protected:
+  void SetUp() override {
+    Processes probe;
+    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
+    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
+  }
+  void start(Rank rank, const std::function<std::string(LateRank&)>& work) {
+    processes_.start([=, this] { return work(*new LateRank(*GetParam().make().release(), meeting_.id(), rank)); });
+  }
+
+  Meeting meeting_;
+  Processes processes_;
+};
+
+TEST_P(LateCalls, WriteNothingIntoTheNextCommunicator) {
+  const Gate summed, stored, looked;
+  start(0, [&](LateRank& rank) -> std::string {
+    if (!rank.add(1, rank.stream()).ok() || rank.sum() != 3) return "no first sum";
+    summed.wait();  // An abort would end the other's part of it, too.
+    const LateRank::Lanes lanes = rank.lanes();
+    rank.keep(lanes);
+    rank.hold();
+    if (!rank.add(1, rank.held()).ok()) return "not enqueued";
+    rank.store_again(lanes);
+    rank.abort();
+    rank.end_part();
+    rank.split();
+    rank.let_go();
+    stored.open();
+    looked.wait();
+    if (!rank.add(10, rank.stream()).ok()) return "not enqueued";
+    return "the sum is " + std::to_string(rank.sum());
+  });
+  start(1, [&](LateRank& rank) -> std::string {
+    if (!rank.add(2, rank.stream()).ok() || rank.sum() != 3) return "no first sum";
+    summed.open();
+    while (rank.part().failure().ok()) std::this_thread::yield();
+    rank.end_part();
+    rank.split();
+    stored.wait();
+    if (!rank.add(20, rank.stream()).ok()) return "not enqueued";
+    const bool early = rank.ends_early();
+    looked.open();
+    const std::int32_t sum = rank.sum();
+    return (early ? "without rank 0 the sum is " : "the sum is ") + std::to_string(sum);
+  });
+  for (const std::string& report : processes_.reports()) EXPECT_EQ(report, "the sum is 30");
+}
+
+// Even where memory is lacking.
+TEST_P(LateCalls, FindWhatTheyReadStillThere) {
+  const Gate summed;
+  start(0, [&](LateRank& rank) -> std::string {
+    if (!rank.add(1, rank.stream()).ok() || rank.sum() != 3) return "no first sum";
+    summed.wait();
+    rank.hold();
+    if (!rank.add(1, rank.held()).ok()) return "not enqueued";
+    rank.load(rank.lanes());
+    rank.abort();
+    rank.end_part();
+    rank.free_kept();
+    rank.let_go();
+    return "there";
+  });
+  start(1, [&](LateRank& rank) -> std::string {
+    if (!rank.add(2, rank.stream()).ok() || rank.sum() != 3) return "no first sum";
+    summed.open();
+    while (rank.part().failure().ok()) std::this_thread::yield();
+    rank.end_part();
+    rank.free_kept();
+    return "there";
+  });
+  for (const std::string& report : processes_.reports()) EXPECT_EQ(report, "there");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LateCalls, testing::ValuesIn(shared_device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti
