@@ -203,6 +203,27 @@ Address seen_from(const std::string& interface_name, Address address) {
   return address;
 }
 
+namespace {
+
+// Of the first interface that leads anywhere; none where there is only loopback.
+Address any_address() {
+  const Interfaces list = list_interfaces();
+  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
+      if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
+    } else if (entry->ifa_addr->sa_family != AF_INET) {
+      continue;
+    }
+    return address_from(entry->ifa_addr);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string interface_of(Address address) {
   const Interfaces list = list_interfaces();
   address.port = 0;
@@ -222,7 +243,8 @@ Result<Address> own_address(const std::string& ifname, std::uint16_t family) {
     const Address address = route_address(everywhere);
     if (address.family != 0) return address;
   }
-  return loopback_address();
+  const Address only = any_address();  // A network of its own.
+  return only.family != 0 ? only : loopback_address();
 }
 
 Result<Address> resolve(const std::string& host, std::uint16_t port) {

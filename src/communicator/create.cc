@@ -169,6 +169,7 @@ Status HostCommunicator::finalize() {
     Patience patience;
     while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, patience));
   }
+  if (far_) TUTTI_CHECK_OK(compare_last_calls());
   return find_lost_messages();
 }
 

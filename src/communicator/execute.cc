@@ -24,6 +24,7 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) [[unlikely]]
     return board_.failure(rank_);
+  if (far_) TUTTI_CHECK_OK(hear_before_call());
   Status status = caught([&] { return run_unheard(call, chosen); });
   if (status.ok()) return {};
   status = told(std::move(status));
@@ -58,6 +59,7 @@ Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions
 Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
   const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
   if (board_.failed()) return board_.failure(rank_);
+  if (far_) TUTTI_CHECK_OK(hear_before_call());
   auto started = caught([&] { return start_unheard(call, chosen); });
   if (started.ok()) return started;
   return told(std::move(started).status());

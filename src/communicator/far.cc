@@ -1,16 +1,19 @@
 // Ranks of other hosts: what would be on the board is told them, and this rank carries its lanes to them itself, while
 // it waits.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/communicator/host_communicator.h"
+#include "src/communicator/planning.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSpinNs = 50'000;       // Before it sleeps between messages.
+constexpr std::int64_t kSpinNs = 50'000;  // Before it sleeps between messages.
+constexpr std::int64_t kTellingMs = 100;
 constexpr std::int64_t kTellNs = 200'000'000;  // Then it tells the others which call it waits in.
 constexpr std::uint32_t kPollsPerClock = 16;
 
@@ -25,23 +28,51 @@ void HostCommunicator::hear_news() {
       board_.publish(news->payload);
       continue;
     }
-    CallRecord record;
-    if (news->payload.size() != sizeof record) continue;
-    std::memcpy(&record, news->payload.data(), sizeof record);
-    if (record.sequence > 0) board_.announce(news->peer, record);
+    for (std::size_t at = 0; at + sizeof(CallRecord) <= news->payload.size(); at += sizeof(CallRecord)) {
+      CallRecord record;
+      std::memcpy(&record, news->payload.data() + at, sizeof record);
+      if (record.sequence > 0) board_.announce(news->peer, record);
+    }
     if (news->kind == NewsKind::leaving) store_release(&board_.entry(news->peer).left, 1U);
   }
 }
 
 void HostCommunicator::tell_failure() {
-  if (far_ && board_.failed() && board_.found_by(rank_)) mesh_.tell(NewsKind::failure, board_.failure_record());
+  if (!far_ || !board_.failed() || !board_.found_by(rank_)) return;
+  mesh_.tell(NewsKind::failure, board_.failure_record());
+  mesh_.drain_for(kTellingMs);  // Nobody carries it once this call has returned.
+}
+
+// A rank that has come late, or only sends, waits for nobody, and hears of it all the same.
+Status HostCommunicator::hear_before_call() {
+  mesh_.advance();
+  if (!mesh_.has_notes()) return {};
+  hear_news();
+  return board_.failed() ? board_.failure(rank_) : Status();
 }
 
 void HostCommunicator::tell_call(NewsKind kind) {
-  CallRecord record;
+  std::vector<CallRecord> records;
   const std::uint64_t last = board_.last(rank_);
-  if (last > 0) record = board_.call(rank_, last).value_or(record);
-  mesh_.tell(kind, std::as_bytes(std::span(&record, 1)));
+  const std::uint64_t calls = kind == NewsKind::leaving ? std::min<std::uint64_t>(last, kCallHistory) : 1;
+  for (std::uint64_t call = last + 1 - calls; call <= last; ++call) {
+    if (const auto record = board_.call(rank_, call)) records.push_back(*record);
+  }
+  mesh_.tell(kind, std::as_bytes(std::span(records)));
+}
+
+// Ranks of other hosts have shown their last calls when they left. Where two only send to each other, this is where
+// they hear that they made different ones.
+Status HostCommunicator::compare_last_calls() const {
+  for (const Rank peer : mesh_.far_ranks()) {
+    const std::uint64_t last = board_.last(peer);
+    for (std::uint64_t call = last; call > 0 && call + kCallHistory > last; --call) {
+      const auto ours = board_.call(rank_, call);
+      const auto theirs = board_.call(peer, call);
+      if (ours && theirs && ours->signature != theirs->signature) return disagreement(rank_, *ours, peer, *theirs);
+    }
+  }
+  return {};
 }
 
 // Ranks of other hosts tell their calls when they wait long.
@@ -51,12 +82,12 @@ std::string HostCommunicator::unheard_of() const {
   for (const Rank peer : mesh_.far_ranks()) {
     if (board_.last(peer) < record_->sequence) list += (list.empty() ? "" : ", ") + std::to_string(peer);
   }
-  return list.empty() ? "" : "; of other hosts, these have not said that they are in it: " + list;
+  return list.empty() ? "" : "; not heard of in this call: " + list + ", which may be late, stopped or in another one";
 }
 
 // It spins for as long as an answer usually takes, then sleeps until something comes from the one it waits for.
 Status HostCommunicator::wait_far(Rank peer, Patience& patience) {
-  mesh_.advance();
+  if (mesh_.far(peer) || patience.polls % kPollsPerClock == 0) mesh_.advance();
   if (patience.polls % kPollsPerClock != 0) return {};
   const std::int64_t now = now_ns();
   if (patience.yielded_ns == 0) patience.yielded_ns = now;
@@ -89,7 +120,7 @@ Status HostCommunicator::run_far(Prepared& prepared, Progress progress) {
 bool HostCommunicator::drained() {
   if (!far_) return true;
   for (const Rank peer : mesh_.far_ranks()) {
-    if (!mesh_.connection(peer).drained()) return false;
+    if (!mesh_.connection(peer).drained(mesh_.context(peer))) return false;
   }
   return true;
 }
@@ -97,7 +128,7 @@ bool HostCommunicator::drained() {
 Status HostCommunicator::drain() {
   for (const Rank peer : mesh_.far_ranks()) {
     Patience patience;
-    while (!mesh_.connection(peer).drained()) TUTTI_CHECK_OK(wait_for(peer, patience));
+    while (!mesh_.connection(peer).drained(mesh_.context(peer))) TUTTI_CHECK_OK(wait_for(peer, patience));
   }
   return {};
 }

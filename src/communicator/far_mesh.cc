@@ -1,8 +1,10 @@
 // The part of a mesh that leads to other hosts.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "src/base/clock.h"
 #include "src/communicator/mesh.h"
 
 namespace tutti {
@@ -50,9 +52,7 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
 }
 
 void Mesh::advance() {
-  for (const Peer& peer : peers_) {
-    if (peer.contact.far()) peer.contact.connection->advance();
-  }
+  for (const Rank peer : far_ranks_) connection(peer).advance();
 }
 
 void Mesh::tell(NewsKind kind, std::span<const std::byte> payload) {
@@ -77,12 +77,16 @@ std::optional<News> Mesh::hear() {
   return first;
 }
 
-std::vector<Rank> Mesh::far_ranks() const {
-  std::vector<Rank> ranks;
-  for (Rank rank = 0; rank < peers_.size(); ++rank) {
-    if (far(rank)) ranks.push_back(rank);
+bool Mesh::has_notes() const {
+  return std::any_of(far_ranks_.begin(), far_ranks_.end(), [this](Rank peer) { return connection(peer).has_notes(); });
+}
+
+void Mesh::drain_for(std::int64_t timeout_ms) {
+  const Deadline deadline = Deadline::after_ms(timeout_ms);
+  for (const Rank peer : far_ranks_) {
+    while (!connection(peer).drained(context(peer)) && !deadline.passed())
+      connection(peer).wait(static_cast<int>(deadline.left_ms()));
   }
-  return ranks;
 }
 
 Rank Mesh::leader() const {

@@ -151,6 +151,7 @@ class HostCommunicator final : public Communicator {
     std::int64_t probed_ns = 0;
     bool saw_leave = false;
     bool saw_failure = false;
+    bool saw_death = false;
     bool told_call = false;  // To other hosts.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
@@ -158,7 +159,7 @@ class HostCommunicator final : public Communicator {
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
   Status notice_failure(Patience& patience);
-  Status probe_peers();
+  Status probe_peers(Patience& patience);
   // Fails when a rank leaves that others still count on.
   Status notice_leaving(Rank awaited, Patience& patience);
   Status leaves(Rank leaver, Rank other, const std::string& call);
@@ -187,6 +188,8 @@ class HostCommunicator final : public Communicator {
   // Takes in what ranks of other hosts have told.
   void hear_news();
   void tell_failure();
+  Status hear_before_call();
+  Status compare_last_calls() const;
   void tell_call(NewsKind kind);
   std::string unheard_of() const;
   Status wait_far(Rank peer, Patience& patience);

@@ -40,7 +40,7 @@ Result<ConnectionPair> connect_within_process() {
 Mesh::Mesh(Rank self, std::vector<Contact> contacts)
     : self_(self), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
-    any_far_ = any_far_ || contacts[peer].far();
+    if (contacts[peer].far()) far_ranks_.push_back(peer);
     peers_[peer].contact = std::move(contacts[peer]);
   }
 }
@@ -231,11 +231,7 @@ void Mesh::leave() {
     ::poll(&poll_state, 1, kGoodbyeMs);
     (void)send(peer, frame).ok();
   }
-  const Deadline deadline = Deadline::after_ms(kGoodbyeMs);
-  for (Rank peer = 0; peer < peers_.size(); ++peer) {
-    while (far(peer) && !connection(peer).drained() && !deadline.passed())
-      connection(peer).wait(static_cast<int>(deadline.left_ms()));
-  }
+  drain_for(kGoodbyeMs);
 }
 
 }  // namespace tutti

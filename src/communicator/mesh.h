@@ -98,13 +98,15 @@ class Mesh {
 
   // ---- Ranks of other hosts ----
   bool far(Rank peer) const { return peers_[peer].contact.far(); }
-  bool any_far() const { return any_far_; }
-  std::vector<Rank> far_ranks() const;
+  bool any_far() const { return !far_ranks_.empty(); }
+  const std::vector<Rank>& far_ranks() const { return far_ranks_; }
   Rank leader() const;  // The lowest rank on this host.
   TcpConnection& connection(Rank peer) const { return *peers_[peer].contact.connection; }
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context; }
   // Carries what lanes and messages to and from other hosts there are. Does not wait.
   void advance();
+  bool has_notes() const;  // That came by the last advance().
+  void drain_for(std::int64_t timeout_ms);
   void tell(NewsKind kind, std::span<const std::byte> payload);  // All of them.
   std::optional<News> hear();
 
@@ -129,7 +131,7 @@ class Mesh {
   Result<bool> send_note(Rank peer, const Frame& frame, int descriptor);
 
   Rank self_;
-  bool any_far_ = false;
+  std::vector<Rank> far_ranks_;
   std::vector<Peer> peers_;
   std::deque<News> news_;
   std::unique_ptr<std::mutex> mutex_;  // Guards what is received: any thread may look for the dead.

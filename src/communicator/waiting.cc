@@ -59,7 +59,7 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   TUTTI_CHECK_OK(notice_leaving(peer, patience));
   if (now - patience.probed_ns < kProbeNs) return {};
   patience.probed_ns = now;
-  return probe_peers();
+  return probe_peers(patience);
 }
 
 // What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.
@@ -141,10 +141,11 @@ void HostCommunicator::find_crowd() {
   crowded_ = crowd_known_ && board_.ranks_here() > *cpus;
 }
 
-Status HostCommunicator::probe_peers() {
+Status HostCommunicator::probe_peers(Patience& patience) {
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
-  if (far_) hear_news();  // Of why it ended, if it said so.
+  if (far_ && !std::exchange(patience.saw_death, true)) return {};  // What it sent before may be all that is needed.
+  if (far_) hear_news();                                            // Of why it ended, if it said so.
   if (board_.failed()) return board_.failure(rank_);
   return fail(remote_error(mesh_.obituary(*dead, "during " + current_call())));
 }

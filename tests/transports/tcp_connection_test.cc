@@ -197,7 +197,7 @@ TEST(TcpConnection, IsDrainedWhenTheSystemHasAll) {
   LaneState out = ends.writing(spec(1, 1 << 20));
   LaneState in = ends.reading(spec(1, 1 << 20));
   while (slot_free(out)) post(out, message_of(out.next, 1 << 20));
-  ends.until([&] { return ends.writer->drained(); });
+  ends.until([&] { return ends.writer->drained(0); });
   ends.until([&] { return load_acquire(&in.view.words->posted) == out.next; });
 }
 
@@ -206,7 +206,7 @@ TEST(TcpConnection, SaysWhyItWasLost) {
   ends.reader.reset();
   ends.until([&] { return ends.writer->lost(); });
   EXPECT_NE(ends.writer->reason().find("(here)"), std::string::npos) << ends.writer->reason();
-  EXPECT_TRUE(ends.writer->drained());
+  EXPECT_TRUE(ends.writer->drained(0));
   ends.writer->send(0, {});
 }
 
@@ -297,6 +297,13 @@ TEST_F(Strangers, MayNotTellOfALaneTwice) {
   tell_lane(spec(1), 0);
   tell_lane(spec(1), 1);
   expect_lost("twice");
+}
+
+TEST_F(Strangers, MayNotWriteWhatThisEndWrites) {
+  LaneState out = {.view = std::move(victim->open(0, spec(1, 4096), LaneEnd::writer)).value()};
+  tell_lane(spec(1, 4096), 0);
+  expect_lost("this end writes");
+  EXPECT_EQ(load_acquire(&out.view.words->posted), 0U);
 }
 
 TEST_F(Strangers, MayNotSendLongNotes) {

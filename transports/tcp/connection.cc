@@ -7,17 +7,21 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "src/base/atomic.h"
+#include "src/base/clock.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::int64_t kLookNs = 200'000'000;       // Between two looks whether the other end answers.
-constexpr std::int64_t kSilenceNs = 3'000'000'000;  // Nothing was acknowledged for so long,
-constexpr std::uint8_t kRepeats = 2;                // though what was sent was repeated.
+constexpr std::int64_t kSilenceNs = 3'500'000'000;  // Nothing was acknowledged for so long,
+constexpr std::int64_t kPartingMs = 3000;
+constexpr int kPartingLookMs = 2;
+constexpr std::uint8_t kRepeats = 2;  // though what was sent was repeated.
 
 // An idle connection: the kernel asks after a second, and gives up when three questions are not answered.
 void keep_alive(const Socket& socket) {
@@ -39,14 +43,34 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route)
   outgoing_.reserve(kMostOutgoing);
 }
 
+// What the system has taken is lost if the other end says something to a socket that is closed by then. So this end
+// stops talking, and listens until the other has stopped as well, or has all, or for a moment.
+TcpConnection::~TcpConnection() {
+  const std::lock_guard lock(mutex_);
+  exchange();
+  if (lost() || !socket_ || ::shutdown(socket_.get(), SHUT_WR) != 0) return;
+  const Deadline deadline = Deadline::after_ms(kPartingMs);
+  while (!lost() && !deadline.passed()) {
+    int queued = 0;
+    if (::ioctl(socket_.get(), SIOCOUTQ, &queued) == 0 && queued == 0) break;
+    pollfd polled = {socket_.get(), POLLIN, 0};
+    ::poll(&polled, 1, kPartingLookMs);
+    while (!lost() && receive_some()) {
+    }
+  }
+}
+
 // ---- Lanes ----
 
 Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec, LaneEnd end) {
   TUTTI_CHECK_OK(HalfLane::check(spec));
   const std::lock_guard lock(mutex_);
   const LaneKey key(context, spec);
-  if (const auto found = known_.find(key); found != known_.end()) return found->second->view;
-  HalfLane& half = halves_.emplace_back(context, spec);
+  if (const auto found = known_.find(key); found != known_.end()) {
+    if (found->second->end != end) return internal_error("one end of a lane was opened as both");
+    return found->second->view;
+  }
+  HalfLane& half = halves_.emplace_back(context, spec, end);
   known_.emplace(key, &half);
   if (end == LaneEnd::reader) return half.view;
   WireHeader header;
@@ -56,7 +80,7 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
   std::vector<std::byte> payload(sizeof spec);
   std::memcpy(payload.data(), &spec, sizeof spec);
   writing_.push_back(&half);
-  untold_.push_back({header, nullptr, std::move(payload)});
+  untold_.push_back({header, nullptr, std::move(payload), context});
   return half.view;
 }
 
@@ -64,7 +88,10 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   closed_.insert(context);
-  notes_.erase(context);
+  if (const auto left = notes_.find(context); left != notes_.end()) {
+    waiting_notes_.fetch_sub(left->second.size());
+    notes_.erase(left);
+  }
   for (std::size_t i = first_; i < outgoing_.size(); ++i) {
     Outgoing& out = outgoing_[i];
     if (out.header.kind != WireKind::message || writing_[out.header.lane]->context != context) continue;
@@ -96,7 +123,7 @@ void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note)
   WireHeader header;
   header.kind = WireKind::note;
   header.context = context;
-  untold_.push_back({header, nullptr, {note.begin(), note.end()}});
+  untold_.push_back({header, nullptr, {note.begin(), note.end()}, context});
   exchange();
 }
 
@@ -106,6 +133,7 @@ std::optional<Note> TcpConnection::take(std::uint32_t context) {
   if (found == notes_.end() || found->second.empty()) return std::nullopt;
   Note note = std::move(found->second.front());
   found->second.pop_front();
+  waiting_notes_.fetch_sub(1);
   return note;
 }
 
@@ -124,12 +152,21 @@ void TcpConnection::exchange() {
   }
 }
 
-bool TcpConnection::drained() {
+bool TcpConnection::drained(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
-  if (lost()) return true;
+  if (lost() || !has_unsent(context)) return true;
   exchange();
-  collect();
-  return lost() || (first_ == outgoing_.size() && untold_.empty());
+  return lost() || !has_unsent(context);
+}
+
+bool TcpConnection::has_unsent(std::uint32_t context) const {
+  const auto belongs = [&](const Outgoing& out) { return out.context == context; };
+  if (std::any_of(outgoing_.begin() + static_cast<std::ptrdiff_t>(first_), outgoing_.end(), belongs)) return true;
+  if (std::any_of(untold_.begin(), untold_.end(), belongs)) return true;
+  return std::any_of(writing_.begin(), writing_.end(), [&](const HalfLane* lane) {
+    return lane->context == context && lane->memory != nullptr &&
+           load_acquire(&lane->view.words->posted) != lane->carried;
+  });
 }
 
 void TcpConnection::wait(int timeout_ms) {
@@ -137,7 +174,7 @@ void TcpConnection::wait(int timeout_ms) {
   {
     const std::lock_guard lock(mutex_);
     if (lost()) polled.fd = -1;
-    if (first_ < outgoing_.size()) polled.events |= POLLOUT;
+    if (first_ < outgoing_.size() || !untold_.empty()) polled.events |= POLLOUT;
   }
   ::poll(&polled, 1, timeout_ms);
 }
@@ -167,10 +204,11 @@ void TcpConnection::look(std::int64_t now_ns) {
   int queued = 0;
   if (::ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) return;
   const std::uint64_t acknowledged = sent_ - static_cast<std::uint64_t>(queued);
-  if (acknowledged != acknowledged_ || info.tcpi_unacked == 0) acknowledged_ns_ = now_ns;
+  const bool outstanding = info.tcpi_unacked > 0;
+  if (acknowledged != acknowledged_ || !std::exchange(outstanding_, outstanding)) acknowledged_ns_ = now_ns;
   acknowledged_ = acknowledged;
   const std::int64_t silent_ns = now_ns - acknowledged_ns_;
-  if (info.tcpi_retransmits >= kRepeats && silent_ns >= kSilenceNs)
+  if (outstanding && info.tcpi_retransmits >= kRepeats && silent_ns >= kSilenceNs)
     lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s");
 }
 

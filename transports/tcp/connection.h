@@ -29,6 +29,8 @@ class TcpConnection {
  public:
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
   TcpConnection(Socket socket, bool odd, std::string route);
+  // Waits a few seconds at most, for the other end to have what was sent.
+  ~TcpConnection();
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
@@ -40,11 +42,12 @@ class TcpConnection {
   // At most kMostNoteBytes.
   void send(std::uint32_t context, std::span<const std::byte> note);
   std::optional<Note> take(std::uint32_t context);
+  bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
 
   // Carries what there is to carry. Beside another thread that does so, nothing.
   void advance();
-  // Whether all that was posted and sent has been taken by the system.
-  bool drained();
+  // Whether the system has taken all that was posted and sent by one communicator.
+  bool drained(std::uint32_t context);
   // Also the credits that would have been told later.
   void tell_credits();
   // Sleeps until there is something to carry, `timeout_ms` at most.
@@ -66,12 +69,14 @@ class TcpConnection {
     WireHeader header;
     const std::byte* data = nullptr;
     std::vector<std::byte> own;  // Where the data are not those of a slot.
+    std::uint32_t context = 0;
   };
   using LaneKey = std::pair<std::uint32_t, LaneSpec>;
 
   // All with the lock held.
   void collect();
-  void put(WireHeader header, const std::byte* data, std::vector<std::byte> own = {});
+  bool has_unsent(std::uint32_t context) const;
+  void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
   bool receive_some();
   Status parse();
@@ -87,9 +92,11 @@ class TcpConnection {
   Socket socket_;
   std::string route_, reason_;
   std::atomic<bool> lost_ = false;
+  std::atomic<std::uint64_t> waiting_notes_ = 0;
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
   std::uint64_t sent_ = 0, acknowledged_ = 0;  // Bytes.
+  bool outstanding_ = false;                   // When last looked.
 
   std::deque<HalfLane> halves_;               // They stay where they are.
   std::vector<HalfLane*> writing_, reading_;  // By number.

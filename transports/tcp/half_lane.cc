@@ -26,7 +26,7 @@ Status HalfLane::check(const LaneSpec& spec) {
 }
 
 // Slots are left as they come: pages that no message reaches are never there.
-HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane) : spec(lane), context(owner) {
+HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which) : spec(lane), context(owner), end(which) {
   constexpr std::size_t kControl = 4096;
   static_assert(kControlBytes <= kControl);
   LaneSpec alone = spec;

@@ -77,7 +77,9 @@ Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload
   if (header.kind == WireKind::credit) return accept_credit(header);
   if (header.kind == WireKind::lane) return accept_lane(header, payload);
   if (header.kind != WireKind::note) return remote_error("a message of an unknown kind came");
-  if (!closed_.contains(header.context)) notes_[header.context].emplace_back(payload, payload + header.bytes);
+  if (closed_.contains(header.context)) return {};
+  notes_[header.context].emplace_back(payload, payload + header.bytes);
+  waiting_notes_.fetch_add(1);
   return {};
 }
 
@@ -87,8 +89,9 @@ Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* pay
   std::memcpy(&spec, payload, sizeof spec);
   TUTTI_CHECK_OK(HalfLane::check(spec));
   HalfLane*& known = known_[{header.context, spec}];
-  if (known == nullptr) known = &halves_.emplace_back(header.context, spec);
+  if (known == nullptr) known = &halves_.emplace_back(header.context, spec, LaneEnd::reader);
   HalfLane* half = known;
+  if (half->end != LaneEnd::reader) return remote_error("a lane came that this end writes");
   if (std::find(reading_.begin(), reading_.end(), half) != reading_.end()) return remote_error("a lane came twice");
   reading_.push_back(half);
   if (!closed_.contains(header.context)) return {};

@@ -16,10 +16,10 @@ constexpr std::size_t kMostVectors = 32;
 
 }  // namespace
 
-void TcpConnection::put(WireHeader header, const std::byte* data, std::vector<std::byte> own) {
+void TcpConnection::put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own) {
   if (data == nullptr) header.bytes = static_cast<std::uint32_t>(own.size());
   header.check = check_of(header);
-  outgoing_.push_back({header, data, std::move(own)});
+  outgoing_.push_back({header, data, std::move(own), context});
 }
 
 // Puts what is there to be sent in line, as far as the line goes.
@@ -29,7 +29,7 @@ void TcpConnection::collect() {
     first_ = 0;
   }
   while (!untold_.empty() && outgoing_.size() < kMostOutgoing) {
-    put(untold_.front().header, nullptr, std::move(untold_.front().own));
+    put(untold_.front().header, untold_.front().context, nullptr, std::move(untold_.front().own));
     untold_.pop_front();
   }
   if (!untold_.empty()) return;
@@ -43,7 +43,7 @@ void TcpConnection::collect() {
       header.number = lane.carried;
       header.bytes = load_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths]);
       header.signature = load_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots]);
-      put(header, slot_of(lane.view, lane.carried));
+      put(header, lane.context, slot_of(lane.view, lane.carried));
     }
   }
   for (std::uint32_t number = 0; number < reading_.size(); ++number) {
@@ -55,7 +55,7 @@ void TcpConnection::collect() {
     header.kind = WireKind::credit;
     header.lane = number;
     header.number = lane.told = taken;
-    put(header, nullptr);
+    put(header, lane.context, nullptr);
   }
 }
 
@@ -70,7 +70,7 @@ void TcpConnection::tell_credits() {
     header.kind = WireKind::credit;
     header.lane = number;
     header.number = lane.told = taken;
-    untold_.push_back({header, nullptr, {}});
+    untold_.push_back({header, nullptr, {}, lane.context});
   }
 }
 
@@ -98,8 +98,12 @@ bool TcpConnection::send_some() {
   message.msg_iovlen = count;
   const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
-    return !lost() && errno == EINTR;
+    const int error = errno;
+    if (error == EAGAIN || error == EINTR) return error == EINTR;
+    while (!lost() && receive_some()) {  // Its last words, if there are any.
+    }
+    lose(std::strerror(error));
+    return false;
   }
   written_ += static_cast<std::size_t>(sent);
   sent_ += static_cast<std::uint64_t>(sent);
