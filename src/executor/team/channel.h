@@ -192,6 +192,10 @@ class Channel {
       const MeetingRecord& theirs = place.records[peer][record];
       const WindowPart* parts = place.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
+      if (peer == call_.rank) {  // Another worker says so: who waited for it might name its own rank.
+        buffers = call_.self;
+        continue;
+      }
       progress = await_in(team_, &image.stop, [&] {
         if (load_acquire(&theirs.meeting) != meeting) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
