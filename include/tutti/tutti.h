@@ -151,7 +151,8 @@ TUTTI_API tutti_status tutti_comm_split(tutti_comm comm, int color, int key, con
  * may be dead, stopped or in a call. `comm` may have failed or been aborted, and may be well; it is left as it was: one
  * that is well can still be used, with all its ranks, and shrunk again; one that has failed can only be shrunk and
  * destroyed. A rank that hangs in a call on `comm` is let go by tutti_comm_abort(comm), which may come before this, and
- * after which destroying `comm` waits for nobody. With no ranks to exclude (count 0) all go on.
+ * after which destroying `comm` waits for no rank to do the same (but see "GPUs"). With no ranks to exclude (count
+ * 0) all go on.
  * Blocks until this rank's calls in streams are done, and until all that stay have come; after init_timeout_ms it fails
  * and says which have not. Ranks that pass different lists are shown both. Where it fails on one rank it fails on all
  * that wait for it, and may be called again, also with another list. Unset options are inherited. `part` is written
@@ -185,13 +186,14 @@ TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
  * Null is allowed. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm comm);
 
-/* As tutti_comm_destroy, but waits for no peer, only until this rank's calls in streams are done: for programs that end
- * their communicators one after the other, each process in another order. The peers finish the calls in which this rank
- * has done its part, and may go on with send and recv among themselves; what needs more of it fails. */
+/* As tutti_comm_destroy, but waits for no peer, only until this rank's calls in streams are done, and after a failure
+ * for up to a second where ranks work in each other's buffers: for programs that end their communicators one after the
+ * other, each process in another order. The peers finish the calls in which this rank has done its part, and may go on
+ * with send and recv among themselves; what needs more of it fails. */
 TUTTI_API tutti_status tutti_comm_leave(tutti_comm comm);
 
 /* Ends every wait of the communicator, here and on the peers, with tutti_aborted; returns at once. The communicator
- * still wants to be destroyed, which then waits for no rank to do the same. */
+ * still wants to be destroyed, which then waits for no rank to do the same (but see "GPUs"). */
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm comm);
 
 /* Writes tutti_ok, or what made the communicator fail, be it by a call or by the death of a peer while idle. Failure is
@@ -354,8 +356,9 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * waits too long, or for a peer that made another one, ends, and the communicator fails: that is told by
  * tutti_comm_async_error, by later calls and by destroy; outputs are undefined from there on.
  * Where ranks work in each other's buffers (on one GPU in one process, and in windows), others may still be there after
- * a failure. tutti_comm_synchronize, tutti_window_deregister and destroy wait up to a second for them to leave: free
- * or reuse the buffers when one of these has returned. A process that is stopped may stay longer.
+ * a failure. tutti_comm_synchronize, tutti_window_deregister, shrink, destroy and leave wait for them to go, for up to
+ * a second in all, counted from when the first rank waits: free or reuse the buffers when one of these has returned. A
+ * process that is stopped may stay longer.
  * Ranks are on one host (others are tutti_unsupported), as threads of one process or driven by one thread in groups, or
  * in several processes. GPUs that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host
  * memory; TUTTI_LOG=info shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks

@@ -6,6 +6,7 @@
 #include "src/api/call_entry.h"
 #include "src/api/joining.h"
 #include "src/api/turn.h"
+#include "src/communicator/device/device_communicator.h"
 
 namespace tutti {
 namespace {
@@ -47,6 +48,8 @@ Status shrink(const Door& door, const std::vector<Rank>& excluded, const tutti_c
   if (runner == nullptr) return no_runner(door);
   CommunicatorOptions options = TUTTI_TRY(options_over(options_of(door), given));
   TUTTI_CHECK_OK(check_same_memory(door, options));
+  // After a failure, going on is what this is for.
+  if (door.membership->on_device != nullptr) (void)door.membership->on_device->await_own_calls();
   const Turn turn(door.membership);
   TUTTI_CHECK_OK(turn.await());
   const auto make = [&](const std::uint32_t* abort) {

@@ -14,6 +14,8 @@
 namespace tutti {
 namespace {
 
+constexpr std::uint32_t kVersion = 2;  // Of what lies where on a board.
+
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
   for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
@@ -47,7 +49,7 @@ bool Board::is_far(Rank rank) const {
 Result<Board> Board::create(Rank ranks) {
   Segment memory = TUTTI_TRY(Segment::create("tutti-board", bytes(ranks)));
   Board board(std::move(memory));
-  board.header().version = 1;
+  board.header().version = kVersion;
   board.header().ranks = ranks;
   return board;
 }
@@ -55,9 +57,9 @@ Result<Board> Board::create(Rank ranks) {
 Result<Board> Board::adopt(File file, Rank ranks) {
   Segment memory = TUTTI_TRY(Segment::adopt(std::move(file), bytes(ranks)));
   Board board(std::move(memory));
-  if (board.header().version != 1 || board.header().ranks != ranks) {
+  if (board.header().version != kVersion || board.header().ranks != ranks) {
     return invalid_usage("a peer runs another version of tutti: its board has version " +
-                         std::to_string(board.header().version) + ", this library's is 1");
+                         std::to_string(board.header().version) + ", this library's is " + std::to_string(kVersion));
   }
   return board;
 }

@@ -31,18 +31,19 @@ bool all_have_left(const Board& board) {
   return true;
 }
 
-// Nothing is kept for them any more. Of a failed communicator nobody knows who is still there.
-bool is_over(const Board& board, DeviceHome& home) {
+// Nothing is kept for them any more. Of a failed communicator nobody knows who is still there. While another of its
+// ranks holds the home, as one does that was lost, its teams may work there: the memory stays.
+bool is_over(const Board& board, const std::shared_ptr<DeviceHome>& home) {
   if (all_have_left(board)) return true;
-  if (!board.failed()) return false;
-  home.set_inboxes_aside();
+  if (!board.failed() || home.use_count() > 1) return false;
+  home->set_inboxes_aside();
   return true;
 }
 
 }  // namespace
 
 void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board) {
-  if (is_over(board, *home)) return;
+  if (is_over(board, home)) return;
   Leaving leaving{std::move(home), {}};
   Result<File> file = board.segment().duplicate();
   if (file.ok()) {
@@ -60,7 +61,7 @@ void sweep_leavings() {
   for (auto leaving = all.begin(); leaving != all.end();) {
     const auto next = std::next(leaving);
     const bool known = leaving->board.segment().data() != nullptr;  // Else there was no descriptor to watch by.
-    if (known && is_over(leaving->board, *leaving->home)) done.splice(done.end(), all, leaving);
+    if (known && is_over(leaving->board, leaving->home)) done.splice(done.end(), all, leaving);
     leaving = next;
   }
 }

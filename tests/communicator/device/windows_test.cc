@@ -94,8 +94,15 @@ std::string sum_at_another_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
+// When it ends, all have shown their memory: a failure would end that, too.
+void await_all_shown(DeviceRanks& own, const Shown& shown) {
+  (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // Without a deadline.
+  own.synchronize();
+}
+
 std::string break_the_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
+  await_all_shown(own, shown);
   auto* outside = own.take<std::int32_t>(kCount, 1);
   void* buffer = rank == 2 ? outside : static_cast<void*>(shown.at(0));
   (void)all_reduce(own, buffer, buffer);  // The last one is told at once.
@@ -109,6 +116,7 @@ std::string break_the_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
 // rank 0 calls: who is late would be named, too. Its own report, of rank 0 perhaps, is not asked for.
 std::string wait_in_vain(DeviceRig& rig, DeviceRanks& own, Rank rank, const Gate& come) {
   Shown shown(rig, own);
+  await_all_shown(own, shown);
   if (rank == 0) come.wait();
   if (rank != 1) (void)all_reduce(own, shown.at(0), shown.at(0), 20);
   own.synchronize();
@@ -122,6 +130,7 @@ std::string wait_in_vain(DeviceRig& rig, DeviceRanks& own, Rank rank, const Gate
 
 std::string differ(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
+  await_all_shown(own, shown);
   Call call =
       call_of(Collective::all_reduce, DataType::int32, rank == 1 ? kCount - 1 : kCount, shown.at(0), shown.at(0));
   const DeviceCall entry = own.call(0, call);
@@ -134,8 +143,7 @@ std::string differ(DeviceRig& rig, DeviceRanks& own, Rank rank) {
 
 std::string abort_one(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
-  (void)all_reduce(own, shown.at(0), shown.at(0), 0);  // Without a deadline; when it ends, all have shown their memory.
-  own.synchronize();
+  await_all_shown(own, shown);
   if (rank != 1) (void)all_reduce(own, shown.at(0), shown.at(0), 0);
   if (rank == 1) own[0].abort();
   own.synchronize();
