@@ -77,6 +77,12 @@ void Board::fail(Rank finder, const Status& status, FailureReason reason) const 
   store_release(&head.failed, 1U);
 }
 
+Deadline Board::outwait_until(const Deadline& wanted) const {
+  std::int64_t& until_ns = header().outwait_until_ns;
+  compare_exchange(&until_ns, std::int64_t{0}, wanted.at_ns);
+  return {std::min(load_acquire(&until_ns), wanted.at_ns)};
+}
+
 Status Board::failure(Rank self) const {
   const BoardHeader& head = header();
   const std::string text(head.message, ::strnlen(head.message, sizeof head.message));

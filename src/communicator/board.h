@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
 #include "src/plan/problem.h"
@@ -64,14 +65,15 @@ struct alignas(128) BoardEntry {
 static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 
 struct alignas(128) BoardHeader {
-  std::uint32_t version = 1;
+  std::uint32_t version = 0;
   std::uint32_t ranks = 0;
   std::uint32_t claimed = 0;  // The first failure wins and is kept.
   std::uint32_t failed = 0;   // 1: `code` and `message` are there.
   std::uint32_t code = 0;
-  std::uint32_t rank = 0;    // Who found it.
-  std::uint32_t reason = 0;  // A FailureReason.
-  char message[996] = {};
+  std::uint32_t rank = 0;                        // Who found it.
+  std::uint32_t reason = 0;                      // A FailureReason.
+  alignas(8) std::int64_t outwait_until_ns = 0;  // See Board::outwait_until(); 0: nobody has asked.
+  char message[984] = {};
 };
 static_assert(sizeof(BoardHeader) == 1024);
 
@@ -104,6 +106,10 @@ class Board {
   // The same as data, for other hosts: what publish() there makes known.
   std::vector<std::byte> failure_record() const;
   void publish(std::span<const std::byte> failure) const;
+
+  // Of a communicator that has failed: until when its ranks wait for each other to leave their memory, which is what
+  // the first of them said. A later time than `wanted` is none of ours.
+  Deadline outwait_until(const Deadline& wanted) const;
 
   // The call `sequence` of `rank` if it is still on the board, whole.
   std::optional<CallRecord> call(Rank rank, std::uint64_t sequence) const;

@@ -96,9 +96,9 @@ class Communicator {
   // The same for calls of a group that will not be made: this rank fails for the reason, the others because of this
   // one.
   virtual Status call_off(const Status& reason) = 0;
-  // After a failure: until no living peer is in the buffers of this rank's call any more, or the deadline. No other
-  // call of this thread may be under way.
-  virtual void outwait_visitors(const Deadline& deadline) = 0;
+  // After a failure: until no living peer is in the buffers of this rank's call any more, or for kOutwaitMs, which all
+  // ranks of the communicator count from when the first of them waited. No other call of this thread may be under way.
+  virtual void outwait_visitors() = 0;
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
 };

@@ -28,12 +28,13 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   Status status = caught([&] { return run_unheard(call, chosen); });
   if (status.ok()) return {};
   status = told(std::move(status));
-  outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  outwait_visitors();
   return status;
 }
 
-void HostCommunicator::outwait_visitors(const Deadline& deadline) {
-  if (board_.failed()) tutti::outwait_visitors(board_, mesh_, rank_, deadline);
+void HostCommunicator::outwait_visitors() {
+  if (!board_.failed()) return;
+  tutti::outwait_visitors(board_, mesh_, rank_, board_.outwait_until(Deadline::after_ms(kOutwaitMs)));
 }
 
 Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions& chosen) {

@@ -128,9 +128,8 @@ Status run_group(const std::vector<GroupedCall>& calls) {
     return lined_up;
   }
   Status first = run_lineups(lineups);
-  const Deadline deadline = Deadline::after_ms(kOutwaitMs);
   for (auto& [communicator, lineup] : lineups) {
-    if (lineup.failed) communicator->outwait_visitors(deadline);
+    if (lineup.failed) communicator->outwait_visitors();
   }
   return first;
 }

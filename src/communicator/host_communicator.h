@@ -57,7 +57,7 @@ class HostCommunicator final : public Communicator {
   void abort() override;
   Status fail(Status status) override;
   Status call_off(const Status& reason) override;
-  void outwait_visitors(const Deadline& deadline) override;
+  void outwait_visitors() override;
   Status failure() override;
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -115,6 +116,30 @@ TEST_F(OnDevice, EndsFreeWhatOthersHaveLeft) {
   EXPECT_LT(device_.usage().allocated_bytes, kMostOfIt);
 }
 
+// As a rank that was lost does: its teams come to work there when their stream is let go.
+TEST_F(OnDevice, WhatAnotherRankOfTheProcessHoldsIsNotSetAside) {
+  const auto home = std::make_shared<DeviceHome>(find_device().value());
+  DeviceHandle handle;
+  File file;
+  ASSERT_TRUE(home->open_inboxes(1 << 20, handle, file).ok());
+  const Board board = Board::create(2).value();
+  board.fail(0, aborted_error("rank 0 aborted"));
+  keep_until_all_have_left(home, board);
+  sweep_leavings();
+  EXPECT_NE(home->inboxes(), nullptr);
+}
+
+TEST_F(OnDevice, WhatNobodyHoldsAfterAFailureIsNotKept) {
+  auto home = std::make_shared<DeviceHome>(find_device().value());
+  const std::weak_ptr<DeviceHome> kept = home;
+  const Board board = Board::create(2).value();
+  keep_until_all_have_left(std::move(home), board);
+  EXPECT_FALSE(kept.expired());
+  board.fail(0, aborted_error("rank 0 aborted"));
+  sweep_leavings();
+  EXPECT_TRUE(kept.expired());
+}
+
 TEST_F(OnDevice, SynchronizingWaitsForTheCallsOfTheRank) {
   std::vector<float> buffers[kRanks];
   EXPECT_EQ(tutti_comm_synchronize(comms_[0]), tutti_ok);
@@ -206,6 +231,34 @@ TEST_F(OnDevice, ShrinksStayThere) {
   ASSERT_EQ(tutti_comm_device(parts[1], &device), tutti_ok);
   EXPECT_EQ(device, 0);
   expect_sum(parts, kRanks);
+  destroy(parts);
+}
+
+TEST_F(OnDevice, ShrinkingWaitsForTheCallsOfTheRank) {
+  constexpr int kLooks = 20'000;  // At what must not happen.
+  std::uint32_t word = 0;
+  ASSERT_TRUE(device_.hold_until(&word, 1, streams_[0]).ok());
+  std::vector<float> buffers[kRanks];
+  for (int rank = 0; rank < kRanks; ++rank) {
+    buffers[rank].assign(kCount, 1);
+    ASSERT_EQ(tutti_all_reduce(buffers[rank].data(), buffers[rank].data(), kCount, tutti_float32, tutti_sum,
+                               comms_[rank], handle(streams_[rank])),
+              tutti_ok);
+  }
+  tutti_comm parts[kRanks] = {};
+  std::atomic<int> returned = 0;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      EXPECT_EQ(tutti_comm_shrink(comms_[rank], nullptr, 0, nullptr, &parts[rank]), tutti_ok);
+      ++returned;
+    });
+  }
+  for (int look = 0; look < kLooks && returned == 0; ++look) std::this_thread::yield();
+  EXPECT_EQ(returned, 0);
+  store_release(&word, 1U);
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& buffer : buffers) EXPECT_EQ(buffer, std::vector<float>(kCount, kRanks));
   destroy(parts);
 }
 

@@ -58,7 +58,7 @@ class FakeCommunicator final : public Communicator {
   void abort() override { aborted = true; }
   Status fail(Status status) override { return status; }
   Status call_off(const Status& reason) override { return {reason.code(), reason.message()}; }
-  void outwait_visitors(const Deadline&) override {}
+  void outwait_visitors() override {}
   Status failure() override { return aborted ? aborted_error("aborted by the test") : Status(); }
 
   std::vector<Call> calls;

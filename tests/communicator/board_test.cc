@@ -52,5 +52,12 @@ TEST(Board, KnowsThatAllRanksAreOnOneCpu) {
   EXPECT_EQ(board.value().cpus(), 1U);
 }
 
+TEST(Board, RanksWaitNoLongerThanTheFirstOfThem) {
+  const Board board = Board::create(2).value();
+  EXPECT_EQ(board.outwait_until({20}).at_ns, 20);
+  EXPECT_EQ(board.outwait_until({30}).at_ns, 20);
+  EXPECT_EQ(board.outwait_until({10}).at_ns, 10) << "whatever a peer wrote";
+}
+
 }  // namespace
 }  // namespace tutti

@@ -84,7 +84,7 @@ DeviceCommunicator::~DeviceCommunicator() {
     forget();
     return;
   }
-  if (settled_) outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  if (settled_) outwait_visitors();
   if (turns_ != nullptr) turns_->close();  // If it is lost, its thread ends by itself.
   const Result<bool> done = idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
@@ -113,7 +113,9 @@ Result<std::unique_ptr<Communicator>> DeviceCommunicator::split(int color, int k
 Result<std::unique_ptr<Communicator>> DeviceCommunicator::shrink(const std::vector<Rank>& excluded,
                                                                  const CommunicatorOptions& options) {
   std::vector<std::unique_ptr<Communicator>> parts(1);
-  parts[0] = TUTTI_TRY(control_->shrink(excluded, options));
+  auto part = control_->shrink(excluded, options);
+  if (has_failed()) outwait_visitors();
+  parts[0] = TUTTI_TRY(std::move(part));
   auto made = TUTTI_TRY(make(std::move(parts), home().shared_device()));
   return std::move(made[0]);
 }

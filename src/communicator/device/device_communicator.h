@@ -67,7 +67,7 @@ class DeviceCommunicator final : public Communicator {
   void abort() override { control_->abort(); }
   Status fail(Status status) override { return control_->fail(std::move(status)); }
   Status call_off(const Status& reason) override { return control_->call_off(reason); }
-  void outwait_visitors(const Deadline& deadline) override;
+  void outwait_visitors() override;
   Status failure() override;
 
   // Until what it was given is done, of which graphs' replays are no part; then failure(), and if it has failed, until

@@ -26,7 +26,7 @@ Status DeviceCommunicator::await_own_calls() {
     std::this_thread::sleep_for(std::chrono::microseconds(kAskUs));
   }
   Status status = failure();  // The peers are told as well, and their teams leave.
-  if (!status.ok()) outwait_visitors(Deadline::after_ms(kOutwaitMs));
+  if (!status.ok()) outwait_visitors();
   return status;
 }
 
@@ -46,8 +46,10 @@ Status DeviceCommunicator::leave() {
 }
 
 // The peers' teams, and this rank's own: something else in their stream may hold those up for long.
-void DeviceCommunicator::outwait_visitors(const Deadline& deadline) {
-  control_->outwait_visitors(deadline);
+void DeviceCommunicator::outwait_visitors() {
+  control_->outwait_visitors();
+  const Deadline wanted = Deadline::after_ms(kOutwaitMs);
+  const Deadline deadline = board().failed() ? board().outwait_until(wanted) : wanted;
   while (!deadline.passed()) {
     const Result<bool> done = idle();
     if (!done.ok() || (done.value() && (turns_ == nullptr || turns_->quiet()))) return;
