@@ -254,7 +254,8 @@ TUTTI_API tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_
  * copy or sum, which nothing interrupts: of some GB, these take longer than a second.
  * Ranks that make calls which do not match (collective, count, type, reduction, root, order) are told, and shown both.
  * A rank whose call waits for nobody (tutti_send, the root of a broadcast, a sender of a reduce or gather, a call of no
- * elements) may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy. */
+ * elements) may return tutti_ok before that; it is told by its next call, by tutti_comm_async_error, and by destroy;
+ * where the two are on different hosts and each only sends to the other, by destroy. */
 struct tutti_stream_handle;
 typedef struct tutti_stream_handle* tutti_stream;
 
