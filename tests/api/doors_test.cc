@@ -152,8 +152,10 @@ TEST_F(Doors, PassTheOptionsOfTheHandleThatWasUsed) {
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(view), tutti_invalid_argument);  // It died with the communicator.
   comm_ = insert_fake(fake_);
-  options.transport = "carrier pigeon";
-  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_unsupported);
+  for (const char* transport : {"carrier pigeon", "tcp"}) {  // There is none, and the communicator has another.
+    options.transport = transport;
+    EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  }
 }
 
 TEST_F(Doors, RefuseAnotherNameThanTheCommunicatorHas) {
