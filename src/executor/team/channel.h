@@ -50,11 +50,9 @@ class Channel {
 
   // `waiting`: stopped before it was done; blocked() of some worker says by what.
   TUTTI_HOST_DEVICE Progress run() {
-    // The answer is far away: it comes while the rest of the image does. Who takes turns has asked before; who meets
-    // asks there, once it can be seen.
+    // The answer is far away: it comes while the image does. Who takes turns has asked before.
+    const bool too_late = turn_ == nullptr && team_.worker() == 0 && team_.too_late();
     const auto& original = *reinterpret_cast<const Image*>(call_.image);
-    const bool asks = turn_ == nullptr && original.meets == 0 && team_.worker() == 0;
-    const bool too_late = asks && team_.too_late();
     copy(call_.image, memory_, original.bytes);
     team_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
