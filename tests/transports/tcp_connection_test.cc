@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -60,7 +61,7 @@ struct Ends {
 };
 
 void post(LaneState& lane, const std::vector<std::byte>& message) {
-  std::memcpy(slot_of(lane.view, lane.next), message.data(), message.size());
+  std::copy(message.begin(), message.end(), slot_of(lane.view, lane.next));
   bulk_post(lane, kSignature, message.size());
 }
 
@@ -75,7 +76,7 @@ std::vector<std::byte> message_of(std::uint64_t number, std::size_t bytes) {
 bool next_is(LaneState& lane, const std::vector<std::byte>& message) {
   const bool right = bulk_matches(lane, kSignature) &&
                      load_relaxed(&lane.view.words->lengths[lane.next % kMaxLengths]) == message.size() &&
-                     std::memcmp(slot_of(lane.view, lane.next), message.data(), message.size()) == 0;
+                     std::equal(message.begin(), message.end(), slot_of(lane.view, lane.next));
   take(lane);
   return right;
 }
