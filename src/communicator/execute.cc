@@ -107,14 +107,12 @@ Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call) {
   bind_buffers(prepared, prepared, call);
   const Progress progress = prepared.interpreter->advance();
   board_.announce(rank_, prepared.record);
-  if (far_) return run_far(prepared, progress);
-  return progress == Progress::done ? Status() : wait_and_advance(prepared, progress);
+  return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
 }
 
 Status HostCommunicator::complete(Prepared& prepared) {
   const Progress progress = prepared.interpreter->advance();
-  if (far_) return run_far(prepared, progress);
-  return progress == Progress::done ? Status() : wait_and_advance(prepared, progress);
+  return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
 }
 
 // Alone in its thread, it polls just what it waits for.
@@ -125,15 +123,15 @@ Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress)
     if (progress == Progress::mismatch) return mismatch_with(peer);
     Patience patience;
     while (!interpreter.blocked().over()) {
-      if (!crowded_ && ++patience.polls % kPollsPerLook != 0) {
+      if (!crowded_ && !far_ && ++patience.polls % kPollsPerLook != 0) {
         pause();
         pause();  // Two let the peer's store through soonest.
         continue;
       }
-      TUTTI_CHECK_OK(crowded_ ? wait_for(peer, patience) : look_around(peer, patience));
+      TUTTI_CHECK_OK(crowded_ || far_ ? wait_for(peer, patience) : look_around(peer, patience));
     }
   }
-  return {};
+  return far_ ? drain() : Status();
 }
 
 Status HostCommunicator::compare_calls() {

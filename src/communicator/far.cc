@@ -106,17 +106,6 @@ void HostCommunicator::tell_of_long_wait(std::int64_t now, Patience& patience) {
   tell_call(NewsKind::call);
 }
 
-Status HostCommunicator::run_far(Prepared& prepared, Progress progress) {
-  Interpreter<CpuMachine>& interpreter = *prepared.interpreter;
-  for (; progress != Progress::done; progress = interpreter.advance()) {
-    const Rank peer = interpreter.blocked().operand->peer;
-    if (progress == Progress::mismatch) return mismatch_with(peer);
-    Patience patience;
-    while (!interpreter.blocked().over()) TUTTI_CHECK_OK(wait_for(peer, patience));
-  }
-  return drain();
-}
-
 bool HostCommunicator::drained() {
   if (!far_) return true;
   for (const Rank peer : mesh_.far_ranks()) {

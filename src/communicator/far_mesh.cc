@@ -60,15 +60,12 @@ void Mesh::tell(NewsKind kind, std::span<const std::byte> payload) {
   std::vector<std::byte> note(sizeof head + payload.size());
   std::memcpy(note.data(), &head, sizeof head);
   if (!payload.empty()) std::memcpy(note.data() + sizeof head, payload.data(), payload.size());
-  for (const Peer& peer : peers_) {
-    if (peer.contact.far()) peer.contact.connection->send(peer.contact.context, note);
-  }
+  for (const Rank peer : far_ranks_) connection(peer).send(context(peer), note);
 }
 
 std::optional<News> Mesh::hear() {
   const std::lock_guard lock(*mutex_);
-  for (Rank rank = 0; rank < peers_.size(); ++rank) {
-    if (!far(rank)) continue;
+  for (const Rank rank : far_ranks_) {
     while (auto arrival = pull_note(rank)) peers_[rank].inbox.push_back(std::move(*arrival));
   }
   if (news_.empty()) return std::nullopt;

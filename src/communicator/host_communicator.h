@@ -197,7 +197,6 @@ class HostCommunicator final : public Communicator {
   // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
   bool drained();
   Status drain();
-  Status run_far(Prepared& prepared, Progress progress);
 
   // ---- mapped.cc ----
   BufferReference refer(const std::byte* memory, std::uint64_t bytes);

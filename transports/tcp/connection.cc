@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::int64_t kLookNs = 200'000'000;       // Between two looks whether the other end answers.
 constexpr std::int64_t kSilenceNs = 3'500'000'000;  // Nothing was acknowledged for so long,
+constexpr std::uint8_t kRepeats = 2;                // though what was sent was repeated.
 constexpr std::int64_t kPartingMs = 3000;
 constexpr int kPartingLookMs = 2;
-constexpr std::uint8_t kRepeats = 2;  // though what was sent was repeated.
 
 // An idle connection: the kernel asks after a second, and gives up when three questions are not answered.
 void keep_alive(const Socket& socket) {

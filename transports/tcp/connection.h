@@ -1,5 +1,5 @@
 // One end of a TCP connection between two ranks: carries the lanes between them, both ways, and notes, for all
-// communicators that both are members of. Nothing here waits but wait().
+// communicators that both are members of. Nothing here waits but wait() and the end.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class TcpConnection {
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
-  // The lanes of a communicator that ends, and its notes; what was posted is still sent.
+  // The lanes of a communicator that ends, and its notes; what is not drained() by then may be lost.
   void close(std::uint32_t context);
   // A number for a further communicator, which this end alone gives.
   std::uint32_t new_context();
@@ -75,6 +75,7 @@ class TcpConnection {
 
   // All with the lock held.
   void collect();
+  std::optional<WireHeader> credits_of(std::uint32_t number, std::uint64_t least);
   bool has_unsent(std::uint32_t context) const;
   void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();

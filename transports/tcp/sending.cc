@@ -47,30 +47,28 @@ void TcpConnection::collect() {
     }
   }
   for (std::uint32_t number = 0; number < reading_.size(); ++number) {
-    HalfLane& lane = *reading_[number];
-    if (lane.memory == nullptr || outgoing_.size() == kMostOutgoing) continue;
-    const std::uint64_t taken = load_acquire(&lane.view.credits->taken);
-    if (taken - lane.told < HalfLane::kSlots / 2) continue;
-    WireHeader header;
-    header.kind = WireKind::credit;
-    header.lane = number;
-    header.number = lane.told = taken;
-    put(header, lane.context, nullptr);
+    if (outgoing_.size() == kMostOutgoing) return;
+    if (const auto header = credits_of(number, HalfLane::kSlots / 2)) put(*header, reading_[number]->context, nullptr);
   }
+}
+
+// To be told, if there are so many.
+std::optional<WireHeader> TcpConnection::credits_of(std::uint32_t number, std::uint64_t least) {
+  HalfLane& lane = *reading_[number];
+  if (lane.memory == nullptr) return std::nullopt;
+  const std::uint64_t taken = load_acquire(&lane.view.credits->taken);
+  if (taken - lane.told < least) return std::nullopt;
+  WireHeader header;
+  header.kind = WireKind::credit;
+  header.lane = number;
+  header.number = lane.told = taken;
+  return header;
 }
 
 void TcpConnection::tell_credits() {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t number = 0; number < reading_.size(); ++number) {
-    HalfLane& lane = *reading_[number];
-    if (lane.memory == nullptr) continue;
-    const std::uint64_t taken = load_acquire(&lane.view.credits->taken);
-    if (taken == lane.told) continue;
-    WireHeader header;
-    header.kind = WireKind::credit;
-    header.lane = number;
-    header.number = lane.told = taken;
-    untold_.push_back({header, nullptr, {}, lane.context});
+    if (const auto header = credits_of(number, 1)) untold_.push_back({*header, nullptr, {}, reading_[number]->context});
   }
 }
 
