@@ -53,7 +53,8 @@ HostDevice::HostDevice(const HostDeviceOptions& options)
               .ordinal = options.ordinal,
               .teams = options.teams,
               .team_bytes = options.team_bytes,
-              .company = options.company},
+              .company = options.company,
+              .queues = options.queues},
       memory_(traits_.name, options.memory_bytes),
       events_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       null_(HostStream::Kind::null) {}

@@ -24,6 +24,7 @@ struct HostDeviceOptions {
   DeviceDistance distance = {};                     // To all others.
   bool shares_by_file = false;                      // allocate_shared() gives a file.
   Company company = Company::all_processes;
+  std::uint32_t queues = ~0U;        // That traits() tells; each stream has a thread of its own.
   int turns = -1;                    // company is none: of a file that all processes lock which are to take turns.
   bool free_holds_launches = false;  // While free() waits no launch returns, as under a driver's lock.
 };

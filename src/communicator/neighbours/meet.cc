@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 
 #include "src/base/config.h"
@@ -37,6 +38,7 @@ struct Neighbours::Card {
   DeviceHandle inboxes = {};
   Company company = Company::all_processes;  // On its device.
   std::uint32_t by_file = 0;                 // 1: its inboxes are opened by a file that it has passed.
+  Rank driver = 0;                           // The first of those that one thread drives, with this one.
 
   bool is_here() const { return process == number_of_process(); }
   // Whether the two have their device in turns.
@@ -48,7 +50,7 @@ struct Neighbours::Card {
 
 Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_ptr<Communicator>>& members,
                                                  const std::shared_ptr<Device>& device) {
-  static_assert(sizeof(Card) == 112);
+  static_assert(sizeof(Card) == 120);
   std::vector<Communicator*> each;
   Set set;
   std::vector<Cards> cards;
@@ -60,6 +62,7 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
   for (std::size_t i = 0; i < each.size(); ++i) {
     Status known = set[i].get_to_know(cards[i]);
     if (!known.ok()) return each[i]->fail(std::move(known));
+    set[i].count_queues(cards[i]);
   }
   TUTTI_CHECK_OK(find_routes(each, set, cards));
   if (set.front().through_host()) TUTTI_CHECK_OK(share_host_memory(each, set));
@@ -83,7 +86,10 @@ Neighbours::Card Neighbours::introduce() {
 // All ranks come to the same answers, but the members may be only some of them.
 Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all) {
   std::vector<Cards> own;
-  for (Neighbours& each : set) own.push_back({each.introduce()});
+  for (Neighbours& each : set) {
+    own.push_back({each.introduce()});
+    own.back()[0].driver = set.front().self_;
+  }
   all = TUTTI_TRY(gather(members, own));
   const Cards& cards = all.front();
   if (std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.is_here(); })) return {};
@@ -164,6 +170,24 @@ Status Neighbours::get_to_know(const Cards& cards) {
   }
   if (teams_ == 0) return unsupported("so many ranks share a GPU that they cannot all be under way at once");
   return {};
+}
+
+// Streams that share a queue of the hardware wait behind each other: a rank's second call, which waits for its first,
+// keeps back the call of another rank for which that first one waits. Ranks that one thread drives are launched at
+// once.
+void Neighbours::count_queues(const Cards& cards) const {
+  std::set<Rank> drivers;
+  for (const Card& card : cards) {
+    if (card.is_here() && card.device == cards[self_].device) drivers.insert(card.driver);
+  }
+  const DeviceTraits& device = home().device().traits();
+  if (drivers.size() <= device.queues || *drivers.begin() != self_) return;
+  const LogRank named(self_);
+  log(LogLevel::warn,
+      "%zu threads of this process drive ranks on %s, which takes the work of %u streams side by side: calls enqueued "
+      "ahead may wait for each other until they time out. Set CUDA_DEVICE_MAX_CONNECTIONS (at most 32) before the "
+      "process first uses CUDA, or let one thread call for several ranks, in groups",
+      drivers.size(), device.name.c_str(), device.queues);
 }
 
 // On one device of one process there is nothing to find out.

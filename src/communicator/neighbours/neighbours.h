@@ -78,6 +78,7 @@ class Neighbours {
   Status take_files(Communicator& control, const Cards& cards, Rank first, Rank end);
   static Status check_routes(const std::vector<Route>& table, const Cards& cards);
   Status get_to_know(const Cards& cards);
+  void count_queues(const Cards& cards) const;
   // As a writer, to each reader.
   Result<std::vector<Route>> try_routes(const Cards& cards);
   Result<Route> try_route(const Card& card, Rank peer, std::string& how);

@@ -1,8 +1,10 @@
 #include "src/executor/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
+#include "src/base/config.h"
 #include "src/base/pages.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
@@ -15,6 +17,12 @@ constexpr std::uint32_t kSpareBytes = 1024;  // Of a block's shared memory, for 
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
 CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+// As the driver's documentation has it: 8 unless the environment says otherwise, and at most 32. It reads it once.
+std::uint32_t hardware_queues() {
+  const int asked = std::atoi(environment().get("CUDA_DEVICE_MAX_CONNECTIONS").value_or("8").c_str());
+  return static_cast<std::uint32_t>(std::clamp(asked, 1, 32));
+}
 
 // Words that streams write and wait for: only such processes need them.
 std::string in_stream_of(const DeviceTraits& device) {
@@ -61,6 +69,7 @@ Status CudaDevice::find_traits() {
     return unsupported(traits_.name + " has no cooperative launches, which ranks that share it need");
   int mps = 0;
   if (cudaDeviceGetAttribute(&mps, cudaDevAttrMpsEnabled, ordinal_) != cudaSuccess) cudaGetLastError();  // Too old.
+  traits_.queues = hardware_queues();
   traits_.company = mps != 0 ? Company::all_processes : Company::one_process;
   return {};
 }

@@ -49,6 +49,7 @@ struct DeviceTraits {
   std::uint32_t teams = 1;       // That can be under way at the same time.
   std::uint32_t team_bytes = 0;  // Most memory of its own that a team gets.
   Company company = Company::all_processes;
+  std::uint32_t queues = ~0U;  // Streams of a process whose work waits for nobody else's; more share them.
 };
 
 // Host memory that the device maps.

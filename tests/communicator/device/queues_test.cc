@@ -1,0 +1,59 @@
+// Ranks of one process that share a device, driven by more threads than it takes the work of side by side.
+#include <mutex>
+#include <thread>
+
+#include "src/base/log.h"
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kQueues = 2;
+std::mutex lines_mutex;
+std::string lines;
+
+// What is logged when threads meet that drive so many ranks each.
+std::string told_by(const std::vector<Rank>& threads) {
+  lines.clear();
+  set_log_sink([](std::string_view line) {
+    const std::lock_guard lock(lines_mutex);
+    lines += line;
+  });
+  const auto rig = host_rig({.queues = kQueues});
+  Rank ranks = 0;
+  for (const Rank own : threads) ranks += own;
+  CommunicatorOptions options;
+  options.force();
+  Communicators members = std::move(Communicator::create_all(ranks, options)).value();
+  std::vector<std::unique_ptr<DeviceRanks>> driven(threads.size());
+  std::vector<std::thread> running;
+  Rank next = 0;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    Communicators own;
+    for (Rank k = 0; k < threads[i]; ++k) own.push_back(std::move(members[next++]));
+    running.emplace_back([&rig, &slot = driven[i], own = std::move(own)]() mutable {
+      slot = std::make_unique<DeviceRanks>(*rig, std::move(own));
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  running.clear();
+  for (auto& ranks_of_thread : driven) running.emplace_back([&ranks_of_thread] { ranks_of_thread.reset(); });
+  for (std::thread& thread : running) thread.join();
+  set_log_sink(nullptr);
+  return lines;
+}
+
+TEST(Queues, AreEnoughForThreadsThatDriveSeveralRanks) { EXPECT_EQ(told_by({2, 2}), ""); }
+
+TEST(Queues, ThatAreTooFewAreToldOnce) {
+  const std::string told = told_by({2, 1, 1});
+  EXPECT_NE(told.find("3 threads of this process drive ranks on threads of the host (device 0), which takes the work "
+                      "of 2 streams"),
+            std::string::npos)
+      << told;
+  EXPECT_NE(told.find("CUDA_DEVICE_MAX_CONNECTIONS"), std::string::npos);
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
+}
+
+}  // namespace
+}  // namespace tutti
