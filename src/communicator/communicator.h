@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/communicator/call.h"
+#include "src/communicator/hosts.h"
 #include "src/communicator/operation.h"
 #include "transports/shm/segment.h"
 
@@ -46,6 +47,9 @@ class Communicator {
                                                       CommunicatorOptions options);
   // All ranks in this process, each to be used by a thread of its own or in a group.
   static Result<std::vector<std::unique_ptr<Communicator>>> create_all(Rank ranks, const CommunicatorOptions& options);
+  // The same for ranks that play ranks of several hosts: between those, over loopback.
+  static Result<std::vector<std::unique_ptr<Communicator>>> create_all(const Hosts& hosts,
+                                                                       const CommunicatorOptions& options);
   virtual ~Communicator() = default;
 
   virtual Rank rank() const = 0;

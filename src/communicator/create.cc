@@ -2,6 +2,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <string>
 
 #include "src/base/atomic.h"
@@ -56,6 +58,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       links_(mesh_, regions_, rank),
       one_process_(spread == Spread::one_process),
       far_(mesh_.any_far()),
+      embedding_(embedding_of(mesh_.hosts().leaders())),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms) {
@@ -74,6 +77,14 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
                        describe(bootstrap.peer(peer)) + ": take tcp, or leave it open");
   }
   return {};
+}
+
+Hosts hosts_of(const Bootstrap& bootstrap) {
+  std::map<std::array<std::uint8_t, 16>, Rank> numbers;
+  std::vector<Rank> host_of;
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer)
+    host_of.push_back(numbers.try_emplace(bootstrap.peer(peer).host, peer).first->second);
+  return Hosts(host_of);
 }
 
 std::vector<Contact> contacts_of(Bootstrap& bootstrap) {
@@ -103,7 +114,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   TUTTI_CHECK_OK(bootstrap->agree(check_reach(*bootstrap, options), watch));
-  Mesh mesh(rank, contacts_of(*bootstrap));
+  Mesh mesh(rank, contacts_of(*bootstrap), hosts_of(*bootstrap));
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
   Board board = std::move(shared).value();
@@ -131,12 +142,19 @@ Status check_descriptors(Rank ranks) {
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks,
                                                                             const CommunicatorOptions& options) {
+  return create_all(options.over_network() ? Hosts::apart(ranks) : Hosts::together(ranks), options);
+}
+
+Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& hosts,
+                                                                            const CommunicatorOptions& options) {
+  const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
-  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(ranks, options.over_network()));
-  Board first = TUTTI_TRY(Board::create(ranks));
+  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts));
+  std::vector<Board> boards(ranks);  // By leader.
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    if (options.over_network()) first = TUTTI_TRY(Board::create(ranks));
+    Board& first = boards[hosts.leader_of(rank)];
+    if (rank == hosts.leader_of(rank)) first = TUTTI_TRY(Board::create(ranks));
     File file = TUTTI_TRY(first.segment().duplicate());
     Board board = TUTTI_TRY(adopt_board(meshes[rank], std::move(file), ranks));
     communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options,

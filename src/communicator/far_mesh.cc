@@ -86,12 +86,6 @@ void Mesh::drain_for(std::int64_t timeout_ms) {
   }
 }
 
-Rank Mesh::leader() const {
-  Rank rank = 0;
-  while (rank != self_ && far(rank)) ++rank;
-  return rank;
-}
-
 Result<std::pair<Contact, Passage>> Mesh::further(Rank peer) {
   std::pair<Contact, Passage> both;
   if (!far(peer)) {

@@ -12,15 +12,14 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// Of all collectives, each once. What wants groups of ranks is left out: a communicator does not know any yet.
+// Of all collectives, each once, of one host or of several.
 const Names& algorithm_names() {
   static const Names names = [] {
     Names made;
     for (std::uint32_t i = 0; i < kCollectives; ++i) {
-      const Problem flat = {.collective = static_cast<Collective>(i), .ranks = 2, .groups = {}};
-      for (const Algorithm* algorithm : catalogue(flat.collective)) {
+      for (const Algorithm* algorithm : catalogue(static_cast<Collective>(i))) {
         const bool is_new = std::find(made.begin(), made.end(), algorithm->name()) == made.end();
-        if (is_new && algorithm->supports(flat)) made.emplace_back(algorithm->name());
+        if (is_new) made.emplace_back(algorithm->name());
       }
     }
     return made;

@@ -20,6 +20,7 @@
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
+#include "src/plan/embedding.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -235,6 +236,7 @@ class HostCommunicator final : public Communicator {
   Links links_;
   bool one_process_;  // All ranks are threads of this process.
   bool far_;          // There are ranks on other hosts.
+  const Embedding embedding_;
   std::mutex hearing_;
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.

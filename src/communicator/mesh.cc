@@ -37,8 +37,8 @@ Result<ConnectionPair> connect_within_process() {
 
 }  // namespace
 
-Mesh::Mesh(Rank self, std::vector<Contact> contacts)
-    : self_(self), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
+Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
+    : self_(self), hosts_(std::move(hosts)), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     if (contacts[peer].far()) far_ranks_.push_back(peer);
     peers_[peer].contact = std::move(contacts[peer]);
@@ -51,12 +51,13 @@ Mesh::~Mesh() {
   }
 }
 
-Result<std::vector<Mesh>> Mesh::within_process(Rank ranks, bool over_network) {
+Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts) {
+  const Rank ranks = hosts.ranks();
   std::vector<std::vector<Contact>> contacts(ranks);
   for (auto& row : contacts) row.resize(ranks);
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
-      if (over_network) {
+      if (!hosts.share(a, b)) {
         std::tie(contacts[a][b].connection, contacts[b][a].connection) = TUTTI_TRY(connect_within_process());
         continue;
       }
@@ -66,7 +67,7 @@ Result<std::vector<Mesh>> Mesh::within_process(Rank ranks, bool over_network) {
     }
   }
   std::vector<Mesh> meshes;
-  for (Rank rank = 0; rank < ranks; ++rank) meshes.emplace_back(rank, std::move(contacts[rank]));
+  for (Rank rank = 0; rank < ranks; ++rank) meshes.emplace_back(rank, std::move(contacts[rank]), hosts);
   return meshes;
 }
 

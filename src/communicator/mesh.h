@@ -13,6 +13,7 @@
 #include "src/base/socket.h"
 #include "src/base/status.h"
 #include "src/communicator/contact.h"
+#include "src/communicator/hosts.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 
@@ -61,13 +62,13 @@ struct ReceivedFrame {
 
 class Mesh {
  public:
-  // contacts[r] leads to rank r; none to oneself.
-  Mesh(Rank self, std::vector<Contact> contacts);
+  // contacts[r] leads to rank r; none to oneself. Those to ranks of other hosts are connections.
+  Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts);
   ~Mesh();
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
-  // For `ranks` ranks in one process: pairs of sockets, or connections over loopback, as if each had a host of its own.
-  static Result<std::vector<Mesh>> within_process(Rank ranks, bool over_network = false);
+  // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts.
+  static Result<std::vector<Mesh>> within_process(const Hosts& hosts);
 
   // Does not wait. False: the peer has left so many frames (100 or more) unread that no other fits; try again later.
   // `descriptor` is duplicated, -1: none. A peer that is gone takes everything: see find_dead().
@@ -100,7 +101,8 @@ class Mesh {
   bool far(Rank peer) const { return peers_[peer].contact.far(); }
   bool any_far() const { return !far_ranks_.empty(); }
   const std::vector<Rank>& far_ranks() const { return far_ranks_; }
-  Rank leader() const;  // The lowest rank on this host.
+  Rank leader() const { return hosts_.leader_of(self_); }  // The lowest rank on this host.
+  const Hosts& hosts() const { return hosts_; }
   TcpConnection& connection(Rank peer) const { return *peers_[peer].contact.connection; }
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context; }
   // Carries what lanes and messages to and from other hosts there are. Does not wait.
@@ -131,6 +133,7 @@ class Mesh {
   Result<bool> send_note(Rank peer, const Frame& frame, int descriptor);
 
   Rank self_;
+  Hosts hosts_;
   std::vector<Rank> far_ranks_;
   std::vector<Peer> peers_;
   std::deque<News> news_;

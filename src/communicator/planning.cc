@@ -22,12 +22,30 @@ std::string names_for(const Problem& problem) {
   return names;
 }
 
+// Whether it would do the problem if the ranks were of several hosts.
+bool wants_hosts(const Algorithm& algorithm, const Problem& problem) {
+  Problem grouped = problem;
+  grouped.groups = {{problem.ranks - problem.ranks / 2, problem.ranks / 2}};
+  return problem.groups.empty() && problem.ranks > 2 && algorithm.supports(grouped);
+}
+
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
 // never do.
 std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
                          std::uint64_t granule) {
   const std::uint64_t room = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
   return std::max<std::uint64_t>((unit_bytes + room - 1) / room, 1);
+}
+
+// Where pieces would overlap too far for the slots, they do not.
+Status prove(ProvedPlans& proved, std::uint32_t slots) {
+  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots));
+  if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
+    proved.overlaps = false;
+    proof = verify(proved.plans, loop_of(false, slots));
+  }
+  if (proof.ok()) proved.balanced = proof.value().balanced;
+  return std::move(proof).status();
 }
 
 }  // namespace
@@ -88,7 +106,10 @@ Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallReco
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, choice.algorithm);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
-  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
+  const char* why = algorithm != nullptr && wants_hosts(*algorithm, problem)
+                        ? ", which are no ranks of several hosts with several on one"
+                        : "";
+  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + why +
                           "; it takes one of " + names_for(problem));
 }
 
@@ -99,23 +120,18 @@ Loop loop_of(bool overlaps, std::uint32_t slots) {
           .slots = slots};
 }
 
-Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined,
-                                std::uint32_t slots) {
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
+                                const Embedding& embedding) {
   ProvedPlans proved;
-  proved.plans = emit_plans(algorithm, problem);
+  proved.plans = emit_plans(algorithm, logical(embedding, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
   // Pieces overlap where lanes have the slots for it, and where there is no scratch that they would share.
   proved.overlaps = pipelined && proved.plans.front().shape.scratch == 0;
-  if (problem.ranks > kAlwaysVerified && !config().verify) return proved;
-  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots));
-  if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
-    proved.overlaps = false;
-    proof = verify(proved.plans, loop_of(false, slots));
-  }
-  if (!proof.ok())
-    return std::move(proof).status().during("proving " + std::string(algorithm.name()) + " for " + describe(problem));
-  proved.balanced = proof.value().balanced;
+  if (problem.ranks <= kAlwaysVerified || config().verify)
+    TUTTI_CHECK_OK(
+        prove(proved, slots).during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
+  proved.plans = embed(embedding, problem, std::move(proved.plans));
   return proved;
 }
 

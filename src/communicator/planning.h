@@ -8,6 +8,7 @@
 #include "src/communicator/board.h"
 #include "src/communicator/call.h"
 #include "src/executor/run.h"
+#include "src/plan/embedding.h"
 #include "src/plan/plan.h"
 #include "src/tuner/choose.h"
 
@@ -41,9 +42,10 @@ struct ProvedPlans {
 // Of plans whose number of pieces is not known yet: enough of them to show what happens with more.
 Loop loop_of(bool overlaps, std::uint32_t slots);
 
-// `pipelined`: pieces may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again.
-Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined,
-                                std::uint32_t slots);
+// `pipelined`: pieces may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
+// for its logical ranks.
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
+                                const Embedding& embedding = {});
 
 // What a plan's messages have to fit into.
 struct Room {

@@ -52,7 +52,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   prepared->record = record_of(call, options.forced);
   if (call.count == 0) return prepared;
 
-  const Problem problem = problem_of(call, ranks_);
+  Problem problem = problem_of(call, ranks_);
+  if (embeds(embedding_, problem)) problem.groups = embedding_.groups;
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const bool forced = find(call.collective, options.algorithm) != nullptr;
@@ -61,6 +62,11 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
   Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
+  if (!forced &&
+      !find(call.collective, choice.algorithm)->supports(problem)) {  // Hosts too uneven to share out blocks.
+    problem.groups.clear();
+    choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
+  }
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
@@ -137,7 +143,7 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
-  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots));
+  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots, embedding_));
   auto wired = std::make_unique<WiredPlan>();
   wired->overlaps = proved.overlaps;
   wired->balanced = proved.balanced;

@@ -91,7 +91,7 @@ Status Shrinking::agree() {
     pair.withdrawn = Status();  // Only what comes from now on counts.
     if (member < self_) contacts_[member] = mesh_.adopt(members_[member], std::move(pair.socket), pair.context);
   }
-  part_.emplace(self_, std::move(contacts_));
+  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_));
   return {};
 }
 

@@ -89,7 +89,7 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
     ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, deadline));
     contacts[other] = mesh_.adopt(members[other], std::move(received.file), received.frame.context);
   }
-  return Mesh(self, std::move(contacts));
+  return Mesh(self, std::move(contacts), mesh_.hosts().of(members));
 }
 
 Status HostCommunicator::pass(Rank to, int descriptor) {

@@ -16,13 +16,16 @@ constexpr std::uint64_t kExchangePieceBytes = 32 * kKiB;  // Of lanes that swap,
 constexpr std::uint64_t kLeastPieceBytes = 16 * kKiB;     // Below, flags cost more than the caches give.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
 constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
-constexpr Rank kFewRanks = 8;                       // Above, a rank no longer sends its whole block to each other one.
-constexpr Rank kFewLeaves = 4;                      // Up to here a root serves all ranks itself.
-constexpr Rank kDirectRanks = 64;                   // Up to here every rank may have lanes to every other.
+constexpr std::uint64_t kFlatBytes =
+    4 * kKiB;                      // Of all-reduce: above, what passes between hosts counts, not how often.
+constexpr Rank kFewRanks = 8;      // Above, a rank no longer sends its whole block to each other one.
+constexpr Rank kFewLeaves = 4;     // Up to here a root serves all ranks itself.
+constexpr Rank kDirectRanks = 64;  // Up to here every rank may have lanes to every other.
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
+  if (!query.problem.groups.empty() && query.block_bytes > kFlatBytes) return "hierarchical";
   if (ranks > kFewRanks)
     return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= kDirectRanks ? "two_shot" : "ring";
   return query.block_bytes * (ranks - 1) <= kOneShotBytes ? "one_shot" : "two_shot";

@@ -15,7 +15,7 @@ namespace tutti {
 inline constexpr std::string_view kProtocols[] = {"lines", "bulk", "rows"};
 
 struct Query {
-  Problem problem;                // in_place is not looked at: ranks may differ in it.
+  Problem problem;                // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
   std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives.
   bool mapped = false;            // Every rank can read and write every rank's buffers.
   std::string_view algorithm;     // Forced, where not empty.

@@ -255,7 +255,7 @@ TEST_F(Doors, RefuseNamesThatNothingHas) {
   EXPECT_EQ(complaint_of("binary_tree", "lines"), "");
   EXPECT_EQ(complaint_of("rong", "").find("TUTTI_ALGORITHM is \"rong\""), 0U);
   EXPECT_EQ(complaint_of("", "smoke").find("TUTTI_PROTOCOL is \"smoke\""), 0U);
-  EXPECT_NE(complaint_of("hierarchical", ""), "");  // It wants groups, which communicators do not have.
+  EXPECT_EQ(complaint_of("hierarchical", ""), "");  // Which wants several hosts: the call says so.
 }
 
 TEST_F(Doors, RefuseMoreRanksThanThereCanBe) {

@@ -1,85 +1,11 @@
 // Every algorithm of the catalogue, run between ranks, against sums worked out by hand.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "algorithms/catalogue.h"
-#include "tests/communicator/ranks.h"
+#include "tests/communicator/cases.h"
 
 namespace tutti {
 namespace {
-
-constexpr float kUntouched = -12345;
-
-// Small integers, so that sums are exact, and no two neighbours, ranks or blocks alike.
-float element(Rank rank, std::size_t index) { return static_cast<float>((rank * 7 + index * 3 + index / 5) % 61); }
-
-struct Case {
-  Problem problem;
-  std::size_t count;
-};
-
-std::vector<float> input_of(const Case& test, Rank rank) {
-  std::vector<float> input(input_blocks(test.problem, rank) * test.count);
-  for (std::size_t i = 0; i < input.size(); ++i) input[i] = element(rank, i);
-  return input;
-}
-
-float expected(const Case& test, Rank rank, std::size_t index) {
-  const Problem& problem = test.problem;
-  const Rank block = static_cast<Rank>(index / test.count);
-  const std::size_t within = index % test.count;
-  float sum = 0;
-  switch (problem.collective) {
-    case Collective::all_reduce:
-    case Collective::reduce:
-      for (Rank r = 0; r < problem.ranks; ++r) sum += element(r, index);
-      return sum;
-    case Collective::reduce_scatter:
-      for (Rank r = 0; r < problem.ranks; ++r) sum += element(r, rank * test.count + index);
-      return sum;
-    case Collective::all_gather:
-    case Collective::gather: return element(block, within);
-    case Collective::all_to_all: return element(block, rank * test.count + within);
-    case Collective::broadcast: return element(problem.root, index);
-    case Collective::scatter: return element(problem.root, rank * test.count + index);
-  }
-  return 0;
-}
-
-// Runs the case on one rank, in place or not; the first wrong element, or -1.
-Status run_case(Communicator& communicator, Case test, const CommunicatorOptions& options, std::int64_t& wrong) {
-  const Rank rank = communicator.rank();
-  const bool both = input_blocks(test.problem, rank) > 0 && output_blocks(test.problem, rank) > 0;
-  const std::vector<float> original = input_of(test, rank);
-  std::vector<float> input = original;
-  std::vector<float> output(output_blocks(test.problem, rank) * test.count, kUntouched);
-  Call call;
-  call.collective = test.problem.collective;
-  call.root = test.problem.root;
-  call.count = test.count;
-  float* in = input.data();
-  float* out = output.data();
-  if (test.problem.in_place && both) {
-    const std::int64_t shift = in_place_shift(test.problem, rank) * static_cast<std::int64_t>(test.count);
-    if (output.size() >= input.size()) {
-      std::copy(input.begin(), input.end(), output.begin() + shift);
-      in = out + shift;
-    } else {
-      out = in - shift;
-    }
-  }
-  call.input = reinterpret_cast<const std::byte*>(in);
-  call.output = reinterpret_cast<std::byte*>(out);
-  TUTTI_CHECK_OK(communicator.run(call, &options));
-  wrong = -1;
-  for (std::size_t i = 0; i < output.size() && wrong < 0; ++i) {
-    if (out[i] != expected(test, rank, i)) wrong = static_cast<std::int64_t>(i);
-  }
-  const bool overwritten = test.problem.in_place && both;
-  if (!overwritten && input != original) wrong = -2;
-  return {};
-}
 
 class Collectives : public testing::TestWithParam<Rank> {};
 

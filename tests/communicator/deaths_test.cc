@@ -7,7 +7,7 @@ namespace tutti {
 namespace {
 
 TEST(Deaths, AreToldWithTheNameOfTheRankThatFoundThem) {
-  std::vector<Mesh> meshes = Mesh::within_process(3).value();
+  std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(3)).value();
   const Board board = Board::create(3).value();
   const auto join = [&](Rank rank) {
     Board own = Board::adopt(board.segment().duplicate().value(), 3).value();

@@ -17,7 +17,7 @@ struct Side {
 
 struct Sides {
   Sides() {
-    std::vector<Mesh> both = std::move(Mesh::within_process(2)).value();
+    std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::together(2))).value();
     for (Rank rank = 0; rank < 2; ++rank) sides.push_back(std::make_unique<Side>(std::move(both[rank]), rank));
   }
   Links& operator[](Rank rank) { return sides[rank]->links; }

@@ -111,7 +111,7 @@ TEST(Mapped, RefuseAForcedAlgorithmOnEveryRankWhereOneHidesItsBuffer) {
 // Rank 1 is this test: the root of a broadcast, which says that it has no buffers.
 TEST(Mapped, BelieveNoPeerThatNamesNoBufferWhereItHasOne) {
   constexpr std::size_t kBytes = 64 << 10;
-  std::vector<Mesh> meshes = Mesh::within_process(2).value();
+  std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();
   const Board board = Board::create(2).value();
   HostCommunicator rank(0, std::move(meshes[0]), Board::adopt(board.segment().duplicate().value(), 2).value(), {},
                         Spread::many_processes);

@@ -26,7 +26,7 @@ Frame frame_of(FrameKind kind, std::uint8_t mark = 0) {
 // Two ranks; the second may be destroyed before the first.
 struct Ends {
   Ends() {
-    std::vector<Mesh> both = std::move(Mesh::within_process(2)).value();
+    std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::together(2))).value();
     here.emplace(std::move(both[0]));
     there.emplace(std::move(both[1]));
   }
@@ -129,7 +129,7 @@ struct Stranger {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
     std::vector<Contact> contacts(2);
     contacts[1].socket = std::move(pair.first);
-    mesh.emplace(0, std::move(contacts));
+    mesh.emplace(0, std::move(contacts), Hosts::together(2));
     end = std::move(pair.second);
   }
   // A frame with descriptors, as many as are wanted.

@@ -15,7 +15,7 @@ namespace {
 class Visits : public testing::Test {
  protected:
   Board board_ = Board::create(2).value();
-  std::vector<Mesh> meshes_ = Mesh::within_process(2).value();
+  std::vector<Mesh> meshes_ = Mesh::within_process(Hosts::together(2)).value();
 };
 
 TEST_F(Visits, FailWhereTheCommunicatorHas) {

@@ -53,6 +53,14 @@ TEST(Choose, NamesAnAlgorithmThatSupportsTheCall) {
   }
 }
 
+TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
+  Query asked = query(Collective::all_reduce, 8, 1 << 20);
+  asked.problem.groups = {{3, 5}};
+  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  asked.block_bytes = 8;
+  EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
+}
+
 // The room knows algorithms by their names alone.
 TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {

@@ -1,0 +1,28 @@
+// Which ranks the logical ranks of a plan are: hosts one after the other, the ranks of each in their order.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/plan/plan.h"
+
+namespace tutti {
+
+struct Embedding {
+  std::vector<std::vector<Rank>> groups;  // As in a Problem; empty: nothing to gain from them.
+  std::vector<Rank> order;                // [logical rank]: the rank. Empty: the same one.
+};
+
+// `host_of`: for each rank a number that only ranks of its host have. There is something to gain where there are
+// several hosts, and several ranks on one of them.
+Embedding embedding_of(std::span<const Rank> host_of);
+
+// Whether plans of the problem can be embedded, as those below are then: blocks that belong to ranks stay where they
+// are, so such plans are of the ranks as they are numbered.
+bool embeds(const Embedding& embedding, const Problem& problem);
+
+// The problem that the logical ranks have, and all plans for it, which are then those of the ranks.
+Problem logical(const Embedding& embedding, const Problem& problem);
+std::vector<Plan> embed(const Embedding& embedding, const Problem& problem, std::vector<Plan> plans);
+
+}  // namespace tutti

@@ -1,0 +1,121 @@
+// Ranks that play ranks of several hosts: what algorithms that know hosts do between them, however they are dealt out.
+#include <gtest/gtest.h>
+
+#include "algorithms/catalogue.h"
+#include "src/plan/embedding.h"
+#include "tests/communicator/cases.h"
+
+namespace tutti {
+namespace {
+
+using HostOf = std::vector<Rank>;
+
+class OnHosts : public testing::TestWithParam<HostOf> {
+ protected:
+  OnHosts() {
+    CommunicatorOptions options;
+    options.timeout_ms = 60'000;
+    ranks_ = std::move(Communicator::create_all(Hosts(GetParam()), options)).value();
+  }
+
+  Problem problem_of(Collective collective) const {
+    Problem problem;
+    problem.collective = collective;
+    problem.ranks = static_cast<Rank>(ranks_.size());
+    problem.root = has_root(collective) ? problem.ranks / 2 : 0;
+    const Embedding embedding = embedding_of(GetParam());
+    if (embeds(embedding, problem)) problem.groups = embedding.groups;
+    return problem;
+  }
+
+  void run(const Problem& problem, std::size_t count, const CommunicatorOptions& options) {
+    std::vector<std::int64_t> wrong(ranks_.size(), -3);
+    const auto statuses = on_all(ranks_, [&](Communicator& communicator) {
+      return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);
+    });
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      ASSERT_TRUE(statuses[rank].ok()) << options.algorithm << ", " << describe(problem) << ": "
+                                       << statuses[rank].message();
+      ASSERT_EQ(wrong[rank], -1) << options.algorithm << ", " << describe(problem) << " count " << count << " rank "
+                                 << rank;
+    }
+  }
+
+  Communicators ranks_;
+};
+
+TEST_P(OnHosts, EveryAlgorithmIsRight) {
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    Problem problem = problem_of(static_cast<Collective>(c));
+    for (const Algorithm* algorithm : catalogue(problem.collective)) {
+      if (std::string_view(algorithm->name()).ends_with("_mapped") || !algorithm->supports(problem)) continue;
+      CommunicatorOptions options;
+      options.algorithm = algorithm->name();
+      options.force();
+      for (const std::size_t count : {1, 17, 1000, 70'001}) {
+        for (const bool in_place : {false, true}) {
+          problem.in_place = in_place;
+          ASSERT_NO_FATAL_FAILURE(run(problem, count, options));
+        }
+        problem.in_place = false;
+      }
+    }
+  }
+}
+
+TEST_P(OnHosts, TheTunersChoicesAreRight) {
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    for (const std::size_t count : {1, 300, 2'000, 300'000})
+      ASSERT_NO_FATAL_FAILURE(run(problem_of(static_cast<Collective>(c)), count, CommunicatorOptions()));
+  }
+}
+
+// The parts of a communicator have hosts of their own, in their own order.
+TEST_P(OnHosts, AreKnownToPartsOfTheCommunicator) {
+  Communicators parts(ranks_.size());
+  const auto statuses = on_all(ranks_, [&](Communicator& communicator) -> Status {
+    const Rank rank = communicator.rank();
+    parts[rank] = TUTTI_TRY(communicator.split(rank == 0 ? 1 : 0, -static_cast<int>(rank), communicator.options()));
+    return {};
+  });
+  for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
+  parts.erase(parts.begin());
+  std::reverse(parts.begin(), parts.end());  // By their new ranks.
+  HostOf hosts(GetParam().rbegin(), GetParam().rend() - 1);
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  options.force();
+  const bool grouped = !embedding_of(hosts).groups.empty();
+  std::vector<std::int64_t> wrong(parts.size(), -1);
+  const Problem problem = {.ranks = static_cast<Rank>(parts.size()), .groups = {}};
+  const auto ends = on_all(parts, [&](Communicator& part) {
+    return run_case(part, {problem, 1000}, options, wrong[part.rank()]);
+  });
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    EXPECT_EQ(ends[rank].ok(), grouped) << ends[rank].message();
+    EXPECT_EQ(wrong[rank], -1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OnHosts,
+                         testing::Values(HostOf{0, 0, 1, 1}, HostOf{0, 1, 0, 1}, HostOf{0, 0, 0, 1},
+                                         HostOf{0, 1, 2, 2, 1}, HostOf{0, 1, 1, 0, 1, 1, 0, 1}, HostOf{0, 1, 2}));
+
+TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
+  Communicators ranks = make_ranks(3);
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  options.force();
+  std::vector<std::int64_t> wrong(3);
+  const Problem problem = {.ranks = 3, .groups = {}};
+  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
+         return run_case(communicator, {problem, 10}, options, wrong[communicator.rank()]);
+       })) {
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("no ranks of several hosts with several on one"), std::string::npos)
+        << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,76 @@
+// Plans whose logical ranks are other ranks.
+#include "src/plan/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include "algorithms/catalogue.h"
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+
+namespace tutti {
+namespace {
+
+using Groups = std::vector<std::vector<Rank>>;
+
+TEST(Embedding, PutsHostsOneAfterTheOther) {
+  const Embedding dealt = embedding_of(std::vector<Rank>{7, 3, 7, 3, 3});
+  EXPECT_EQ(dealt.groups, (Groups{{2, 3}}));
+  EXPECT_EQ(dealt.order, (std::vector<Rank>{0, 2, 1, 3, 4}));
+  const Embedding ordered = embedding_of(std::vector<Rank>{0, 0, 0, 3, 3});
+  EXPECT_EQ(ordered.groups, (Groups{{3, 2}}));
+  EXPECT_TRUE(ordered.order.empty());
+}
+
+TEST(Embedding, HasNothingToGainFromOneHostOrFromHostsOfOneRank) {
+  EXPECT_TRUE(embedding_of(std::vector<Rank>{4, 4, 4}).groups.empty());
+  EXPECT_TRUE(embedding_of(std::vector<Rank>{0, 1, 2}).groups.empty());
+}
+
+TEST(Embedding, LeavesBlocksOfRanksWhereTheyAre) {
+  const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 0, 1});
+  EXPECT_TRUE(embeds(dealt, {.collective = Collective::all_reduce, .ranks = 4, .groups = {}}));
+  EXPECT_FALSE(embeds(dealt, {.collective = Collective::all_gather, .ranks = 4, .groups = {}}));
+  EXPECT_TRUE(
+      embeds(embedding_of(std::vector<Rank>{0, 0, 1, 1}), {.collective = Collective::all_gather, .groups = {}}));
+}
+
+TEST(Embedding, LeavesPlansThatItCannotEmbed) {
+  const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 0, 1});
+  const Problem problem = {.collective = Collective::all_gather, .ranks = 4, .groups = {}};
+  const auto plans = embed(dealt, problem, emit_plans(*find(Collective::all_gather, "ring"), problem));
+  EXPECT_EQ(plans[1].steps[1].targets[0].peer, 2U);
+}
+
+// The proof is of the plans as the ranks obey them, with their own roots.
+TEST(Embedding, KeepsProofs) {
+  const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 2, 0, 1, 0, 0});
+  for (const auto& [collective, name] :
+       {std::pair{Collective::all_reduce, "hierarchical"}, std::pair{Collective::all_reduce, "hierarchical_ring"},
+        std::pair{Collective::broadcast, "chain"}, std::pair{Collective::reduce, "binary_tree"}}) {
+    for (Rank root = 0; root < (has_root(collective) ? 7U : 1U); ++root) {
+      const Problem problem = {
+          .collective = collective, .ranks = 7, .root = root, .in_place = true, .groups = dealt.groups};
+      std::vector<Plan> plans = emit_plans(*find(collective, name), logical(dealt, problem));
+      for (Plan& plan : plans) fuse(plan);
+      plans = embed(dealt, problem, std::move(plans));
+      for (Rank rank = 0; rank < 7; ++rank) EXPECT_EQ(plans[rank].steps.self(), rank);
+      EXPECT_EQ(verify(plans).status().message(), "") << name << " root " << root;
+      EXPECT_EQ(plans[0].problem, problem);
+    }
+  }
+}
+
+// Ranks of one host talk to each other, and to their own rail alone on others: that is what the order is for.
+TEST(Embedding, KeepsShardsOnTheirRails) {
+  const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 0, 1});
+  const Problem problem = {.collective = Collective::all_reduce, .ranks = 4, .groups = dealt.groups};
+  const auto plans = embed(dealt, problem, emit_plans(*find(Collective::all_reduce, "hierarchical"), problem));
+  for (std::size_t i = 0; i < plans[0].steps.size(); ++i) {
+    for (const Operand& target : plans[0].steps[i].targets) {
+      EXPECT_FALSE(target.place == Place::lane && target.peer == 3) << "the other rail of the other host";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
