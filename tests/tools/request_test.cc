@@ -32,7 +32,7 @@ TEST(Request, IsForTheVersion) {
 TEST(Request, NamesAllThatIsMissingAtOnce) {
   EXPECT_EQ(complaint({"plan"}), "plan wants --collective, --algorithm, --ranks");
   EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "plan wants --collective, --algorithm");
-  EXPECT_EQ(complaint({"verify"}), "verify wants --all or --collective, --ranks");
+  EXPECT_EQ(complaint({"verify"}), "verify wants --all, --collective or --algorithm, --ranks");
 }
 
 TEST(Request, RefusesWhatVerifyWouldNotHeed) {
@@ -60,9 +60,22 @@ TEST(Request, ReadsRangesOfRanks) {
   EXPECT_EQ(request.ranks, (std::vector<Rank>{1, 2, 3, 8, 16, 17}));
 }
 
-TEST(Request, ReadsLevelsOfGroups) {
-  const Request request = parse({"verify", "--all", "--ranks", "15", "--groups", "4+4+4/2+1"}).value();
-  EXPECT_EQ(request.groups, (std::vector<std::vector<Rank>>{{4, 4, 4}, {2, 1}}));
+TEST(Request, ReadsHowRanksLieOnHosts) {
+  const Request request = parse({"verify", "--all", "--groups", "4+4+4/2+1,2x3,2x1x4"}).value();
+  EXPECT_EQ(request.layouts, (std::vector<Groups>{{{4, 4, 4}, {2, 1}}, {{3, 3}}, {{4, 4}, {1, 1}}}));
+  EXPECT_EQ(request.ranks, (std::vector<Rank>{12, 6, 8}));
+}
+
+TEST(Request, RefusesLayoutsThatAreNone) {
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "2x"}), "");
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "2x2,"}), "");
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "2x3+1"}), "");
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("more than 65536 ranks"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "5", "--groups", "2x2"}).find("have 4 ranks together"),
+            std::string::npos);
+  EXPECT_NE(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--groups", "2x2,3+5"})
+                .find("one layout"),
+            std::string::npos);
 }
 
 TEST(Request, DescribesAProblem) {
@@ -93,7 +106,7 @@ TEST(Request, RefusesWhatItCannotRead) {
 TEST(Request, RefusesAPlanOfSeveralProblems) {
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}), "plan wants --algorithm");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
-            "plan wants one number of --ranks");
+            "plan wants one number of --ranks, or one layout of --groups");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
             "ranks count from 0 to 1");
 }

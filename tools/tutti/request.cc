@@ -2,7 +2,9 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <string_view>
 
 namespace tutti {
@@ -11,7 +13,8 @@ const char* const kUsage =
     "tutti plan --collective all_reduce --algorithm ring --ranks 4   what each rank does, step by step\n"
     "    [--rank R] [--root R] [--in-place] [--groups 3+5] [--fused] [--dot]\n"
     "tutti verify --all --ranks 1-64                                 proves every algorithm\n"
-    "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100 [--groups 3+5]\n"
+    "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100\n"
+    "tutti verify --algorithm hierarchical --groups 2x2,4x8,3+5      ... for ranks of several hosts\n"
     "tutti doctor                                                    what this machine offers, and what is "
     "configured\n"
     "tutti --version\n"
@@ -59,8 +62,23 @@ Result<std::vector<Rank>> parse_ranges(std::string_view text) {
   return values;
 }
 
-Result<std::vector<std::vector<Rank>>> parse_groups(std::string_view text) {
-  std::vector<std::vector<Rank>> groups;
+// "2x4x8": 2 racks with 4 hosts of 8 ranks each.
+Result<Groups> parse_even(std::string_view text) {
+  Groups groups;
+  std::uint64_t parts = 1;
+  const std::vector<std::string_view> sizes = TUTTI_TRY(split(text, 'x'));
+  for (std::size_t level = 0; level < sizes.size(); ++level) {
+    const Rank size = TUTTI_TRY(parse_number(sizes[level]));
+    if (level > 0) groups.emplace(groups.begin(), parts, size);
+    parts *= size;
+    if (parts > kMostRanks) return invalid_argument("more than " + std::to_string(kMostRanks) + " ranks");
+  }
+  return groups;
+}
+
+// "3+5": a host with 3 ranks and one with 5; "4+4+4/2+1": the same of hosts in racks.
+Result<Groups> parse_uneven(std::string_view text) {
+  Groups groups;
   const std::vector<std::string_view> levels = TUTTI_TRY(split(text, '/'));
   for (const std::string_view level : levels) {
     const std::vector<std::string_view> sizes = TUTTI_TRY(split(level, '+'));
@@ -71,6 +89,16 @@ Result<std::vector<std::vector<Rank>>> parse_groups(std::string_view text) {
     }
   }
   return groups;
+}
+
+Result<std::vector<Groups>> parse_layouts(std::string_view text) {
+  std::vector<Groups> layouts;
+  const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
+  for (const std::string_view part : parts) {
+    const bool even = part.find('x') != std::string_view::npos;
+    layouts.push_back(TUTTI_TRY(even ? parse_even(part) : parse_uneven(part)));
+  }
+  return layouts;
 }
 
 Result<Collective> parse_collective(std::string_view text) {
@@ -112,7 +140,7 @@ Status apply(Request& request, int option, std::string_view value) {
       request.root_given = true;
       break;
     case kInPlace: request.in_place = true; break;
-    case kGroups: request.groups = TUTTI_TRY(parse_groups(value)); break;
+    case kGroups: request.layouts = TUTTI_TRY(parse_layouts(value)); break;
     case kFused: request.fused = true; break;
     case kDot: request.dot = true; break;
     case kHelp: request.command.clear(); break;
@@ -128,6 +156,17 @@ Status check_size(const Request& request) {
     if (alone || ranks <= kMostRanksAtOnce) continue;
     return invalid_argument("plans of " + std::to_string(ranks) + " ranks are too large to be held at once; at most " +
                             std::to_string(kMostRanksAtOnce) + ", or the plan of one --rank without --fused and --dot");
+  }
+  return {};
+}
+
+// Where both are given they have to agree.
+Status check_layouts(const Request& request) {
+  for (const Groups& groups : request.layouts) {
+    const Rank members = ranks_in(groups);
+    if (std::find(request.ranks.begin(), request.ranks.end(), members) != request.ranks.end()) continue;
+    return invalid_argument("--groups have " + std::to_string(members) +
+                            " ranks together, but --ranks is another number");
   }
   return {};
 }
@@ -154,10 +193,11 @@ Status check_verify(const Request& request) {
 // Names all that is missing at once.
 Status check_completeness(const Request& request) {
   const bool plans = request.command == "plan";
-  const std::pair<bool, const char*> wanted[] = {
-      {request.collective || request.all, plans ? "--collective" : "--all or --collective"},
-      {!plans || request.all || !request.algorithm.empty(), "--algorithm"},
-      {!request.ranks.empty(), "--ranks"}};
+  const bool named = !request.algorithm.empty();
+  const std::pair<bool, const char*> wanted[] = {{request.collective || request.all || (named && !plans),
+                                                  plans ? "--collective" : "--all, --collective or --algorithm"},
+                                                 {!plans || request.all || named, "--algorithm"},
+                                                 {!request.ranks.empty(), "--ranks"}};
   std::string missing;
   for (const auto& [given, option] : wanted) {
     if (!given) missing.append(missing.empty() ? "" : ", ").append(option);
@@ -171,10 +211,11 @@ Status check(const Request& request) {
     return invalid_argument("'" + request.command + "' is no command; the commands are " + std::string(kCommands));
   }
   TUTTI_CHECK_OK(check_completeness(request));
+  TUTTI_CHECK_OK(check_layouts(request));
   TUTTI_CHECK_OK(check_size(request));
   if (request.command == "verify") return check_verify(request);
   if (request.all) return invalid_argument("plan does not take --all: it wants one --collective and --algorithm");
-  if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks");
+  if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks, or one layout of --groups");
   const Rank ranks = request.ranks.front();
   if (request.root >= ranks || request.rank.value_or(0) >= ranks) {
     return invalid_argument("ranks count from 0 to " + std::to_string(ranks - 1));
@@ -203,16 +244,21 @@ Result<Request> parse_request(int argc, char** argv) {
     TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + argv[at]));
   }
   if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
+  if (request.ranks.empty()) {
+    for (const Groups& groups : request.layouts) request.ranks.push_back(ranks_in(groups));
+  }
   TUTTI_CHECK_OK(check(request));
   return request;
 }
+
+Rank ranks_in(const Groups& groups) { return std::accumulate(groups.front().begin(), groups.front().end(), Rank{0}); }
 
 Problem problem_of(const Request& request, Rank ranks) {
   return {.collective = *request.collective,
           .ranks = ranks,
           .root = has_root(*request.collective) ? request.root : 0,
           .in_place = request.in_place,
-          .groups = request.groups};
+          .groups = request.layouts.empty() ? Groups() : request.layouts.front()};
 }
 
 }  // namespace tutti

@@ -10,20 +10,26 @@
 
 namespace tutti {
 
+// As in a Problem.
+using Groups = std::vector<std::vector<Rank>>;
+
 struct Request {
   std::string command;  // "plan", "verify", "doctor", "version"; empty: help.
   bool all = false;     // verify: all collectives and algorithms.
   std::optional<Collective> collective;
   std::string algorithm;
-  std::vector<Rank> ranks;   // --ranks 1-64,100: each of these numbers of ranks.
+  std::vector<Rank> ranks;   // --ranks 1-64,100: each of these numbers of ranks. Not given: those of the layouts.
   std::optional<Rank> rank;  // plan: of this rank only.
   Rank root = 0;
   bool root_given = false;
   bool in_place = false;
-  bool fused = false;                     // plan: after neighbours were merged.
-  bool dot = false;                       // plan: as a drawing.
-  std::vector<std::vector<Rank>> groups;  // --groups 3+5 or, with racks of hosts, 4+4+4/2+1.
+  bool fused = false;           // plan: after neighbours were merged.
+  bool dot = false;             // plan: as a drawing.
+  std::vector<Groups> layouts;  // --groups 2x2,3+5 and, with racks of hosts, 2x2x2 or 4+4+4/2+1; plan has one at most.
 };
+
+// How many ranks lie so.
+Rank ranks_in(const Groups& groups);
 
 Result<Request> parse_request(int argc, char** argv);
 

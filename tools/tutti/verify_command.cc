@@ -21,6 +21,7 @@ struct Task {
   Collective collective;
   const Algorithm* algorithm;
   Rank ranks;
+  Groups groups;
 };
 
 struct Tally {
@@ -49,11 +50,11 @@ std::vector<std::vector<Rank>> hosts_of_four(Rank ranks) {
 }
 
 // In and out of place, and the first, middle and last root; those that the algorithm supports.
-std::vector<Problem> problems_of(const Task& task, const Request& request) {
+std::vector<Problem> problems_of(const Task& task) {
   std::vector<Problem> problems;
   for (const bool in_place : {false, true}) {
     for (const Rank root : {Rank{0}, task.ranks / 2, task.ranks - 1}) {
-      Problem problem{task.collective, task.ranks, root, in_place, request.groups};
+      Problem problem{task.collective, task.ranks, root, in_place, task.groups};
       if (!task.algorithm->supports(problem) && problem.groups.empty()) problem.groups = hosts_of_four(task.ranks);
       const bool known = std::find(problems.begin(), problems.end(), problem) != problems.end();
       if (!known && (root == 0 || has_root(task.collective)) && task.algorithm->supports(problem)) {
@@ -91,14 +92,14 @@ Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
 }
 
 // All tasks on all cores; the tallies come in the tasks' order.
-std::vector<Tally> verify_all(const std::vector<Task>& tasks, const Request& request) {
+std::vector<Tally> verify_all(const std::vector<Task>& tasks) {
   std::vector<Tally> tallies(tasks.size());
   std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> workers;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
     workers.emplace_back([&] {
       for (std::size_t mine = next++; mine < tasks.size(); mine = next++) {
-        for (const Problem& problem : problems_of(tasks[mine], request)) {
+        for (const Problem& problem : problems_of(tasks[mine])) {
           tallies[mine].add(verify_problem(*tasks[mine].algorithm, problem));
         }
       }
@@ -115,7 +116,9 @@ std::vector<Task> tasks_of(const Request& request) {
     if (request.collective.value_or(collective) != collective) continue;
     for (const Algorithm* algorithm : catalogue(collective)) {
       if (!request.algorithm.empty() && request.algorithm != algorithm->name()) continue;
-      for (const Rank ranks : request.ranks) tasks.push_back({collective, algorithm, ranks});
+      for (const Groups& groups : request.layouts) tasks.push_back({collective, algorithm, ranks_in(groups), groups});
+      if (!request.layouts.empty()) continue;
+      for (const Rank ranks : request.ranks) tasks.push_back({collective, algorithm, ranks, {}});
     }
   }
   return tasks;
@@ -144,14 +147,15 @@ Status verify_command(const Request& request) {
   const std::vector<Task> tasks = tasks_of(request);
   if (tasks.empty()) return no_such_algorithm(request);
   const std::int64_t begin_ns = now_ns();
-  const std::vector<Tally> tallies = verify_all(tasks, request);
+  const std::vector<Tally> tallies = verify_all(tasks);
 
   std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
               "slots", "failures", "seconds  what it does");
   Tally total;
-  for (std::size_t i = 0; i < tasks.size(); i += request.ranks.size()) {
+  const std::size_t each = request.layouts.empty() ? request.ranks.size() : request.layouts.size();
+  for (std::size_t i = 0; i < tasks.size(); i += each) {
     Tally row;
-    for (std::size_t j = i; j < i + request.ranks.size(); ++j) row.add(tallies[j]);
+    for (std::size_t j = i; j < i + each; ++j) row.add(tallies[j]);
     print_row(name(tasks[i].collective), tasks[i].algorithm->name(), row, tasks[i].algorithm->summary());
     total.add(row);
   }
