@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/executor/program.h"
+#include "tests/executor/elements.h"
 #include "tests/executor/voyage.h"
 
 namespace tutti {
@@ -40,24 +41,27 @@ inline Number expected(const Problem& problem, const Voyage& voyage, std::uint32
 
 // What a rank passes to one operation.
 struct Cargo {
-  std::pmr::vector<Number> first, second;  // In place there is only the first.
-  Number* input = nullptr;
-  Number* output = nullptr;
-  std::uint64_t inputs = 0, outputs = 0;
-  std::uint32_t number = 0;  // Of the operation that they are for.
+  std::pmr::vector<Number> first, second;  // In place there is only the first. Behind each, what nobody may write.
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::uint64_t inputs = 0, outputs = 0;  // Elements.
+  std::uint32_t number = 0;               // Of the operation that they are for.
 
-  Cargo(const Problem& problem, Rank rank, std::uint64_t count, std::uint32_t operation,
+  Cargo(const Problem& problem, Rank rank, const Voyage& voyage, std::uint32_t operation,
         std::pmr::memory_resource* memory)
       : first(memory),
         second(memory),
-        inputs(input_blocks(problem, rank) * count),
-        outputs(output_blocks(problem, rank) * count) {
-    const std::int64_t shift = in_place_shift(problem, rank) * static_cast<std::int64_t>(count);
+        inputs(input_blocks(problem, rank) * voyage.count),
+        outputs(output_blocks(problem, rank) * voyage.count),
+        voyage_(voyage),
+        operation_(operation) {
+    const std::int64_t shift =
+        in_place_shift(problem, rank) * static_cast<std::int64_t>(voyage.count * voyage.element_bytes);
     const bool one = problem.in_place && inputs > 0 && outputs > 0;
-    first.assign(one ? std::max(inputs, outputs) : inputs, ~Number{0});
-    second.assign(one ? 0 : outputs, ~Number{0});
-    input = first.data() + (one && shift > 0 ? shift : 0);
-    output = one ? input - shift : second.data();
+    first.resize(numbers(one ? std::max(inputs, outputs) : inputs));
+    second.resize(numbers(one ? 0 : outputs));
+    input = reinterpret_cast<std::byte*>(first.data()) + (one && shift > 0 ? shift : 0);
+    output = one ? input - shift : reinterpret_cast<std::byte*>(second.data());
     load(rank, operation);
   }
 
@@ -66,9 +70,24 @@ struct Cargo {
     number = operation;
     std::fill(first.begin(), first.end(), ~Number{0});
     std::fill(second.begin(), second.end(), ~Number{0});
-    for (std::uint64_t i = 0; i < inputs; ++i) input[i] = contribution(operation, rank, i);
+    if (!voyage_.tasks.empty()) {
+      const std::uint64_t seed = (std::uint64_t{operation} << 40) + (std::uint64_t{rank} << 32);
+      return fill_elements(voyage_.tasks[operation_].type, input, inputs, seed);
+    }
+    for (std::uint64_t i = 0; i < inputs; ++i) reinterpret_cast<Number*>(input)[i] = contribution(operation, rank, i);
   }
-  RankBuffers buffers() const { return {reinterpret_cast<std::byte*>(input), reinterpret_cast<std::byte*>(output)}; }
+  RankBuffers buffers() const { return {input, output}; }
+  Number input_number(std::uint64_t i) const { return reinterpret_cast<const Number*>(input)[i]; }
+  Number output_number(std::uint64_t i) const { return reinterpret_cast<const Number*>(output)[i]; }
+
+ private:
+  std::size_t numbers(std::uint64_t elements) const {
+    constexpr std::size_t kGuards = 2;
+    return (elements * voyage_.element_bytes + sizeof(Number) - 1) / sizeof(Number) + kGuards;
+  }
+
+  const Voyage& voyage_;
+  std::uint32_t operation_;  // Of the voyage.
 };
 
 }  // namespace tutti

@@ -31,7 +31,7 @@ Sailor::Sailor(const Plan& plan, const std::vector<LaneUse>& uses, const Voyage&
   }
   const bool lanes = !uses.empty();
   launch_.input.count = launch_.output.count = launch_.scratch_blocks.count = voyage.count;
-  launch_.element_bytes = sizeof(Number);
+  launch_.element_bytes = voyage.element_bytes;
   launch_.loop = voyage.loop;
   launch_.channels = voyage.channels;
   launch_.cut = {.units = program().units, .parts = voyage.loop.pieces * voyage.channels, .granule = voyage.granule};
@@ -39,33 +39,40 @@ Sailor::Sailor(const Plan& plan, const std::vector<LaneUse>& uses, const Voyage&
   scratch_.resize((compiled_[0]->scratch_units() / program().units + 1) * voyage.count);
   launch_.scratch = reinterpret_cast<std::byte*>(scratch_.data());
   for (std::uint32_t i = 0; i < voyage.operations; ++i) {
-    cargoes_.emplace_back(plan.problem, plan.steps.self(), voyage.count, i, reach_);
+    cargoes_.emplace_back(plan.problem, plan.steps.self(), voyage, i, reach_);
   }
   memory_.reserve(program().widest);
 }
 
 void Sailor::sail(const std::vector<std::vector<RankBuffers>>& buffers, Watch& watch) {
-  std::vector<RankBuffers> peers = buffers.front();
-  launch_.peers = peers.data();
-  lay_out();
-  FoldArguments arguments;
-  arguments.ranks = plan_.problem.ranks;
-  const FoldFunction fold = find_fold(DataType::uint64, voyage_.averages ? Reduction::avg : Reduction::sum);
-  Interpreter<CpuMachine> interpreter(program(), launch_, CpuMachine(memory_, fold, arguments), memory_.pointers());
   for (std::uint32_t operation = 0; operation < voyage_.operations; ++operation) {
-    launch_.self = buffers[operation][plan_.steps.self()];
-    std::copy(buffers[operation].begin(), buffers[operation].end(), peers.begin());
-    launch_.signature = {operation + 1};
-    interpreter.start();
-    if (!finish(interpreter, operation, watch)) return;
+    start(buffers[operation], operation);
+    if (!finish(operation, watch)) return;
   }
+}
+
+void Sailor::start(const std::vector<RankBuffers>& buffers, std::uint32_t operation) {
+  const Rank self = plan_.steps.self();
+  const bool first = peers_.empty();
+  peers_.resize(buffers.size());
+  std::copy(buffers.begin(), buffers.end(), peers_.begin());
+  launch_.peers = peers_.data();
+  if (first) lay_out();
+  launch_.self = buffers[self];
+  launch_.signature = {operation + 1};
+  const FoldTask task = task_of(voyage_, operation, self);
+  FoldArguments arguments;
+  arguments.ranks = task.ranks;
+  CpuMachine machine(memory_, find_fold(task.type, task.reduction), arguments);
+  if (task.reduction == Reduction::pre_mul_sum) machine.scale(task.scale, task.integer_scale);
+  interpreter_.emplace(program(), launch_, machine, memory_.pointers());
 }
 
 std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
   std::vector<RankBuffers> peers(plan_.problem.ranks);  // Told apart by their places only.
   launch_.peers = peers.data();
   lay_out();
-  const std::uint64_t stage_bytes = is_small(voyage_.protocol) ? slot_elements(voyage_) * sizeof(Number) : 0;
+  const std::uint64_t stage_bytes = is_small(voyage_.protocol) ? slot_elements(voyage_) * voyage_.element_bytes : 0;
   const std::vector<std::byte> image =
       make_image(program(), launch_, straight_, plan_.problem.ranks, !records.empty(), stage_bytes);
   image_.assign(image.begin(), image.end());
@@ -79,13 +86,11 @@ std::vector<TeamCall> Sailor::calls(std::span<MeetingRecord* const> records) {
   call.place = place_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();
-  call.task.type = DataType::uint64;
-  call.task.reduction = voyage_.averages ? Reduction::avg : Reduction::sum;
-  call.task.ranks = plan_.problem.ranks;
   std::vector<TeamCall> calls(voyage_.operations, call);
   for (std::uint32_t operation = 0; operation < voyage_.operations; ++operation) {
     calls[operation].self = buffers(operation);
     calls[operation].signature = {operation + 1};
+    calls[operation].task = task_of(voyage_, operation, call.rank);
   }
   return calls;
 }
@@ -99,13 +104,29 @@ std::string Sailor::complaint() const {
     const std::string where = "rank " + std::to_string(rank) + ", operation " + std::to_string(operation) + ": ";
     for (std::uint64_t i = 0; i < cargo.outputs; ++i) {
       const Number wanted = expected(plan_.problem, voyage_, cargo.number, rank, i);
-      if (cargo.output[i] != wanted) {
-        return where + "output " + std::to_string(i) + " is " + std::to_string(cargo.output[i]) + ", not " +
+      if (cargo.output_number(i) != wanted) {
+        return where + "output " + std::to_string(i) + " is " + std::to_string(cargo.output_number(i)) + ", not " +
                std::to_string(wanted);
       }
     }
     for (std::uint64_t i = 0; i < cargo.inputs && !plan_.problem.in_place; ++i) {
-      if (cargo.input[i] != contribution(cargo.number, rank, i)) return where + "its input was changed";
+      if (cargo.input_number(i) != contribution(cargo.number, rank, i)) return where + "its input was changed";
+    }
+  }
+  return "";
+}
+
+std::string Sailor::differs_from(const Sailor& other) const {
+  for (std::uint32_t operation = 0; operation < cargoes_.size(); ++operation) {
+    for (const auto part : {&Cargo::first, &Cargo::second}) {
+      const auto found = std::as_bytes(std::span(cargoes_[operation].*part));
+      const auto wanted = std::as_bytes(std::span(other.cargoes_[operation].*part));
+      const auto at = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end()).first - found.begin();
+      if (at == static_cast<std::ptrdiff_t>(found.size())) continue;
+      const FoldTask task = task_of(voyage_, operation, plan_.steps.self());
+      return "rank " + std::to_string(plan_.steps.self()) + ", " + name(task.reduction) + " of " + name(task.type) +
+             (part == &Cargo::first ? ": the input, or the one buffer," : ": the output") + " differs at byte " +
+             std::to_string(at);
     }
   }
   return "";
@@ -113,7 +134,7 @@ std::string Sailor::complaint() const {
 
 void Sailor::lay_out() {
   if (!voyage_.straight) return;
-  straight_ = straighten(program(), launch_, !voyage_.averages);
+  straight_ = straighten(program(), launch_, copies(voyage_));
   launch_.straight = straight_.view();
 }
 
@@ -137,15 +158,15 @@ LaneState* Sailor::bind(const std::vector<LaneUse>& uses, const Operand& operand
   return wires.end(spec, forward, sends);
 }
 
-bool Sailor::finish(Interpreter<CpuMachine>& interpreter, std::uint32_t operation, Watch& watch) {
+bool Sailor::finish(std::uint32_t operation, Watch& watch) {
   for (;;) {
-    const Progress progress = interpreter.advance();
+    const Progress progress = advance();
     watch.moves.fetch_add(progress == Progress::done ? 1 : 0);
     if (progress == Progress::done) return true;
     const std::string where = "rank " + std::to_string(plan_.steps.self()) + ", operation " +
-                              std::to_string(operation) + ", round " + std::to_string(interpreter.cursor().round);
+                              std::to_string(operation) + ", round " + std::to_string(interpreter_->cursor().round);
     if (progress == Progress::mismatch) return fail(where + ": a message of another call", watch);
-    while (!interpreter.blocked().over()) {
+    while (!interpreter_->blocked().over()) {
       if (watch.stuck()) return fail(where + ": waits without end", watch);
     }
   }
@@ -177,6 +198,36 @@ std::vector<std::vector<TeamCall>> Convoy::calls() {
   std::vector<std::vector<TeamCall>> calls;
   for (const auto& sailor : sailors_) calls.push_back(sailor->calls(by_rank_));
   return calls;
+}
+
+std::string Convoy::sail_in_turns() {
+  constexpr int kIdleRounds = 2;
+  for (std::uint32_t operation = 0; operation < voyage_.operations; ++operation) {
+    std::vector<RankBuffers> buffers;
+    for (const auto& sailor : sailors_) buffers.push_back(sailor->buffers(operation));
+    for (const auto& sailor : sailors_) sailor->start(buffers, operation);
+    std::size_t done = 0;
+    for (int idle = 0; done < sailors_.size() && idle < kIdleRounds; ++idle) {
+      done = 0;
+      for (const auto& sailor : sailors_) {
+        const Cursor before = sailor->cursor();
+        const Progress progress = sailor->advance();
+        if (progress == Progress::mismatch) return "a message of another call";
+        if (!(sailor->cursor() == before)) idle = 0;
+        if (progress == Progress::done) ++done;
+      }
+    }
+    if (done < sailors_.size()) return "no rank gets ahead in operation " + std::to_string(operation);
+  }
+  return "";
+}
+
+std::string Convoy::differs_from(const Convoy& other) const {
+  for (std::size_t rank = 0; rank < sailors_.size(); ++rank) {
+    std::string difference = sailors_[rank]->differs_from(*other.sailors_[rank]);
+    if (!difference.empty()) return difference;
+  }
+  return "";
 }
 
 void Convoy::load(std::uint32_t operation, std::uint32_t number) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ class Sailor {
 
   // On a CPU. `buffers`: of all ranks, for each operation.
   void sail(const std::vector<std::vector<RankBuffers>>& buffers, Watch& watch);
+  // Likewise, one operation, and as far as the peers allow.
+  void start(const std::vector<RankBuffers>& buffers, std::uint32_t operation);
+  Progress advance() { return interpreter_->advance(); }
+  const Cursor& cursor() const { return interpreter_->cursor(); }
 
   // The operations as a team gets them. `records`: of all ranks' meetings; empty where no rank names peers' memory.
   std::vector<TeamCall> calls(std::span<MeetingRecord* const> records);
@@ -38,13 +43,15 @@ class Sailor {
 
   // What is wrong with what it has ended with.
   std::string complaint() const;
+  // Where its memory is not that of the same rank of another voyage, to the bit.
+  std::string differs_from(const Sailor& other) const;
 
  private:
   const Program& program() const { return compiled_[0]->program(); }
   void lay_out();
   LaneState* bind(const std::vector<LaneUse>& uses, const Operand& operand, bool sends, Wires& wires,
                   std::uint16_t channel) const;
-  bool finish(Interpreter<CpuMachine>& interpreter, std::uint32_t operation, Watch& watch);
+  bool finish(std::uint32_t operation, Watch& watch);
   bool fail(const std::string& complaint, Watch& watch);
 
   const Plan& plan_;
@@ -63,6 +70,8 @@ class Sailor {
   std::pmr::vector<MeetingPlace> place_;
   std::vector<Cargo> cargoes_;
   StraightProgram straight_;
+  std::vector<RankBuffers> peers_;  // Where a CPU finds them.
+  std::optional<Interpreter<CpuMachine>> interpreter_;
   std::string complaint_;
 };
 
@@ -77,9 +86,13 @@ class Convoy {
 
   // [rank][operation], as teams get them.
   std::vector<std::vector<TeamCall>> calls();
+  // All ranks on this CPU, one after the other: waits for nobody. Empty, or what went wrong.
+  std::string sail_in_turns();
   void load(std::uint32_t operation, std::uint32_t number);
   // What is wrong with what the ranks have ended with.
   std::string complaint() const;
+  // Where a rank's memory is not as it is in the other, to the bit.
+  std::string differs_from(const Convoy& other) const;
 
  private:
   const Voyage& voyage_;

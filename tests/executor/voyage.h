@@ -1,9 +1,11 @@
 // One shape of call, and how it is run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "src/executor/team/operands.h"
 #include "src/plan/loop.h"
 #include "src/plan/plan.h"
 #include "transports/lane_view.h"
@@ -22,15 +24,38 @@ struct Voyage {
   Way way = Way::out_of_place;
   Forms forms = Forms::as_proved;
   Protocol protocol = Protocol::bulk;
-  Loop loop;                     // Slots: of each lane, a power of two.
-  std::uint32_t granule = 1;     // Elements.
-  std::uint64_t count = 1;       // Of every block, in elements of 8 bytes.
+  Loop loop;                  // Slots: of each lane, a power of two.
+  std::uint32_t granule = 1;  // Elements.
+  std::uint64_t count = 1;    // Of every block, in elements.
+  std::uint32_t element_bytes = 8;
   bool averages = false;         // Reductions: the average instead of the sum.
   bool straight = false;         // Lays the buffers out beforehand, where that can be done.
   Engine* engine = nullptr;      // Runs the ranks' teams; null: each rank is a CPU.
   std::uint32_t channels = 1;    // Of teams.
   std::uint32_t operations = 3;  // In a row, with buffers of their own and no pause in between.
+  // What each of them reduces, all with elements of the same size. Empty: uint64, in sums or averages. Expected numbers
+  // are known of those alone.
+  std::vector<FoldTask> tasks;
 };
+
+// What a rank's operation is to do.
+inline FoldTask task_of(const Voyage& voyage, std::uint32_t operation, Rank rank) {
+  FoldTask task;
+  task.type = DataType::uint64;
+  task.reduction = voyage.averages ? Reduction::avg : Reduction::sum;
+  if (!voyage.tasks.empty()) task = voyage.tasks[operation];
+  task.ranks = static_cast<Rank>(voyage.plans[0].size());
+  task.scale = 1.75 - 0.5 * rank;  // Each rank multiplies by a number of its own.
+  task.integer_scale = -3 + 2 * std::int64_t{rank};
+  return task;
+}
+
+// Whether what has one source is always copied as it is.
+inline bool copies(const Voyage& voyage) {
+  return !voyage.averages && std::none_of(voyage.tasks.begin(), voyage.tasks.end(), [](const FoldTask& task) {
+    return task.reduction == Reduction::avg || task.reduction == Reduction::pre_mul_sum;
+  });
+}
 
 // What a slot holds.
 std::uint64_t slot_elements(const Voyage& voyage);

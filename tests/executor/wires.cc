@@ -13,10 +13,10 @@ constexpr std::uint32_t kRows = 4;
 }  // namespace
 
 std::uint64_t slot_elements(const Voyage& voyage) {
-  constexpr std::uint64_t kElement = 8;
-  if (voyage.protocol == Protocol::bulk) return kBulkBytes / kElement;
-  if (voyage.protocol == Protocol::rows) return rows_capacity(kRows * kRowBytes) / kElement;
-  return (voyage.engine != nullptr ? words_capacity(kLines * kLineBytes) : kLines * kLineData) / kElement;
+  const std::uint64_t element = voyage.element_bytes;
+  if (voyage.protocol == Protocol::bulk) return kBulkBytes / element;
+  if (voyage.protocol == Protocol::rows) return rows_capacity(kRows * kRowBytes) / element;
+  return (voyage.engine != nullptr ? words_capacity(kLines * kLineBytes) : kLines * kLineData) / element;
 }
 
 LaneSpec spec_of(const LaneUse& use, Rank self, const Voyage& voyage, std::uint16_t channel) {

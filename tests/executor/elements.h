@@ -1,0 +1,43 @@
+// Elements of every type for tests of arithmetic: told by seeds, so that all who want them make the same.
+#pragma once
+
+#include <cstring>
+
+#include "src/executor/numeric.h"
+#include "src/executor/numeric_reduce.h"
+
+namespace tutti {
+
+inline std::uint64_t scrambled(std::uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  word = (word ^ (word >> 27)) * 0x94d049bb133111ebULL;
+  return word ^ (word >> 31);
+}
+
+// Integers of any bits. Floats between -4 and 4 with all their digits, so that sums are rounded and depend on their
+// order; and now and then any bits: infinities, NaN, subnormals.
+template <typename T>
+Bits<T> element_of(std::uint64_t seed) {
+  constexpr std::uint64_t kAnyBits = 13;  // One of so many.
+  const std::uint64_t word = scrambled(seed);
+  if constexpr (Format<T>::is_float) {
+    const double value = static_cast<double>(static_cast<std::int64_t>(word)) * 0x1p-61;
+    if (seed % kAnyBits == 0) return static_cast<Bits<T>>(word);
+    if constexpr (is_narrow<T>) return from_float<T>(static_cast<float>(value)).bits;
+    else return __builtin_bit_cast(Bits<T>, static_cast<T>(value));
+  } else {
+    return static_cast<Bits<T>>(word);
+  }
+}
+
+// Element i has the seed `seed + i`.
+inline void fill_elements(DataType type, std::byte* to, std::uint64_t count, std::uint64_t seed) {
+  visit(type, [&]<typename T>(Type<T>) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const Bits<T> bits = element_of<T>(seed + i);
+      std::memcpy(to + i * sizeof bits, &bits, sizeof bits);
+    }
+  });
+}
+
+}  // namespace tutti
