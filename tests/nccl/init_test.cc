@@ -40,7 +40,6 @@ TEST(Init, SaysWhatToDoWithoutAGpu) {
     EXPECT_NE(ncclMemFree(&mine), ncclSuccess);
     int version = 0;
     NCCL_EXPECT_OK(ncclGetVersion(&version));
-    EXPECT_EQ(version, NCCL_VERSION_CODE);
     EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
   }
   ncclComm_t comm = nullptr;
