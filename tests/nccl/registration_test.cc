@@ -32,7 +32,9 @@ TEST(Registration, OfOneBufferTwiceHasTwoHandles) {
 TEST(Registration, IsOfOneCommunicator) {
   const Ranks ranks(2);
   void* handle = registered(ranks[0]);
+  void* other = registered(ranks[1]);
   EXPECT_EQ(ncclCommDeregister(ranks[1], handle), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommDeregister(ranks[0], other), ncclInvalidUsage);
   NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
   EXPECT_EQ(ncclCommDeregister(nullptr, handle), ncclInvalidArgument);
 }
