@@ -68,13 +68,24 @@ if(TUTTI_MPIRUN AND TUTTI_MPICC)
   set(mpi_found ON)
 endif()
 
-# NCCL's own header, of the CUDA toolkit: the library does without, its clients in the tests do not.
-find_path(TUTTI_NCCL_INCLUDE_DIR nccl.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+# NCCL's own header, of the CUDA toolkit or the wheel nvidia-nccl-cu13: the library does without, its clients in the tests
+# do not. The wheel has no CUDA headers beside it, for which the tests have a stand-in.
+find_path(TUTTI_NCCL_INCLUDE_DIR nccl.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TUTTI_DEPS}/nccl/include)
+if(NOT TUTTI_NCCL_INCLUDE_DIR)
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+endif()
+if(NOT TUTTI_NCCL_INCLUDE_DIR AND Python3_FOUND)  # Python knows best where its packages are.
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c "import nvidia.nccl; print(nvidia.nccl.__path__[0])"
+                  OUTPUT_VARIABLE wheel OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(TUTTI_NCCL_INCLUDE_DIR nccl.h PATHS ${wheel}/include NO_DEFAULT_PATH)
+endif()
 mark_as_advanced(TUTTI_NCCL_INCLUDE_DIR)
 set(nccl_found OFF)
-if(TUTTI_NCCL_INCLUDE_DIR AND EXISTS ${TUTTI_NCCL_INCLUDE_DIR}/cuda_runtime.h)
+if(EXISTS ${TUTTI_NCCL_INCLUDE_DIR}/nccl.h)
   set(nccl_found ON)
 endif()
+set(TUTTI_NCCL_WANTS "no nccl.h: install the CUDA toolkit, or `pip install nvidia-nccl-cu13`, or name its folder with \
+-DTUTTI_NCCL_INCLUDE_DIR=<folder>")
 
 tutti_dependency(CUDA FOUND ${nvcc_found} FOR "compiler for NVIDIA GPUs"
                  WANTS "no nvcc in PATH, CUDA_HOME or /usr/local/cuda, or a build with sanitizers")
@@ -82,7 +93,7 @@ tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/u
 tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
 tutti_dependency(HWLOC FOUND ${hwloc_found} FOR "headers of hwloc" WANTS "no hwloc.h (libhwloc-dev)")
 tutti_dependency(NCCL FOUND ${nccl_found} FOR "nccl.h, for tests of libnccl.so.2"
-                 WANTS "no nccl.h with cuda_runtime.h beside it in CUDA_HOME/include or /usr/local/cuda/include")
+                 WANTS "${TUTTI_NCCL_WANTS}")
 tutti_dependency(MPI FOUND ${mpi_found} FOR "launcher test and peers in perf (the library never links MPI)"
                  WANTS "no mpirun and mpicc (libopenmpi-dev or mpich)")
 tutti_dependency(GTEST FOUND ${GTest_FOUND} FOR "tests" WANTS "no GoogleTest (libgtest-dev)")

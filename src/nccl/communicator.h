@@ -14,6 +14,7 @@
 #include "src/nccl/config.h"
 #include "src/nccl/errors.h"
 #include "src/nccl/handles.h"
+#include "src/nccl/registrations.h"
 #include "tutti/tutti.h"
 
 namespace tutti::nccl {
@@ -41,6 +42,7 @@ class alignas(64) Communicator {
   const Settings settings;
   const int device;
   std::vector<MadeReduction> reductions;  // Touched by the one thread that makes calls.
+  Registrations registrations;            // Any thread.
 
   // Waits for the ranks. Another thread may abort that.
   Outcome join(const ncclUniqueId& id);
@@ -48,6 +50,7 @@ class alignas(64) Communicator {
   Outcome adopt(tutti_comm part);
   // No calls any more. Fails if there are none already.
   Outcome close();
+  bool is_closed() const { return closed_; }
   // Waits until those that it has enqueued are done.
   Outcome flush();
 

@@ -1,4 +1,7 @@
-// Memory, and its registration. None is needed, but for windows, in which peers work where buffers lie.
+// Memory, and its registration: of buffers, which serves nothing but finding mistakes (decision 25), and of windows, in
+// which peers work where buffers lie.
+#include <cstdint>
+
 #include "src/nccl/communicator.h"
 #include "src/nccl/door.h"
 #include "src/nccl/groups.h"
@@ -7,18 +10,42 @@
 namespace tutti::nccl {
 namespace {
 
-// Registers nothing, which clients take: the handle is null.
-Outcome register_nothing(const ncclComm* comm, void** handle, const char* name) {
-  if (handle == nullptr) return invalid_argument(std::string(name) + " is NULL: pass where to put it");
-  if (find(comm) == nullptr) return no_communicator(comm);
+struct Buffer {
+  const void* memory;
+  std::size_t size;
+};
+
+Outcome check_buffer(const Buffer& buffer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer.memory);
+  if (buffer.size == 0 || (address != 0 && buffer.size <= UINTPTR_MAX - address)) return {};
+  const std::string size = std::to_string(buffer.size) + " bytes";
+  if (address == 0)
+    return invalid_argument("buff is NULL, but has a size of " + size + ": pass where the buffer begins");
+  return invalid_argument("buff and " + size + " reach beyond the end of memory: pass the buffer's size in bytes");
+}
+
+// Whatever the communicator is in the middle of: nobody is told.
+Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handle) {
+  if (handle == nullptr) return invalid_argument("handle is NULL: pass where to put it");
   *handle = nullptr;
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (communicator->is_closed()) {
+    return invalid_argument("the communicator is finalized: register buffers before, or with another one");
+  }
+  TUTTI_NCCL_CHECK(check_buffer(buffer));
+  *handle = communicator->registrations.add();
   return {};
 }
 
-Outcome deregister_nothing(const ncclComm* comm, const void* handle, const char* name) {
-  if (find(comm) == nullptr) return no_communicator(comm);
-  if (handle == nullptr) return {};
-  return invalid_usage(std::string(name) + " was not registered with this communicator");
+// Null is what a registration that failed has left.
+Outcome deregister_buffer(const ncclComm* comm, const void* handle) {
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (handle == nullptr || communicator->registrations.remove(handle)) return {};
+  return invalid_usage(
+      "handle is none of a buffer that is registered with this communicator: pass one of ncclCommRegister, once, with "
+      "the communicator that gave it");
 }
 
 constexpr int kSymmetric = 1;       // NCCL_WIN_COLL_SYMMETRIC.
@@ -74,12 +101,12 @@ TUTTI_NCCL_DOOR(ncclResult_t, MemFree, void* memory) {
   return guarded("ncclMemFree", [&] { return release(memory); });
 }
 
-TUTTI_NCCL_DOOR(ncclResult_t, CommRegister, ncclComm_t comm, void*, std::size_t, void** handle) {
-  return guarded("ncclCommRegister", [&] { return register_nothing(comm, handle, "handle"); });
+TUTTI_NCCL_DOOR(ncclResult_t, CommRegister, ncclComm_t comm, void* memory, std::size_t size, void** handle) {
+  return guarded("ncclCommRegister", [&] { return register_buffer(comm, {memory, size}, handle); });
 }
 
 TUTTI_NCCL_DOOR(ncclResult_t, CommDeregister, ncclComm_t comm, void* handle) {
-  return guarded("ncclCommDeregister", [&] { return deregister_nothing(comm, handle, "handle"); });
+  return guarded("ncclCommDeregister", [&] { return deregister_buffer(comm, handle); });
 }
 
 // All ranks call it; those of one thread in a group.

@@ -50,8 +50,8 @@ SAME_NUMBER(ncclScalarHostImmediate);
 static_assert(ours::kUndefined == NCCL_CONFIG_UNDEF_INT && ours::kNoColor == NCCL_SPLIT_NOCOLOR);
 static_assert(ours::kNoTime == NCCL_UNDEF_FLOAT);
 
-// Ours is longer: it has what later versions add behind.
-static_assert(sizeof(ours::ncclConfig_t) >= sizeof(::ncclConfig_t));
+// Versions add to its end. Ours is that of 2.30.5, and takes the longer ones of later versions, too.
+static_assert(sizeof(ours::ncclConfig_t) >= sizeof(::ncclConfig_t) || NCCL_VERSION_CODE > NCCL_VERSION(2, 30, 7));
 #define SAME_FIELD(type, name)                                          \
   static_assert(offsetof(ours::type, name) == offsetof(::type, name) && \
                 sizeof(ours::type::name) == sizeof(::type::name))
@@ -72,6 +72,13 @@ SAME_FIELD(ncclConfig_t, shrinkShare);
 SAME_FIELD(ncclConfig_t, nvlsCTAs);
 SAME_FIELD(ncclConfig_t, nChannelsPerNetPeer);
 SAME_FIELD(ncclConfig_t, nvlinkCentricSched);
+#if NCCL_VERSION_CODE >= 23005
+SAME_FIELD(ncclConfig_t, graphUsageMode);
+SAME_FIELD(ncclConfig_t, numRmaCtx);
+SAME_FIELD(ncclConfig_t, maxP2pPeers);
+SAME_FIELD(ncclConfig_t, graphStreamOrdering);
+SAME_NUMBER(ncclTimeout);
+#endif
 static_assert(sizeof(ours::ncclSimInfo_t) == sizeof(::ncclSimInfo_t));
 static_assert(ours::kShrinkDefault == NCCL_SHRINK_DEFAULT && ours::kShrinkAbort == NCCL_SHRINK_ABORT);
 SAME_FIELD(ncclSimInfo_t, magic);

@@ -1,7 +1,7 @@
 // Each collective right in value, by ranks that are threads and by one thread that drives all ranks in a group: on
 // host memory, and on a device.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include <bit>
+#include <cmath>
 
 #include "tests/nccl/clients.h"
 
@@ -200,17 +200,29 @@ void expect_types(const Ranks& ranks, ncclDataType_t type) {
   }
 }
 
-struct Half : __half {
-  Half() = default;
-  explicit Half(int value) : __half(static_cast<float>(value)) {}
-  explicit operator double() const { return __half2float(*this); }
+// A whole number, exact if it is small, in a format of 16 bits. CUDA has types for these, but may not be here.
+template <int kFraction, int kBias>
+struct Format {
+  std::uint16_t bits = 0;
+
+  Format() = default;
+  constexpr explicit Format(int value) {
+    if (value == 0) return;
+    const int exponent = std::bit_width(static_cast<unsigned>(value)) - 1;
+    const int fraction = ((value << kFraction) >> exponent) - (1 << kFraction);
+    bits = static_cast<std::uint16_t>(((exponent + kBias) << kFraction) + fraction);
+  }
+  explicit operator double() const {
+    if (bits == 0) return 0;
+    const int fraction = bits % (1 << kFraction) + (1 << kFraction);
+    return std::ldexp(fraction, (bits >> kFraction) - kBias - kFraction);
+  }
 };
 
-struct Bfloat16 : __nv_bfloat16 {
-  Bfloat16() = default;
-  explicit Bfloat16(int value) : __nv_bfloat16(static_cast<float>(value)) {}
-  explicit operator double() const { return __bfloat162float(*this); }
-};
+using Half = Format<10, 15>;
+using Bfloat16 = Format<7, 127>;
+static_assert(Half(1).bits == 0x3c00 && Half(3).bits == 0x4200);
+static_assert(Bfloat16(1).bits == 0x3f80 && Bfloat16(3).bits == 0x4040);
 
 TEST(Types, AreThoseOfNccl) {
   const Ranks ranks(kRanks);

@@ -1,7 +1,11 @@
 // What a config may say, by communicators of one rank.
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
+#include "src/nccl/abi.h"
 #include "tests/nccl/clients.h"
 
 namespace tutti {
@@ -84,18 +88,23 @@ TEST(Config, IgnoresWhatAnOlderProgramDoesNotKnow) {
   EXPECT_EQ(try_config(&config), ncclSuccess);
 }
 
+// Longer than all that is known, whichever nccl.h this is built with.
 TEST(Config, TakesThatOfANewerProgram) {
   struct {
-    ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
+    nccl::ncclConfig_t known;
     int later[20];
   } newer;
-  for (int& field : newer.later) field = NCCL_CONFIG_UNDEF_INT;
+  const ncclConfig_t usual = NCCL_CONFIG_INITIALIZER;
+  std::memcpy(static_cast<void*>(&newer), &usual, offsetof(nccl::ncclConfig_t, graphUsageMode));
+  newer.known.graphUsageMode = newer.known.numRmaCtx = NCCL_CONFIG_UNDEF_INT;
+  newer.known.maxP2pPeers = newer.known.graphStreamOrdering = NCCL_CONFIG_UNDEF_INT;
+  std::fill(std::begin(newer.later), std::end(newer.later), NCCL_CONFIG_UNDEF_INT);
   newer.known.size = sizeof newer;
-  newer.known.version = 23104;
+  newer.known.version = 99900;
   EXPECT_EQ(try_config(&newer), ncclSuccess);
-  newer.later[0] = 7;  // graphUsageMode, of 2.29: 0 to 2.
+  newer.known.graphUsageMode = 7;  // Of 2.29: 0 to 2.
   EXPECT_EQ(try_config(&newer), ncclInvalidArgument);
-  newer.known.version = NCCL_VERSION_CODE;
+  newer.known.version = NCCL_VERSION(2, 28, 9);
   EXPECT_EQ(try_config(&newer), ncclSuccess) << "its version does not have the field";
 }
 

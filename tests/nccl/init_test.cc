@@ -40,7 +40,6 @@ TEST(Init, SaysWhatToDoWithoutAGpu) {
     EXPECT_NE(ncclMemFree(&mine), ncclSuccess);
     int version = 0;
     NCCL_EXPECT_OK(ncclGetVersion(&version));
-    EXPECT_EQ(version, NCCL_VERSION_CODE);
     EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
   }
   ncclComm_t comm = nullptr;
@@ -169,14 +168,9 @@ TEST(Init, HandlesThatAreNoneAreRefused) {
   }
 }
 
-TEST(Init, AnswersRegistrationWithNothing) {
+TEST(Init, GivesNoWindowsOfHostMemory) {
   const Ranks ranks(1);
   alignas(4096) static char buffer[4096];
-  void* handle = buffer;
-  NCCL_EXPECT_OK(ncclCommRegister(ranks[0], buffer, sizeof buffer, &handle));
-  EXPECT_EQ(handle, nullptr);
-  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
-  EXPECT_EQ(ncclCommDeregister(ranks[0], buffer), ncclInvalidUsage);
   auto window = reinterpret_cast<ncclWindow_t>(buffer);
   NCCL_EXPECT_OK(ncclCommWindowRegister(ranks[0], buffer, sizeof buffer, &window, NCCL_WIN_COLL_SYMMETRIC));
   EXPECT_EQ(window, nullptr);

@@ -1,0 +1,25 @@
+#include "src/nccl/registrations.h"
+
+#include <atomic>
+
+namespace tutti::nccl {
+namespace {
+
+// Odd, so that no object of a program has such an address.
+constinit std::atomic<std::uintptr_t> next_number = 1;
+
+}  // namespace
+
+void* Registrations::add() {
+  const std::uintptr_t number = next_number.fetch_add(2, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  numbers_.insert(number);
+  return reinterpret_cast<void*>(number);
+}
+
+bool Registrations::remove(const void* handle) {
+  const std::lock_guard lock(mutex_);
+  return numbers_.erase(reinterpret_cast<std::uintptr_t>(handle)) > 0;
+}
+
+}  // namespace tutti::nccl

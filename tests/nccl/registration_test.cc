@@ -1,0 +1,98 @@
+// What programs register with a communicator, and the mistakes that are found.
+#include <cstdint>
+#include <set>
+
+#include "tests/nccl/clients.h"
+
+namespace tutti {
+namespace {
+
+char buffer[4096];
+
+void* registered(ncclComm_t comm) {
+  void* handle = nullptr;
+  NCCL_EXPECT_OK(ncclCommRegister(comm, buffer, sizeof buffer, &handle));
+  EXPECT_NE(handle, nullptr);
+  return handle;
+}
+
+TEST(Registration, OfOneBufferTwiceHasTwoHandles) {
+  const Ranks ranks(1);
+  void* first = registered(ranks[0]);
+  void* second = registered(ranks[0]);
+  EXPECT_NE(first, second);
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], first));
+  EXPECT_EQ(ncclCommDeregister(ranks[0], first), ncclInvalidUsage);
+  expect_sentence("ncclCommDeregister: handle is none of a buffer that is registered with this communicator");
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], second));
+  EXPECT_EQ(ncclCommDeregister(ranks[0], buffer), ncclInvalidUsage);
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], nullptr));
+}
+
+TEST(Registration, IsOfOneCommunicator) {
+  const Ranks ranks(2);
+  void* handle = registered(ranks[0]);
+  void* other = registered(ranks[1]);
+  EXPECT_EQ(ncclCommDeregister(ranks[1], handle), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommDeregister(ranks[0], other), ncclInvalidUsage);
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
+  EXPECT_EQ(ncclCommDeregister(nullptr, handle), ncclInvalidArgument);
+}
+
+TEST(Registration, RefusesWhatIsNoBuffer) {
+  const Ranks ranks(1);
+  void* handle = buffer;
+  EXPECT_EQ(ncclCommRegister(ranks[0], nullptr, 8, &handle), ncclInvalidArgument);
+  expect_sentence("ncclCommRegister: buff is NULL, but has a size of 8 bytes");
+  EXPECT_EQ(handle, nullptr);
+  EXPECT_EQ(ncclCommRegister(ranks[0], buffer, SIZE_MAX, &handle), ncclInvalidArgument);
+  expect_sentence("beyond the end of memory");
+  EXPECT_EQ(ncclCommRegister(ranks[0], buffer, sizeof buffer, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommRegister(nullptr, buffer, sizeof buffer, &handle), ncclInvalidArgument);
+  NCCL_EXPECT_OK(ncclCommRegister(ranks[0], nullptr, 0, &handle));
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
+}
+
+TEST(Registration, EndsWithItsCommunicator) {
+  for (const auto end : {ncclCommDestroy, ncclCommAbort}) {
+    Ranks ranks(1);
+    void* handle = registered(ranks[0]);
+    const ncclComm_t ended = ranks.give_up(0);
+    NCCL_EXPECT_OK(end(ended));
+    EXPECT_EQ(ncclCommDeregister(ended, handle), ncclInvalidArgument);
+    const Ranks others(1);
+    registered(others[0]);
+    EXPECT_EQ(ncclCommDeregister(others[0], handle), ncclInvalidUsage);
+  }
+}
+
+// Programs that finalize all, and then free what they have.
+TEST(Registration, OutlivesFinalize) {
+  const Ranks ranks(1);
+  void* handle = registered(ranks[0]);
+  NCCL_EXPECT_OK(ncclCommFinalize(ranks[0]));
+  void* late = nullptr;
+  EXPECT_EQ(ncclCommRegister(ranks[0], buffer, sizeof buffer, &late), ncclInvalidArgument);
+  expect_sentence("the communicator is finalized");
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
+  EXPECT_EQ(ncclCommDeregister(ranks[0], handle), ncclInvalidUsage);
+}
+
+TEST(Registration, IsForAnyThread) {
+  constexpr int kThreads = 4, kTimes = 300;
+  const Ranks ranks(1);
+  std::vector<std::set<void*>> handles(kThreads);
+  run_threads(kThreads, [&](int thread) {
+    for (int i = 0; i < kTimes; ++i) {
+      NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], registered(ranks[0])));
+      handles[thread].insert(registered(ranks[0]));
+    }
+  });
+  std::set<void*> all;
+  for (const std::set<void*>& some : handles) all.insert(some.begin(), some.end());
+  EXPECT_EQ(all.size(), std::size_t{kThreads * kTimes});
+  for (void* handle : all) NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], handle));
+}
+
+}  // namespace
+}  // namespace tutti
