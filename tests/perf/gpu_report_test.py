@@ -89,7 +89,20 @@ class Gpu(unittest.TestCase):
         ours = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 10.0}]}
         both = {"NCCL by nccl_bench, 2 ranks": theirs, "ours by nccl_bench, 2 ranks": ours}
         self.assertIn("| 8 B | 30.0 | 10.0 | 3.00 |", report.beside_nccl(both))
-        self.assertEqual(report.beside_nccl({"ours by nccl_bench, 2 ranks": ours}), [])
+        self.assertIn("| 8 B | 10.0 |", report.beside_nccl({"ours by nccl_bench, 2 ranks": ours}))
+        self.assertEqual(report.beside_nccl({"NCCL by nccl_bench, 2 ranks": theirs}), [])
+
+    def test_ours_runs_without_nccl_to_stand_beside(self):
+        for deps, peers in (("/nowhere", []), (None, ["NCCL by nccl_bench, 2 ranks"])):
+            with tempfile.TemporaryDirectory() as folder:
+                os.makedirs(os.path.join(folder, "nccl", "lib"))
+                open(os.path.join(folder, "nccl", "lib", "libnccl.so.2"), "w").close()
+                one, begun = run_of(deps=deps or folder), []
+                one.do = lambda title, command, **how: begun.append(title) or title.startswith("ours")
+                one.results = lambda *arguments: {}
+                clients.side_by_side(one, {}, "libnccl.so.2")
+            self.assertEqual(begun, [f"ours by nccl_bench, {ranks} ranks" for ranks in (2, 4, 8)] + peers)
+            self.assertEqual("NCCL by nccl_bench" in one.outcomes, not peers)
 
     def test_a_peer_may_fail(self):
         one = run_of()
