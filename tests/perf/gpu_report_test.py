@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,11 @@ class Gpu(unittest.TestCase):
                 clients.side_by_side(one, {}, "libnccl.so.2")
             self.assertEqual(begun, [f"ours by nccl_bench, {ranks} ranks" for ranks in (2, 4, 8)] + peers)
             self.assertEqual("NCCL by nccl_bench" in one.outcomes, not peers)
+
+    def test_tools_dev_runs_all_labels_of_tests_that_meet_a_gpu(self):
+        with open(os.path.join(ROOT, "cmake", "rooms.cmake")) as rooms, open(os.path.join(ROOT, "tools", "dev")) as dev:
+            labels = re.search(r"set\(TUTTI_LABELS_ON_GPU ([a-z ]+)\)", rooms.read()).group(1)
+            self.assertIn(f"for label in {labels}; do ctest_gpu", dev.read())
 
     def test_a_peer_may_fail(self):
         one = run_of()
