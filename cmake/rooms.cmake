@@ -29,9 +29,37 @@ endfunction()
 # where threads meet, so ThreadSanitizer sees these only.
 set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator device api nccl)
 
-# What a run on a GPU needs, and no more (tools/dev gpu): what runs tests with these labels, and what measures.
+# What a run on a GPU needs, and no more (tools/dev gpu): what runs tests with these labels, and what measures. Each test
+# has one of them at most, so that it runs once: `cuda` those that need a GPU for all that they do, `device` those of
+# tests/communicator/device and all others that meet one or its twin, `perf` those of tests/perf.
 add_custom_target(tutti_on_gpu)
 set(TUTTI_LABELS_ON_GPU cuda device perf)
+# Whoever links one of these meets a GPU, or its twin.
+set(TUTTI_KNOWS_DEVICES tutti_test_device tutti_cuda_engine tutti_current_host_device tutti_nccl_on_twin tutti_perf_site
+    CUDA::cudart_static)
+
+# Makes a test part of that, if it has one of the labels; and sees to it that none is forgotten or runs twice.
+function(tutti_note_on_gpu name labels program)
+  set(on_gpu ${TUTTI_LABELS_ON_GPU})
+  list(FILTER on_gpu INCLUDE REGEX "^(none|${labels})$")
+  list(LENGTH on_gpu count)
+  if(count GREATER 1)
+    message(FATAL_ERROR "${name}: tools/dev gpu would run it twice: keep one of its labels ${on_gpu}")
+  endif()
+  if(NOT TARGET ${program})
+    return()
+  endif()
+  if(count EQUAL 1)
+    add_dependencies(tutti_on_gpu ${program})
+    return()
+  endif()
+  get_target_property(links ${program} LINK_LIBRARIES)
+  foreach(link ${links})
+    if(link IN_LIST TUTTI_KNOWS_DEVICES)
+      message(FATAL_ERROR "${name}: it links ${link}, but tools/dev gpu would not run it: give it LABELS device")
+    endif()
+  endforeach()
+endfunction()
 
 # One test program per file tests/<room>/<name>_test.cc (or .c), run by ctest as <room>.<name>.
 #   LINKS targets   LABELS labels: `slow` keeps a test out of sanitizer builds, `threads` brings it into tsan's.
@@ -51,11 +79,6 @@ function(tutti_test file)
   add_executable(${target} ${file})
   target_link_libraries(${target} PRIVATE ${TEST_LINKS} tutti_flags GTest::gtest GTest::gtest_main)
   tutti_add_test(NAME ${folder}.${short} LABELS ${TEST_LABELS} ${folder} COMMAND ${target})
-  foreach(label ${TEST_LABELS} ${folder})
-    if(label IN_LIST TUTTI_LABELS_ON_GPU)
-      add_dependencies(tutti_on_gpu ${target})
-    endif()
-  endforeach()
   if(folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS)
     set_tests_properties(${TUTTI_TEST_PREFIX}${folder}.${short} PROPERTIES RUN_SERIAL ON)
   endif()
@@ -69,4 +92,7 @@ function(tutti_add_test)
   set(name ${TUTTI_TEST_PREFIX}${TEST_NAME})
   add_test(NAME ${name} COMMAND ${TEST_COMMAND})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TUTTI_TEST_SECONDS} SKIP_RETURN_CODE 77 LABELS "${TEST_LABELS}")
+  list(GET TEST_COMMAND 0 program)
+  list(JOIN TEST_LABELS "|" labels)
+  tutti_note_on_gpu(${name} "${labels}" "${program}")
 endfunction()

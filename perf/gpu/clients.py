@@ -72,18 +72,22 @@ def compare_losses(run, name, wanted, losses):
 
 
 def side_by_side(run, found, ours):
-    """NCCL 2.30 in DEPS/nccl, which lets ranks of one process share a GPU when it is told to, and ours, by one program."""
+    """Ours and NCCL 2.30 in DEPS/nccl by one program; NCCL lets ranks of one process share a GPU when it is told to."""
+    by_nccl_bench(run, found, "ours", ours)  # First: NCCL may hang, which takes long.
     theirs = os.path.join(run.options.deps, "nccl", "lib", "libnccl.so.2")
     if not os.path.exists(theirs):
-        return run.skip("NCCL beside ours", f"there is no {theirs}")
+        return run.skip("NCCL by nccl_bench", f"there is no {theirs}")
+    by_nccl_bench(run, found, "NCCL", theirs)
+
+
+def by_nccl_bench(run, found, who, library):
     program = os.path.join(run.options.build, "perf", "gpu", "nccl_bench")
-    for who, library in (("NCCL", theirs), ("ours", ours)):
-        for ranks in (2, 4, 8):
-            # It promises room for two ranks; blocks fewer than it would take make room for more.
-            environment = {**LOADED, "NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
-            if not keep(run, found, f"{who} by nccl_bench, {ranks} ranks", [program, library, str(ranks)],
-                        environment=environment, may_fail=who == "NCCL"):
-                break  # With more it would fail again, and hangs take long.
+    for ranks in (2, 4, 8):
+        # NCCL promises room for two ranks; blocks fewer than it would take make room for more.
+        environment = {**LOADED, "NCCL_MULTI_RANK_GPU_ENABLE": "1", **({"NCCL_MAX_CTAS": "8"} if ranks > 2 else {})}
+        if not keep(run, found, f"{who} by nccl_bench, {ranks} ranks", [program, library, str(ranks)], environment=environment,
+                    may_fail=who == "NCCL"):
+            break  # With more it would fail again, and hangs take long.
 
 
 def furthest_apart(wanted, found):

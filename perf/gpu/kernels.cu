@@ -1,7 +1,5 @@
 #include "perf/gpu/kernels.h"
 
-#include "perf/tool/fail.h"
-
 namespace perf {
 namespace {
 
@@ -44,10 +42,6 @@ __global__ void copy_packs(uint4* to, const uint4* from, std::size_t packs) {
 __global__ void do_nothing() {}
 
 }  // namespace
-
-void check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) fail("%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
-}
 
 void fill(float* memory, int rank, std::size_t count, cudaStream_t stream) {
   fill_with_values<<<kBlocks, kThreads, 0, stream>>>(memory, rank, count);

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace perf {
+#include "perf/tool/gpu_check.h"
 
-void check(cudaError_t error, const char* call);  // Ends the program with CUDA's words.
+namespace perf {
 
 inline constexpr int kMostRanks = 8;
 

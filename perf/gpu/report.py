@@ -67,10 +67,10 @@ def table(result):
         lines += [f"| {row['ranks']} ranks, {named(row['bytes'])} | {row['tutti_us']:.1f} | "
                   f"{row['floor_us'] / row['tutti_us']:.2f} | {row['hand_us']:.1f} | {row['floor_us'] / row['hand_us']:.2f} |"
                   for row in bench["large"]]
-    lines += ["", "| what | size | us | busbw GB/s | of the floor |", "|---|---|---|---|---|"]
+    lines += ["", "| what | size | us | busbw GB/s | of the floor | wrong elements |", "|---|---|---|---|---|---|"]
     for one in result["collectives"]:
         lines += [f"| {one['title']} | {named(row['size'])} | {row['out_of_place']['time']:.2f} | "
-                  f"{row['out_of_place']['bus_bw']:.1f} | {share(row)} |" for row in one["measured"]["results"]]
+                  f"{row['out_of_place']['bus_bw']:.1f} | {share(row)} | {wrong(row)} |" for row in one["measured"]["results"]]
     lines += beside_nccl(result["clients"])
     lines += ["", "| part | outcome |", "|---|---|"]
     lines += [f"| {name} | {outcome} |" for name, outcome in result["outcomes"].items()]
@@ -78,16 +78,26 @@ def table(result):
 
 
 def beside_nccl(clients):
-    """All-reduces by NCCL and by ours, of ranks that share the GPU, in one program."""
+    """All-reduces by ours and by NCCL, where that is there, of ranks that share the GPU, in one program."""
     lines = []
     for ranks in (2, 4, 8):
         theirs, ours = (clients.get(f"{who} by nccl_bench, {ranks} ranks") for who in ("NCCL", "ours"))
-        if theirs is None or ours is None:
+        if ours is None:
+            continue
+        if theirs is None:
+            lines += ["", f"| {ranks} ranks | libnccl.so.2 of ours, us |", "|---|---|"]
+            lines += [f"| {named(our['bytes'])} | {our['us']:.1f} |" for our in ours["rows"]]
             continue
         lines += ["", f"| {ranks} ranks | NCCL {theirs['version']}, us | ours, us | NCCL / ours |", "|---|---|---|---|"]
         lines += [f"| {named(their['bytes'])} | {their['us']:.1f} | {our['us']:.1f} | {their['us'] / our['us']:.2f} |"
                   for their, our in zip(theirs["rows"], ours["rows"])]
     return lines
+
+
+def wrong(row):
+    """Of a row of a perf tool, in place and out of place; a row that nobody has checked says so."""
+    forms = [form for form in (row["out_of_place"], row.get("in_place")) if form]
+    return sum(form["nwrong"] for form in forms) if all("nwrong" in form for form in forms) else "unchecked"
 
 
 def share(row):

@@ -2,17 +2,14 @@
 #include <cuda_runtime.h>
 
 #include <cstdlib>
-#include <cstring>
 
 #include "perf/tool/fail.h"
+#include "perf/tool/gpu_check.h"
+#include "perf/tool/gpu_pattern.h"
 #include "perf/tool/site.h"
 
 namespace perf {
 namespace {
-
-void check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) fail("%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
-}
 
 int count_gpus() {
   int count = 0;
@@ -34,6 +31,7 @@ class GpuSite final : public Site {
     device_ = rank % count_gpus();
     select();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    pattern_ = std::make_unique<GpuPattern>(stream_);
   }
   ~GpuSite() override { cudaStreamDestroy(stream_); }
   GpuSite(const GpuSite&) = delete;
@@ -62,14 +60,18 @@ class GpuSite final : public Site {
     check(cudaFree(memory), "cudaFree");
   }
 
-  void* window(void*, std::size_t bytes) override {
-    if (window_.size() < bytes) window_.resize(bytes);
-    return window_.data();
+  void poison(void* memory, std::size_t bytes) override {
+    select();
+    check(cudaMemsetAsync(memory, kPoison, bytes, stream_), "cudaMemsetAsync");
+    synchronize();
   }
-  void publish(void* memory, std::size_t bytes) override { copy(memory, window_.data(), bytes); }
-  const void* look(void* memory, std::size_t bytes) override {
-    copy(window(memory, bytes), memory, bytes);
-    return window_.data();
+  void fill(void* memory, const Pattern& pattern, int rank, std::size_t count) override {
+    select();
+    pattern_->fill(memory, pattern, rank, count);
+  }
+  std::uint64_t wrong(const void* memory, const Pattern& pattern, const Output& output) override {
+    select();
+    return pattern_->wrong(memory, pattern, output);
   }
 
   void synchronize() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
@@ -77,15 +79,9 @@ class GpuSite final : public Site {
  private:
   void select() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
 
-  // In the rank's stream, since others do not wait for each other.
-  void copy(void* to, const void* from, std::size_t bytes) {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
-    synchronize();
-  }
-
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
-  std::vector<char> window_;
+  std::unique_ptr<GpuPattern> pattern_;
 };
 
 class GpuReplay final : public Replay {

@@ -37,9 +37,6 @@ class HostSite final : public Site {
     }
   }
 
-  void* window(void* memory, std::size_t) override { return memory; }
-  void publish(void*, std::size_t) override {}
-  const void* look(void* memory, std::size_t) override { return memory; }
   void synchronize() override {}
 
  private:
@@ -47,6 +44,16 @@ class HostSite final : public Site {
 };
 
 }  // namespace
+
+void Site::poison(void* memory, std::size_t bytes) { std::memset(memory, kPoison, bytes); }
+
+void Site::fill(void* memory, const Pattern& pattern, int rank, std::size_t count) {
+  pattern.fill(memory, rank, 0, count);
+}
+
+std::uint64_t Site::wrong(const void* memory, const Pattern& pattern, const Output& output) {
+  return pattern.wrong(memory, output);
+}
 
 std::unique_ptr<Site> host_site(Memory memory) { return std::make_unique<HostSite>(memory); }
 

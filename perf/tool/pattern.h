@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perf/tool/collective.h"
+#include "perf/tool/values.h"
 
 namespace perf {
 
@@ -14,24 +15,25 @@ class Pattern {
   // `salt` differs between runs, so that what an earlier run left behind is wrong in this one.
   Pattern(const Element& element, const Operation& operation, int ranks, std::uint32_t salt);
 
-  // Elements first, first + 1, ... of `rank`'s input, as bits in memory.
+  // In the host's memory. Elements first, first + 1, ... of `rank`'s input, as bits.
   void fill(void* memory, int rank, std::size_t first, std::size_t count) const;
   // How many elements of a rank's output are not what the collective should have put there.
-  std::uint64_t wrong(const void* memory, const Collective& collective, const Position& position,
-                      std::size_t count) const;
+  std::uint64_t wrong(const void* memory, const Output& output) const;
+
+  // What a rank's memory has to hold when a call is done, with blocks of `count` elements.
+  Output output(const Collective& collective, const Position& position, std::size_t count) const;
+
+  // For those who do the same elsewhere: how each value looks in an element of so many bytes.
+  const Values& values() const { return values_; }
+  const std::vector<std::uint64_t>& bits() const { return bits_; }
+  std::uint32_t element_bytes() const { return element_.size; }
+
   // This rank's scalar for mulsum.
-  static std::uint32_t scalar(int rank) { return rank % 2 == 0 ? 1 : 2; }
+  static std::uint32_t scalar(int rank) { return scalar_of(static_cast<std::uint32_t>(rank)); }
 
  private:
-  std::uint32_t value(int rank, std::size_t index) const;
-  std::uint32_t reduced(std::size_t index) const;
-
   const Element& element_;
-  const Operation& operation_;
-  std::uint32_t ranks_;
-  std::uint32_t salt_;
-  std::uint32_t active_;  // Ranks that contribute to an element; the others' value is neutral.
-  std::uint32_t most_;    // Largest value of a rank.
+  Values values_;
   std::vector<std::uint64_t> bits_;
 };
 

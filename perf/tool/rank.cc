@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "perf/tool/fail.h"
 
@@ -81,16 +80,12 @@ void Rank::settle() {
 }
 
 void Rank::fill(const Case& one, const Call& call, const Pattern& pattern) {
-  const std::size_t poisoned = std::max(received_bytes(one), one.count * one.element.size);
-  std::memset(site_->window(recv_, poisoned), kPoison, poisoned);
-  site_->publish(recv_, poisoned);
-  void* const input = const_cast<void*>(call.send);
-  pattern.fill(site_->window(input, sent_bytes(one)), at_.rank, 0, collective_.send_blocks(at_) * one.count);
-  site_->publish(input, sent_bytes(one));
+  site_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
+  site_->fill(const_cast<void*>(call.send), pattern, at_.rank, collective_.send_blocks(at_) * one.count);
 }
 
 std::uint64_t Rank::wrong(const Case& one, const Call& call, const Pattern& pattern) {
-  return pattern.wrong(site_->look(call.recv, received_bytes(one)), collective_, at_, one.count);
+  return site_->wrong(call.recv, pattern, pattern.output(collective_, at_, one.count));
 }
 
 }  // namespace perf

@@ -48,7 +48,6 @@ class Rank {
   std::uint64_t wrong(const Case& one, const Call& call, const Pattern& pattern);
 
  private:
-  std::size_t sent_bytes(const Case& one) const { return collective_.send_blocks(at_) * one.count * one.element.size; }
   std::size_t received_bytes(const Case& one) const {
     return collective_.recv_blocks(at_) * one.count * one.element.size;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perf/tool/options.h"
+#include "perf/tool/pattern.h"
 #include "tutti/tutti.h"
 
 namespace perf {
@@ -24,11 +25,11 @@ class Site {
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) = 0;
 
-  // The host's window on a buffer, one at a time: where to write what publish() then brings there, and what is there
-  // now. Of host memory it is the buffer.
-  virtual void* window(void* memory, std::size_t bytes) = 0;
-  virtual void publish(void* memory, std::size_t bytes) = 0;
-  virtual const void* look(void* memory, std::size_t bytes) = 0;
+  // A checked run's data, put there and compared where it lies; done when they return. These are for memory of the
+  // host.
+  virtual void poison(void* memory, std::size_t bytes);
+  virtual void fill(void* memory, const Pattern& pattern, int rank, std::size_t count);
+  virtual std::uint64_t wrong(const void* memory, const Pattern& pattern, const Output& output);
 
   // Waits for the stream.
   virtual void synchronize() = 0;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What perf/gpu/run.py makes of its measurements."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,12 +58,57 @@ class Gpu(unittest.TestCase):
         self.assertIn("| a part | failed: for a reason |", report.table(result))
         self.assertIn("| 8 ranks, 64 MiB | 10.0 | 0.90 |", report.table({**result, "bench": bench()}))
 
+    def test_rows_say_what_was_wrong_and_whether_anybody_looked(self):
+        self.assertEqual(report.wrong({"out_of_place": {"nwrong": 2}, "in_place": {"nwrong": 1}}), 3)
+        self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {}}), 0)  # There is no such form.
+        self.assertEqual(report.wrong({"out_of_place": {"nwrong": 0}, "in_place": {"time": 1.0}}), "unchecked")
+        self.assertEqual(report.wrong({"out_of_place": {"time": 1.0}, "in_place": {"time": 1.0}}), "unchecked")
+
+    def test_no_part_measures_what_it_does_not_check(self):
+        one, calls = run_of(), []
+        one.perf = lambda title, tool, *arguments: calls.append(list(map(str, arguments)))
+        run.measure_early(one, [])
+        run.measure_collectives(one, None, [])
+        self.assertTrue(calls)
+        self.assertFalse([arguments for arguments in calls if {"-c", "--check"} & set(arguments)])
+
+    def test_a_perf_tool_with_wrong_elements_fails_and_is_shown(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.makedirs(os.path.join(build, "perf"))
+            program = os.path.join(build, "perf", "all_reduce_perf")
+            for count, status, failed in ((3, 1, True), (0, 0, False)):
+                found = {"out_of_bounds": {"count": count}}
+                with open(program, "w") as file:
+                    file.write(f"#!/bin/sh\necho '{json.dumps(found)}' > $2; exit {status}\n")
+                os.chmod(program, 0o700)
+                one = run_of(build=build)
+                self.assertEqual(one.perf("a part", "all_reduce_perf"), found)
+                self.assertEqual((one.failed, "3 elements are wrong" in one.outcomes["a part"]), (failed, failed))
+
     def test_a_peer_stands_beside_ours_where_both_ran(self):
         theirs = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 30.0}]}
         ours = {"version": 23007, "ranks": 2, "wrong": 0, "rows": [{"bytes": 8, "us": 10.0}]}
         both = {"NCCL by nccl_bench, 2 ranks": theirs, "ours by nccl_bench, 2 ranks": ours}
         self.assertIn("| 8 B | 30.0 | 10.0 | 3.00 |", report.beside_nccl(both))
-        self.assertEqual(report.beside_nccl({"ours by nccl_bench, 2 ranks": ours}), [])
+        self.assertIn("| 8 B | 10.0 |", report.beside_nccl({"ours by nccl_bench, 2 ranks": ours}))
+        self.assertEqual(report.beside_nccl({"NCCL by nccl_bench, 2 ranks": theirs}), [])
+
+    def test_ours_runs_without_nccl_to_stand_beside(self):
+        for deps, peers in (("/nowhere", []), (None, ["NCCL by nccl_bench, 2 ranks"])):
+            with tempfile.TemporaryDirectory() as folder:
+                os.makedirs(os.path.join(folder, "nccl", "lib"))
+                open(os.path.join(folder, "nccl", "lib", "libnccl.so.2"), "w").close()
+                one, begun = run_of(deps=deps or folder), []
+                one.do = lambda title, command, **how: begun.append(title) or title.startswith("ours")
+                one.results = lambda *arguments: {}
+                clients.side_by_side(one, {}, "libnccl.so.2")
+            self.assertEqual(begun, [f"ours by nccl_bench, {ranks} ranks" for ranks in (2, 4, 8)] + peers)
+            self.assertEqual("NCCL by nccl_bench" in one.outcomes, not peers)
+
+    def test_tools_dev_runs_all_labels_of_tests_that_meet_a_gpu(self):
+        with open(os.path.join(ROOT, "cmake", "rooms.cmake")) as rooms, open(os.path.join(ROOT, "tools", "dev")) as dev:
+            labels = re.search(r"set\(TUTTI_LABELS_ON_GPU ([a-z ]+)\)", rooms.read()).group(1)
+            self.assertIn(f"for label in {labels}; do ctest_gpu", dev.read())
 
     def test_a_peer_may_fail(self):
         one = run_of()

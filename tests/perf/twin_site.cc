@@ -1,7 +1,4 @@
-// In the place of perf/tool/gpu_site.cc: the host's twin of a GPU. Its memory is the host's, but a window on it is not
-// the memory itself, as on a GPU.
-#include <cstring>
-
+// In the place of perf/tool/gpu_site.cc: the host's twin of a GPU, whose memory is the host's.
 #include "perf/tool/fail.h"
 #include "perf/tool/site.h"
 #include "tests/executor/current_host_device.h"
@@ -30,20 +27,10 @@ class TwinSite final : public Site {
 
   void* allocate(std::size_t bytes) override { return current_host_device().allocate(bytes).value(); }
   void free(void* memory) override { current_host_device().free(static_cast<std::byte*>(memory)); }
-  void* window(void*, std::size_t bytes) override {
-    window_.resize(bytes);
-    return window_.data();
-  }
-  void publish(void* memory, std::size_t bytes) override { std::memcpy(memory, window_.data(), bytes); }
-  const void* look(void* memory, std::size_t bytes) override {
-    window_.assign(static_cast<char*>(memory), static_cast<char*>(memory) + bytes);
-    return window_.data();
-  }
   void synchronize() override { check(current_host_device().stream_of(stream_).synchronize()); }
 
  private:
   DeviceStream stream_;
-  std::vector<char> window_;
 };
 
 class TwinReplay final : public Replay {

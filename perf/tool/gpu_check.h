@@ -1,0 +1,14 @@
+// How a call of CUDA's that fails ends the program: with CUDA's words.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "perf/tool/fail.h"
+
+namespace perf {
+
+inline void check(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) fail("%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+}  // namespace perf

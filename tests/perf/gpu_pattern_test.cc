@@ -1,0 +1,84 @@
+// What a GPU fills in and finds wrong is what the host does.
+#include "perf/tool/gpu_pattern.h"
+
+#include <gtest/gtest.h>
+
+#include "perf/tool/gpu_check.h"
+
+namespace perf {
+namespace {
+
+constexpr Position kThird = {.rank = 2, .ranks = 5, .root = 1};
+constexpr std::size_t kCount = 4'099;  // No multiple of anything that threads come in.
+
+class Gpu : public testing::Test {
+ protected:
+  Gpu() : pattern_(stream()) { check(cudaMalloc(&memory_, kMost), "cudaMalloc"); }
+  ~Gpu() override { cudaFree(memory_); }
+
+  static cudaStream_t stream() {
+    static const cudaStream_t stream = [] {
+      cudaStream_t made = nullptr;
+      check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+      return made;
+    }();
+    return stream;
+  }
+  void put(const std::vector<char>& bytes) {
+    check(cudaMemcpy(memory_, bytes.data(), bytes.size(), cudaMemcpyDefault), "cudaMemcpy");
+  }
+  std::vector<char> taken(std::size_t bytes) {
+    std::vector<char> copy(bytes);
+    check(cudaMemcpy(copy.data(), memory_, bytes, cudaMemcpyDefault), "cudaMemcpy");
+    return copy;
+  }
+
+  static constexpr std::size_t kMost = kCount * 8 * 5;
+  GpuPattern pattern_;
+  void* memory_ = nullptr;
+};
+
+std::vector<char> right_output(const Pattern& pattern, const Output& output) {
+  std::vector<char> bytes;
+  for (std::size_t block = 0; block < output.blocks; ++block) {
+    for (std::size_t i = 0; i < output.count; ++i) {
+      const auto* word = reinterpret_cast<const char*>(&pattern.bits()[output.at(block, i)]);
+      bytes.insert(bytes.end(), word, word + pattern.element_bytes());
+    }
+  }
+  return bytes;
+}
+
+TEST_F(Gpu, FillsInWhatTheHostDoes) {
+  for (const Element& element : all_elements()) {
+    for (const Operation& operation : all_operations()) {
+      const Pattern pattern(element, operation, kThird.ranks, 9);
+      std::vector<char> wanted(kCount * element.size);
+      pattern.fill(wanted.data(), kThird.rank, 0, kCount);
+      pattern_.fill(memory_, pattern, kThird.rank, kCount);
+      EXPECT_EQ(taken(wanted.size()), wanted) << element.name << " " << operation.name;
+    }
+  }
+}
+
+TEST_F(Gpu, FindsWhatTheHostDoes) {
+  for (const char* name :
+       {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "scatter", "sendrecv"}) {
+    for (const Element& element : all_elements()) {
+      for (const Operation& operation : all_operations()) {
+        const Pattern pattern(element, operation, kThird.ranks, 9);
+        const Output output = pattern.output(*find_collective(name), kThird, kCount);
+        std::vector<char> bytes = right_output(pattern, output);
+        put(bytes);
+        EXPECT_EQ(pattern_.wrong(memory_, pattern, output), 0U) << name << " " << element.name << " " << operation.name;
+        for (const std::size_t place : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1})
+          bytes[place] = static_cast<char>(bytes[place] ^ 1);
+        put(bytes);
+        EXPECT_EQ(pattern_.wrong(memory_, pattern, output), 3U) << name << " " << element.name << " " << operation.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perf
