@@ -18,15 +18,18 @@
   entry(all_gather, doubling)               \
   entry(all_gather, bruck)                  \
   entry(all_gather, direct)                 \
+  entry(all_gather, hierarchical)           \
   entry(all_gather, direct_mapped)          \
   entry(reduce_scatter, ring)               \
   entry(reduce_scatter, halving)            \
   entry(reduce_scatter, bruck)              \
   entry(reduce_scatter, direct)             \
+  entry(reduce_scatter, hierarchical)       \
   entry(reduce_scatter, direct_mapped)      \
   entry(broadcast, chain)                   \
   entry(broadcast, binary_tree)             \
   entry(broadcast, direct)                  \
+  entry(broadcast, hierarchical)            \
   entry(broadcast, direct_mapped)           \
   entry(broadcast, split_mapped)            \
   entry(reduce, chain)                      \
@@ -36,6 +39,7 @@
   entry(all_to_all, exchange)               \
   entry(all_to_all, bruck)                  \
   entry(all_to_all, direct)                 \
+  entry(all_to_all, hierarchical)           \
   entry(all_to_all, direct_mapped)          \
   entry(gather, direct)                     \
   entry(gather, binomial_tree)              \

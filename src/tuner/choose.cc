@@ -25,7 +25,6 @@ constexpr Rank kDirectRanks = 64;  // Up to here every rank may have lanes to ev
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
-  if (!query.problem.groups.empty() && query.block_bytes > kFlatBytes) return "hierarchical";
   if (ranks > kFewRanks)
     return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= kDirectRanks ? "two_shot" : "ring";
   return query.block_bytes * (ranks - 1) <= kOneShotBytes ? "one_shot" : "two_shot";
@@ -36,7 +35,16 @@ std::string_view rooted(const Query& query, std::string_view tree) {
   return query.block_bytes >= kChainBytes && query.problem.ranks <= kDirectRanks ? "chain" : tree;
 }
 
+// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
+bool minds_hosts(const Query& query) {
+  const Collective collective = query.problem.collective;
+  const bool known = collective == Collective::all_reduce || collective == Collective::all_gather ||
+                     collective == Collective::reduce_scatter || collective == Collective::broadcast;
+  return known && !query.problem.groups.empty() && query.block_bytes > kFlatBytes;
+}
+
 std::string_view algorithm_for(const Query& query) {
+  if (minds_hosts(query)) return "hierarchical";
   const bool direct = query.problem.ranks <= kDirectRanks;
   const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
   switch (query.problem.collective) {

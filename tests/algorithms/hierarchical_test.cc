@@ -1,4 +1,4 @@
-// Hierarchical all-reduce on even and uneven hosts and racks.
+// Algorithms that know hosts, on even and uneven hosts and racks.
 #include <numeric>
 
 #include "src/plan/verify.h"
@@ -98,6 +98,87 @@ TEST_P(Hierarchical, SendsTheLeastAcrossHosts) {
     EXPECT_EQ(across * size * hosts, 2 * (hosts - 1) * plan.shape.units);  // 2(k-1)/k of a shard of S/g.
   }
 }
+
+// Those of all other collectives: what they send to other hosts is what the other hosts lack.
+class OverHosts : public testing::TestWithParam<Collective> {
+ protected:
+  std::vector<Problem> problems(const Groups& groups) const {
+    std::vector<Problem> all;
+    Problem problem = problem_of(groups, false);
+    problem.collective = GetParam();
+    for (Rank root = 0; root < (has_root(GetParam()) ? problem.ranks : 1); ++root) {
+      for (const bool in_place : {false, true}) {
+        problem.root = root;
+        problem.in_place = in_place;
+        if (algorithm_.supports(problem)) all.push_back(problem);
+      }
+    }
+    return all;
+  }
+  const Algorithm& algorithm_ = *find(GetParam(), "hierarchical");
+};
+
+TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
+  std::uint64_t seed = 7, proofs = 0;
+  for (const Groups& groups : kGroups) {
+    for (const Problem& problem : problems(groups)) {
+      const std::vector<Plan> plans = emit_plans(algorithm_, problem);
+      for (const Fusion fusion : cases::kFusions) {
+        const std::vector<Plan> obeyed = cases::fused(plans, fusion);
+        EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        ++proofs;
+        if (problem.ranks > 20 || fusion == Fusion::stages) continue;
+        Loop loop{.pieces = 3, .skew = plans[0].shape.scratch == 0 ? 1U : 0U, .order = StageOrder::earliest_first};
+        const Result<Proof> proof = verify(obeyed, loop);
+        ASSERT_TRUE(proof.ok()) << describe(problem);
+        EXPECT_LE(proof.value().slots, 4U) << describe(problem);  // That lanes of a communicator have.
+        loop.slots = proof.value().slots;
+        const RefereeVerdict verdict = referee_run(obeyed, loop, ++seed);
+        EXPECT_TRUE(verdict.ok) << describe(problem) << " seed " << seed << ": " << verdict.text;
+      }
+    }
+  }
+  EXPECT_GE(proofs, 40U);
+}
+
+TEST_P(OverHosts, RefuseGroupsThatDoNotAddUp) {
+  Problem problem = {.collective = GetParam(), .ranks = 8, .groups = {}};
+  EXPECT_FALSE(algorithm_.supports(problem));
+  for (const Groups& groups : {Groups{{4, 5}}, Groups{{8}}, Groups{{4, 0, 4}}}) {
+    problem.groups = groups;
+    EXPECT_FALSE(algorithm_.supports(problem));
+  }
+}
+
+// Blocks that a host has for another, or lacks, cross once: of 8 ranks on each of 4 hosts.
+TEST_P(OverHosts, SendTheLeastBetweenHosts) {
+  constexpr Rank hosts = 4, size = 8;
+  Problem problem = problem_of({even(hosts, size)}, false);
+  problem.collective = GetParam();
+  std::vector<std::uint64_t> sent(hosts);
+  const std::vector<Plan> plans = emit_plans(algorithm_, problem);
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      for (const Operand& target : plan.steps[i].targets) {
+        const Rank host = plan.steps.self() / size;
+        if (target.place == Place::lane && target.peer / size != host) sent[host] += target.count;
+      }
+    }
+  }
+  const std::uint64_t units = plans[0].shape.units;
+  for (Rank host = 0; host < hosts; ++host) {
+    switch (GetParam()) {
+      case Collective::broadcast: EXPECT_EQ(sent[host], host == hosts - 1 ? 0 : units); break;
+      case Collective::all_to_all: EXPECT_EQ(sent[host], std::uint64_t{size} * size * (hosts - 1)); break;
+      default: EXPECT_EQ(sent[host], std::uint64_t{size} * (hosts - 1)); break;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, OverHosts,
+                         testing::Values(Collective::all_gather, Collective::reduce_scatter, Collective::broadcast,
+                                         Collective::all_to_all),
+                         [](const auto& parameter) { return std::string(name(parameter.param)); });
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Hierarchical, testing::Values("hierarchical", "hierarchical_ring"),
                          [](const auto& parameter) { return std::string(parameter.param); });

@@ -57,6 +57,10 @@ TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
   asked.problem.groups = {{3, 5}};
   EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  asked.problem.collective = Collective::all_to_all;
+  EXPECT_NE(choose(asked).value().algorithm, "hierarchical");  // As many bytes cross either way.
+  asked.problem.collective = Collective::broadcast;
+  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
   asked.block_bytes = 8;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
 }

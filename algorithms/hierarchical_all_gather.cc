@@ -1,0 +1,57 @@
+// All-gather over hosts: each block goes once to each other host, to the rank there whose place is like its owner's,
+// and is handed on within that host. With k hosts, k rounds: in round d hosts receive from the d-th before them, so
+// that no two send to the same one. Each rank sends its block to k-1 hosts and hands k on to g-1 ranks: a host's link
+// carries (k-1)/k S each way instead of g times that. 2 a deep. Source: the multi-leader all-gather of Kandalla et al.,
+// "Designing multi-leader-based allgather algorithms for multi-core clusters" (2009); here every rank leads.
+#include "algorithms/entry.h"
+#include "algorithms/host_map.h"
+
+namespace tutti {
+namespace {
+
+class Hierarchical : public Entry<Algorithm> {
+ public:
+  Hierarchical()
+      : Entry(Collective::all_gather, "hierarchical", "each block once to each other host, then on within it") {}
+
+  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
+
+  Shape shape(const Problem& problem) const override {
+    return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const HostMap map(problem);
+    const Rank hosts = map.hosts(), here = map.host_of(self);
+    const Rank from = (here + hosts - round) % hosts;  // Whose blocks come in this round.
+    if (round > 0) steps.send(input(0), map.agent(self, (here + round) % hosts));
+    for (Rank block = map.first(from); block < map.end(from); ++block) {
+      if (map.agent(block, here) == self) hand_on(problem, map, block, steps);
+    }
+    for (Rank block = map.first(from); block < map.end(from); ++block) {
+      const Rank agent = map.agent(block, here);
+      if (agent != self) steps.recv(agent, output(block));
+    }
+  }
+
+ private:
+  // One fan-out: to this rank's output, and to all others of its host.
+  static void hand_on(const Problem& problem, const HostMap& map, Rank block, Steps& steps) {
+    const Rank self = steps.self(), here = map.host_of(self);
+    const Operand source = block == self ? input(0) : lane(block, 1);
+    std::vector<Operand> targets;
+    if (block != self || !problem.in_place) targets.push_back(output(block));
+    for (Rank i = 1; i < map.size(here); ++i)
+      targets.push_back(lane(map.first(here) + (self - map.first(here) + i) % map.size(here), 1));
+    if (!targets.empty()) steps.add({&source, 1}, targets);
+  }
+};
+
+}  // namespace
+
+const Algorithm& hierarchical_all_gather() {
+  static const Hierarchical algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+// Broadcast over hosts: the root deals out shards within its host; each shard goes from host to host along a rail of
+// its own, one rank of each, which hands it on within its host. As many rails as the smallest host has ranks. A host's
+// link carries S in and S out, each rank's S/rails; (k+1) a deep, S b once pieces stream.
+// Source: the chain of this catalogue between hosts, and van de Geijn's scatter and all-gather within them.
+#include "algorithms/entry.h"
+#include "algorithms/host_map.h"
+
+namespace tutti {
+namespace {
+
+class Hierarchical : public Entry<Algorithm> {
+ public:
+  Hierarchical() : Entry(Collective::broadcast, "hierarchical", "shards from host to host, S per host each way") {}
+
+  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
+
+  Shape shape(const Problem& problem) const override {
+    return {.units = HostMap(problem).smallest(), .rounds = 1, .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const Rails rails(problem);
+    const Rank here = rails.map.host_of(self);
+    const bool is_root = self == problem.root;
+    if (is_root) {
+      for (Rank shard = 1; shard < rails.count; ++shard) deal(problem, shard, rails, steps);
+    }
+    for (Rank shard = 0; shard < rails.count; ++shard) {
+      if (rails.rank(shard, here) == self) pass_on(problem, shard, rails, steps);
+    }
+    for (Rank shard = 0; shard < rails.count && !is_root; ++shard) {
+      const Rank from = rails.rank(shard, here);
+      if (from != self) steps.recv(from, output(shard));
+    }
+  }
+
+ private:
+  struct Rails {
+    explicit Rails(const Problem& problem)
+        : map(problem), root(problem.root), home(map.host_of(root)), count(map.smallest()) {}
+    HostMap map;
+    Rank root, home, count;
+
+    // The root is on rail 0; on other hosts rails are spread over the ranks.
+    Rank rank(Rank rail, Rank host) const {
+      const Rank size = map.size(host), first = map.first(host);
+      return host == home ? first + (root - first + rail) % size : first + rail * (size / count);
+    }
+  };
+
+  // To its rail in the root's host, and to the root's own output.
+  static void deal(const Problem& problem, Rank shard, const Rails& rails, Steps& steps) {
+    const Operand own = input(shard);
+    std::vector<Operand> targets;
+    if (!problem.in_place) targets.push_back(output(shard));
+    targets.push_back(lane(rails.rank(shard, rails.home), 1));
+    steps.add({&own, 1}, targets);
+  }
+
+  // To the next host, unless that is the root's, and to all of this one that lack it.
+  static void pass_on(const Problem& problem, Rank shard, const Rails& rails, Steps& steps) {
+    const Rank self = steps.self(), here = rails.map.host_of(self), hosts = rails.map.hosts();
+    const bool is_root = self == rails.root;
+    const Rank before = here == rails.home ? rails.root : rails.rank(shard, (here + hosts - 1) % hosts);
+    const Operand source = is_root ? input(shard) : lane(before, 1);
+    std::vector<Operand> targets;
+    if (!is_root || !problem.in_place) targets.push_back(output(shard));
+    if ((here + 1) % hosts != rails.home) targets.push_back(lane(rails.rank(shard, (here + 1) % hosts), 1));
+    for (Rank rank = rails.map.first(here); rank < rails.map.end(here); ++rank) {
+      if (rank != self && rank != rails.root) targets.push_back(lane(rank, 1));
+    }
+    steps.add({&source, 1}, targets);
+  }
+};
+
+}  // namespace
+
+const Algorithm& hierarchical_broadcast() {
+  static const Hierarchical algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

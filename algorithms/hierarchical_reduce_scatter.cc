@@ -1,0 +1,59 @@
+// Reduce-scatter over hosts: what a host's ranks have for a rank of another host is summed by the one of them whose
+// place is like that rank's, and only the sum crosses. With k hosts, k rounds: in round d hosts sum for the d-th behind
+// them, so that no two send to the same one. A host's link carries (k-1)/k S each way instead of g times that; no
+// memory is needed for sums, which go from the fold onto the wire. 2 k a deep.
+// Source: the hierarchical all-gather of this catalogue, backwards.
+#include "algorithms/entry.h"
+#include "algorithms/host_map.h"
+
+namespace tutti {
+namespace {
+
+class Hierarchical : public Entry<Algorithm> {
+ public:
+  Hierarchical()
+      : Entry(Collective::reduce_scatter, "hierarchical", "sums of each host, which alone cross: (k-1)/k S per host") {}
+
+  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
+
+  Shape shape(const Problem& problem) const override {
+    return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
+  }
+
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const HostMap map(problem);
+    const Rank hosts = map.hosts(), here = map.host_of(self);
+    const Rank to = (here + round) % hosts;  // Whose blocks are summed in this round.
+    for (Rank block = map.first(to); block < map.end(to); ++block) {
+      const Rank agent = map.agent(block, here);
+      if (agent != self) steps.send(input(block), agent);
+    }
+    for (Rank block = map.first(to); block < map.end(to); ++block) {
+      if (map.agent(block, here) == self) sum(map, block, steps);
+    }
+    if (round == 0) return;
+    const Rank from = (here + hosts - round) % hosts;
+    const Fold fold = round + 1 == hosts ? Fold::complete : Fold::partial;
+    steps.fold({output(0), lane(map.agent(self, from), 1)}, {output(0)}, fold);
+  }
+
+ private:
+  // In rank order, to the block's owner: a rank of another host, or this one.
+  static void sum(const HostMap& map, Rank block, Steps& steps) {
+    const Rank self = steps.self(), here = map.host_of(self);
+    std::vector<Operand> sources;
+    for (Rank rank = map.first(here); rank < map.end(here); ++rank)
+      sources.push_back(rank == self ? input(block) : lane(rank, 1));
+    const Operand target = block == self ? output(0) : lane(block, 1);
+    steps.add(sources, {&target, 1});
+  }
+};
+
+}  // namespace
+
+const Algorithm& hierarchical_reduce_scatter() {
+  static const Hierarchical algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+// Which ranks share a host, for algorithms that treat links within hosts and between them differently.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+// Whether the problem says so, of two hosts or more.
+inline bool has_hosts(const Problem& problem) {
+  if (problem.groups.empty() || problem.groups[0].size() < 2) return false;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return std::find(sizes.begin(), sizes.end(), 0U) == sizes.end() &&
+         std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) == problem.ranks;
+}
+
+class HostMap {
+ public:
+  explicit HostMap(const Problem& problem) : sizes_(problem.groups[0]), firsts_(sizes_.size()) {
+    std::exclusive_scan(sizes_.begin(), sizes_.end(), firsts_.begin(), Rank{0});
+  }
+
+  Rank hosts() const { return static_cast<Rank>(sizes_.size()); }
+  Rank first(Rank host) const { return firsts_[host]; }
+  Rank size(Rank host) const { return sizes_[host]; }
+  Rank end(Rank host) const { return firsts_[host] + sizes_[host]; }
+  Rank smallest() const { return *std::min_element(sizes_.begin(), sizes_.end()); }
+  Rank host_of(Rank rank) const {
+    return static_cast<Rank>(std::upper_bound(firsts_.begin(), firsts_.end(), rank) - firsts_.begin() - 1);
+  }
+  // Who sees to a rank's block on a host: itself, and on others those whose place among their hosts is like its own.
+  Rank agent(Rank rank, Rank host) const {
+    const Rank home = host_of(rank);
+    return firsts_[host] + static_cast<Rank>(std::uint64_t{rank - firsts_[home]} * sizes_[host] / sizes_[home]);
+  }
+
+ private:
+  std::vector<Rank> sizes_, firsts_;
+};
+
+}  // namespace tutti
