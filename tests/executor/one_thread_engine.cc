@@ -1,0 +1,72 @@
+#include "tests/executor/one_thread_engine.h"
+
+#include <algorithm>
+
+#include "src/executor/team/channel.h"
+
+namespace tutti {
+namespace {
+
+// In which nothing is seen to move: it does not show that a rank has come to a meeting.
+constexpr int kIdleRounds = 4;
+
+class LoneWorker {
+ public:
+  static constexpr std::uint32_t worker() { return 0; }
+  static constexpr std::uint32_t workers() { return 1; }
+  static constexpr std::uint32_t slice(std::uint32_t) { return 0; }
+  static constexpr void join() {}
+  static constexpr Progress agree(Progress progress) { return progress; }
+  static constexpr bool stopped() { return true; }
+  static constexpr bool too_late() { return false; }
+};
+
+// One channel of a rank's call.
+struct Lone {
+  const TeamCall* call;
+  std::uint32_t channel;
+  TeamTurn turn;
+
+  // Whether it got ahead.
+  bool advance(std::byte* memory) {
+    const TeamTurn before = turn;
+    Channel<LoneWorker> run(*call, channel, {}, memory, &turn);
+    const Progress progress = run.run();
+    if (progress == Progress::done) turn.state = TurnState::done;
+    if (progress == Progress::mismatch) turn.state = TurnState::failed;
+    return turn.state != before.state || !(turn.cursor == before.cursor);
+  }
+};
+
+std::string run_to_the_end(std::vector<Lone>& teams, std::byte* memory) {
+  for (int idle = 0; idle < kIdleRounds; ++idle) {
+    std::size_t done = 0;
+    for (Lone& team : teams) {
+      if (team.turn.state < TurnState::done && team.advance(memory)) idle = 0;
+      if (team.turn.state == TurnState::failed) return "a message of another call";
+      if (team.turn.state == TurnState::done) ++done;
+    }
+    if (done == teams.size()) return "";
+  }
+  return "no rank gets ahead";
+}
+
+}  // namespace
+
+std::string OneThreadEngine::run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) {
+  std::uint32_t bytes = 0;
+  for (const auto& own : calls)
+    bytes = std::max(bytes, ChannelLayout(*reinterpret_cast<const Image*>(own.front().image)).bytes);
+  std::vector<Pack> memory(bytes / sizeof(Pack) + 1);
+  for (std::size_t operation = 0; operation < calls.front().size(); ++operation) {
+    std::vector<Lone> teams;
+    for (const auto& own : calls) {
+      for (std::uint32_t channel = 0; channel < channels; ++channel) teams.push_back({&own[operation], channel, {}});
+    }
+    const std::string complaint = run_to_the_end(teams, reinterpret_cast<std::byte*>(memory.data()));
+    if (!complaint.empty()) return complaint + " in operation " + std::to_string(operation);
+  }
+  return "";
+}
+
+}  // namespace tutti

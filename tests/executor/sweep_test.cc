@@ -1,0 +1,32 @@
+// Every algorithm, protocol, type and reduction by what a kernel does, on threads of the host.
+#include "tests/executor/sweep.h"
+
+#include "tests/executor/host_team.h"
+#include "tests/executor/one_thread_engine.h"
+
+namespace tutti {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint32_t kShare = 4;  // Sanitizers make all of it some ten times as long.
+#else
+constexpr std::uint32_t kShare = 1;
+#endif
+
+class TeamSweep : public Sweep {};
+
+TEST_P(TeamSweep, HasTheBitsOfTheCpu) {
+  OneThreadEngine engine;
+  for (const Rank ranks : {1U, 2U, 4U, 8U}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, engine, kShare));
+}
+
+// Few shapes: threads wait for each other, on a busy machine long.
+TEST_P(TeamSweep, OfSeveralWorkersHasTheBitsOfTheCpu) {
+  HostEngine engine(2);
+  ASSERT_NO_FATAL_FAILURE(sweep(2, engine, 64));
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, TeamSweep, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+
+}  // namespace
+}  // namespace tutti
