@@ -22,23 +22,32 @@ inline std::int64_t element(const CallShape& shape, Rank rank, std::uint64_t i) 
   return static_cast<std::int64_t>((rank * 7919 + i * 31 + i / 5 + shape.turn * 104729) % 10007);
 }
 
-inline std::int64_t expected(const CallShape& shape, Rank rank, std::uint64_t i) {
+// Whose input, and which element of it, makes element i of the rank's output; where a collective reduces, that element
+// of every rank.
+struct Origin {
+  Rank rank;
+  std::uint64_t element;
+};
+inline Origin origin(const CallShape& shape, Rank rank, std::uint64_t i) {
   const auto block = static_cast<Rank>(i / shape.count);
   const std::uint64_t own = rank * shape.count + i % shape.count;
-  std::int64_t sum = 0;
   switch (shape.problem.collective) {
     case Collective::all_gather:
-    case Collective::gather: return element(shape, block, i % shape.count);
-    case Collective::all_to_all: return element(shape, block, own);
-    case Collective::broadcast: return element(shape, shape.problem.root, i);
-    case Collective::scatter: return element(shape, shape.problem.root, own);
-    case Collective::reduce_scatter:
-      for (Rank r = 0; r < shape.problem.ranks; ++r) sum += element(shape, r, own);
-      return sum;
-    default:
-      for (Rank r = 0; r < shape.problem.ranks; ++r) sum += element(shape, r, i);
-      return sum;
+    case Collective::gather: return {block, i % shape.count};
+    case Collective::all_to_all: return {block, own};
+    case Collective::broadcast: return {shape.problem.root, i};
+    case Collective::scatter: return {shape.problem.root, own};
+    case Collective::reduce_scatter: return {rank, own};
+    default: return {rank, i};
   }
+}
+
+inline std::int64_t expected(const CallShape& shape, Rank rank, std::uint64_t i) {
+  const Origin from = origin(shape, rank, i);
+  if (!reduces(shape.problem.collective)) return element(shape, from.rank, from.element);
+  std::int64_t sum = 0;
+  for (Rank r = 0; r < shape.problem.ranks; ++r) sum += element(shape, r, from.element);
+  return sum;
 }
 
 // One rank's part of a call.

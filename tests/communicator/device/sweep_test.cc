@@ -1,0 +1,174 @@
+// Every collective with every type and reduction between ranks on a device, which are threads or processes; each
+// algorithm and protocol that they may ask for has its turn.
+#include <bit>
+#include <thread>
+
+#include "algorithms/catalogue.h"
+#include "src/tuner/choose.h"
+#include "tests/communicator/device/device_processes.h"
+#include "tests/communicator/device/typed_part.h"
+
+namespace tutti {
+namespace {
+
+// Threads of the host that play a device do one call of so many: on a busy machine each of their waits takes long. At
+// 2, 4 and 8 ranks those are different ones, and all of them together every type and reduction.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint32_t kTwinShare = 6;
+#else
+constexpr std::uint32_t kTwinShare = 3;
+#endif
+
+constexpr Rank kRankCounts[] = {1, 2, 4, 8};
+constexpr std::size_t kBatch = 6;  // Calls on their way at a time.
+constexpr std::size_t kMostElements = 5000;
+constexpr std::size_t kMemoryBytes = 2 * kBatch * 8 * (kMostElements + 2) * sizeof(std::uint64_t);
+
+struct SweepCall {
+  TypedShape shape;
+  std::string_view algorithm, protocol;  // Empty: the tuner's choice.
+};
+
+// What may be asked for: algorithms by the collective's calls in turn, and protocols, one further when all algorithms
+// have had one.
+class Turns {
+ public:
+  Turns(Collective collective, Rank ranks, bool in_one_process, std::uint32_t first) : turn_(first) {
+    for (const Algorithm* algorithm : catalogue(collective)) {
+      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      if ((mapped && !in_one_process) || !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
+        continue;
+      algorithms_.push_back(algorithm->name());
+    }
+    protocols_.insert(protocols_.end(), std::begin(kProtocols), std::end(kProtocols));
+  }
+  void take(SweepCall& call) {
+    call.algorithm = algorithms_[turn_ % algorithms_.size()];
+    call.protocol = protocols_[turn_ / algorithms_.size() % protocols_.size()];
+    ++turn_;
+    const bool knows_factors = call.shape.reduction != Reduction::pre_mul_sum;
+    if (!knows_factors && call.algorithm.ends_with("_mapped")) call.algorithm = "";
+  }
+
+ private:
+  std::vector<std::string_view> algorithms_ = {""}, protocols_ = {""};
+  std::uint32_t turn_;
+};
+
+enum class Live : std::uint8_t { in_one_process, in_processes };
+
+// How much of it is done: one call of `share`, in each of `passes` with other algorithms and protocols.
+struct Extent {
+  std::uint32_t passes, share;
+};
+
+bool is_gpu(const DeviceKind& kind) { return std::string_view(kind.name) == "cuda"; }
+
+// The same on every rank.
+std::vector<SweepCall> sweep_calls(Rank ranks, Live live, Extent extent) {
+  std::mt19937_64 random(kSeed);
+  std::vector<SweepCall> calls;
+  for (std::uint32_t i = 0; i < extent.passes * kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i % kCollectives);
+    Turns turns(collective, ranks, live == Live::in_one_process, static_cast<std::uint32_t>(random() % 1000));
+    for (std::uint32_t k = 0; k < kDataTypes * (reduces(collective) ? kReductions : 1); ++k) {
+      SweepCall call;
+      call.shape.type = static_cast<DataType>(k % kDataTypes);
+      call.shape.reduction = static_cast<Reduction>(k / kDataTypes);
+      call.shape.shape.problem = {.collective = collective, .ranks = ranks, .groups = {}};
+      if (has_root(collective)) call.shape.shape.problem.root = static_cast<Rank>(random() % ranks);
+      call.shape.shape.count = 1 + random() % (random() % 16 == 0 ? kMostElements : 300);
+      call.shape.shape.turn = i * kDataTypes * kReductions + k;
+      turns.take(call);
+      if ((k + std::bit_width(ranks)) % extent.share == 0) calls.push_back(call);
+    }
+  }
+  return calls;
+}
+
+std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const SweepCall> calls, TypedMemory& memory) {
+  const auto told = [&](const SweepCall& call, const std::string& what) {
+    return what + ", algorithm '" + std::string(call.algorithm) + "', protocol '" + std::string(call.protocol) +
+           "', seed " + std::to_string(kSeed);
+  };
+  memory.begin_anew();
+  std::vector<TypedPart> parts;
+  for (const SweepCall& call : calls) {
+    parts.emplace_back(memory, rank, call.shape, (call.shape.shape.turn + rank) % 2 == 0);
+    DeviceCall made = own.call(index, parts.back().call());
+    made.options.algorithm = call.algorithm;
+    made.options.protocol = call.protocol;
+    made.options.force();
+    const Status status = enqueue({&made, 1});
+    if (!status.ok()) return told(call, describe(call.shape.shape.problem) + ": " + status.message());
+  }
+  const Status status = own.rig().synchronize(own.stream(index));
+  if (!status.ok()) return status.message();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string complaint = parts[i].complaint();
+    if (!complaint.empty()) return told(calls[i], complaint);
+  }
+  return "";
+}
+
+// All calls of one rank, which is `index` among those of its thread; "right", or what is wrong.
+std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const SweepCall> calls, TypedMemory& memory) {
+  for (std::size_t done = 0; done < calls.size(); done += kBatch) {
+    const auto batch = calls.subspan(done, std::min(kBatch, calls.size() - done));
+    std::string complaint = run_batch(own, index, rank, batch, memory);
+    if (complaint.empty()) continue;
+    (void)own[index].fail(internal_error(complaint));  // The others are told, and do not wait.
+    return complaint;
+  }
+  return "right";
+}
+
+class SweepOfThreads : public OnDevices {};
+
+TEST_P(SweepOfThreads, EndsWithTheRightBits) {
+  const Extent extent = is_gpu(GetParam()) ? Extent{6, 1} : Extent{1, kTwinShare};
+  for (const Rank n : kRankCounts) {
+    DeviceRanks ranks(*rig_, n);
+    const std::vector<SweepCall> calls = sweep_calls(n, Live::in_one_process, extent);
+    std::vector<TypedMemory> memory;
+    for (Rank rank = 0; rank < n; ++rank) memory.emplace_back(ranks, kMemoryBytes);
+    std::vector<std::string> reports(n);
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < n; ++rank)
+      threads.emplace_back([&, rank] { reports[rank] = run_sweep(ranks, rank, rank, calls, memory[rank]); });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(reports, std::vector<std::string>(n, "right"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SweepOfThreads, testing::ValuesIn(device_kinds()), kind_of);
+
+class SweepOfProcesses : public testing::TestWithParam<DeviceKind> {
+ protected:
+  // In a process of its own, too: a process that has used CUDA cannot fork.
+  void SetUp() override {
+    Processes probe;
+    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
+    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
+  }
+};
+
+// On a GPU without MPS they have it in turns, which makes each call some hundred times as long.
+TEST_P(SweepOfProcesses, EndsWithTheRightBits) {
+  const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kTwinShare};
+  for (const Rank n : kRankCounts) {
+    DeviceProcessGroup processes;
+    const auto work = [&](DeviceRanks& own, Rank rank) {
+      TypedMemory memory(own, kMemoryBytes);
+      return run_sweep(own, 0, rank, sweep_calls(n, Live::in_processes, extent), memory);
+    };
+    for (Rank rank = 0; rank < n; ++rank) processes.start(GetParam().make, rank, 1, n, work);
+    processes.expect_reports("right");
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SweepOfProcesses, testing::ValuesIn(device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti
