@@ -35,7 +35,7 @@ inline std::int64_t number(const TypedShape& shape, Rank rank, std::uint64_t i) 
     case Reduction::sum: return any % 3 - 1;
     case Reduction::prod: return any % 3 == 2 ? -1 : any % 3 + 1;
     case Reduction::min:
-    case Reduction::max: return is_float(shape.type) ? any % 17 - 8 : any % 201;  // The sign bit of bytes, too.
+    case Reduction::max: return is_float(shape.type) ? any % 17 - 8 : any % 201 - 100;
     case Reduction::avg: return is_float(shape.type) ? any % 2 : any % 16;
     case Reduction::pre_mul_sum: return any % 2;
   }
@@ -54,30 +54,28 @@ Bits<T> bits_of(double number) {
   }
 }
 
-// What is compared is the element: a signed byte of 200 is -56. Sums and products wrap, so that this changes no bits.
+// As elements of the type are ordered: without a sign -1 is the largest.
 template <typename T>
-double compared(std::int64_t number) {
+auto ordered(double number) {
   if constexpr (Format<T>::is_float) {
-    return static_cast<double>(number);
+    return number;
   } else {
-    return static_cast<double>(static_cast<T>(number));
+    return static_cast<T>(static_cast<std::int64_t>(number));
   }
 }
 
 template <typename T>
 double reduced(const TypedShape& shape, std::uint64_t element) {
-  const bool orders = shape.reduction == Reduction::min || shape.reduction == Reduction::max;
-  double all = 0;
-  for (Rank rank = 0; rank < shape.shape.problem.ranks; ++rank) {
-    const std::int64_t own = number(shape, rank, element);
-    const double one = orders ? compared<T>(own) : static_cast<double>(own);
-    if (rank == 0) all = shape.reduction == Reduction::pre_mul_sum ? 0 : one;
+  const bool scales = shape.reduction == Reduction::pre_mul_sum;
+  auto all = static_cast<double>(number(shape, 0, element) * (scales ? factor(0) : 1));
+  for (Rank rank = 1; rank < shape.shape.problem.ranks; ++rank) {
+    const auto one = static_cast<double>(number(shape, rank, element));
     switch (shape.reduction) {
       case Reduction::sum:
-      case Reduction::avg: all += rank == 0 ? 0 : one; break;
-      case Reduction::prod: all *= rank == 0 ? 1 : one; break;
-      case Reduction::min: all = std::min(all, one); break;
-      case Reduction::max: all = std::max(all, one); break;
+      case Reduction::avg: all += one; break;
+      case Reduction::prod: all *= one; break;
+      case Reduction::min: all = ordered<T>(one) < ordered<T>(all) ? one : all; break;
+      case Reduction::max: all = ordered<T>(one) > ordered<T>(all) ? one : all; break;
       case Reduction::pre_mul_sum: all += one * factor(rank); break;
     }
   }
