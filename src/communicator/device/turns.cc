@@ -12,6 +12,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/pages.h"
 #include "src/communicator/board.h"
 #include "src/communicator/device/giving_back.h"
 
@@ -34,10 +35,11 @@ void nap(std::int64_t ns) {
 Result<std::unique_ptr<Turns>> Turns::make(std::shared_ptr<Device> device, Communicator& control) {
   std::unique_ptr<Turns> made(new Turns(std::move(device), control));
   made->event_ = TUTTI_TRY(made->device_->make_event());
-  made->memory_ = TUTTI_TRY(Segment::create("tutti-turns", sizeof(Desk)));
+  const std::size_t pages = round_up(sizeof(Desk), mapped_page_bytes());
+  made->memory_ = TUTTI_TRY(Segment::create("tutti-turns", pages));
   made->memory_.close_descriptor();
   new (made->memory_.data()) Desk{};
-  made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.data(), sizeof(Desk)));
+  made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.data(), pages));
   made->queue_ = TUTTI_TRY(made->device_->make_queue());
   return made;
 }

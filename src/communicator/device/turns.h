@@ -55,7 +55,7 @@ class Turns {
 
   // Whole pages of the host, where streams and teams reach them. They are ours: the thread may still look there when
   // the process ends, and the device has taken its own memory away.
-  struct alignas(4096) Desk {
+  struct Desk {
     std::uint32_t asked = 0;  // A request's number, by the stream; 0: it is done.
     TeamTurn turns[kMostTurns];
   };
@@ -95,7 +95,7 @@ class Turns {
 
   const std::shared_ptr<Device> device_;
   Communicator& control_;
-  Segment memory_;  // A Desk.
+  Segment memory_;  // A Desk, and the rest of its last page.
   HostMemory mapped_;
   std::atomic<bool> failed_{false};  // Some team has: it has reported why.
   DeviceStream queue_ = nullptr;

@@ -41,13 +41,14 @@ Rank most_ranks() { return static_cast<Rank>(kRankBytes / bytes_for(kSlots.back(
 
 }  // namespace
 
-Result<LaneBudget> budget_for(Rank ranks) {
+Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes) {
   const std::size_t share = kRankBytes / std::max(ranks - 1, 1U);
   for (const SlotSizes& slots : kSlots) {
     const std::uint32_t channels = channels_in(share, slots);
     const bool smallest = slots.bulk == kSlots.back().bulk;
     if (channels >= kFewChannels || (smallest && channels > 0))
-      return LaneBudget{.slots = slots, .channels = channels, .bytes = bytes_for(slots, channels)};
+      return LaneBudget{
+          .slots = slots, .channels = channels, .bytes = round_up(bytes_for(slots, channels), page_bytes)};
   }
   return unsupported(std::to_string(ranks) + " ranks on GPUs, where not all are in one process whose GPUs reach each " +
                      "other, are more than the memory for their lanes is shared among: take at most " +

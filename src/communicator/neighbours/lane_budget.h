@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/base/pages.h"
 #include "src/communicator/lane_specs.h"
 #include "src/plan/plan.h"
 
@@ -23,8 +24,9 @@ struct LaneBudget {
   std::size_t bytes = 0;                                     // From one rank to another, whole pages; 0: as they come.
 };
 
-// The same on all ranks. Fails if they are too many.
-Result<LaneBudget> budget_for(Rank ranks);
+// The same on all ranks, but for the bytes where hosts have pages of different sizes: devices are shown whole ones of
+// their host's. Fails if the ranks are too many.
+Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes = mapped_page_bytes());
 
 // One more than the highest tag of any rank's lanes and flags.
 std::uint32_t tags_of(const std::vector<Plan>& plans);

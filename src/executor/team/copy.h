@@ -13,10 +13,12 @@ TUTTI_HOST_DEVICE inline void copy_units(const FoldOperands& operands, Crew crew
   const std::uint64_t stride = crew.workers * sizeof(Unit);
   const std::uint64_t at = begin + u * sizeof(Unit);
   Unit units[kCount];
-  for (std::uint32_t n = 0; n < kCount; ++n) units[n] = load_unit<Unit>(operands.sources[0] + at + n * stride);
+  const std::byte* from = operands.sources[0] + at;
+  for (std::uint32_t n = 0; n < kCount; ++n) units[n] = load_unit<Unit>(from + n * stride);
   TUTTI_ROLLED
   for (std::uint32_t k = 0; k < operands.target_count; ++k) {
-    for (std::uint32_t n = 0; n < kCount; ++n) store_unit(operands.targets[k] + at + n * stride, units[n]);
+    std::byte* to = operands.targets[k] + at;  // Once: for all that the compiler knows, a store may change it.
+    for (std::uint32_t n = 0; n < kCount; ++n) store_unit(to + n * stride, units[n]);
   }
 }
 

@@ -46,6 +46,7 @@ class DeviceRanks {
 
   Rank size() const { return static_cast<Rank>(communicators_.size()); }
   DeviceCommunicator& operator[](Rank rank) { return *communicators_[rank]->on_device(); }
+  void end(Rank rank) { communicators_[rank] = nullptr; }
   DeviceRig& rig() const { return rig_; }
   DeviceStream stream(Rank rank) const { return streams_[rank]; }
 

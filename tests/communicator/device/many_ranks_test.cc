@@ -20,6 +20,17 @@ TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
   EXPECT_GE(budget_for(32).value().channels, 2U);
 }
 
+// Devices are shown the lanes of each pair of ranks by themselves, and all ranks agree on slots and channels.
+TEST(LaneBudget, IsOfWholePagesWhateverTheirSize) {
+  for (Rank ranks = 2; ranks <= 64; ++ranks) {
+    const LaneBudget small = budget_for(ranks, 4096).value(), large = budget_for(ranks, 64 * 1024).value();
+    EXPECT_EQ(large.bytes % (64 * 1024), 0U) << ranks;
+    EXPECT_EQ(large.bytes, round_up(small.bytes, 64 * 1024)) << ranks;
+    EXPECT_EQ(large.channels, small.channels) << ranks;
+    EXPECT_EQ(large.slots.bulk, small.slots.bulk) << ranks;
+  }
+}
+
 TEST(LaneBudget, RefusesMoreRanksThanItsMemoryIsFor) {
   EXPECT_TRUE(budget_for(90).ok());  // As the header says.
   auto refused = budget_for(91);

@@ -1,4 +1,7 @@
 // In whose memory teams are: only where it was shown, and after a failure nowhere.
+#include <atomic>
+#include <thread>
+
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/communicator/operation.h"
@@ -69,15 +72,29 @@ void abort_during_a_visit(DeviceRanks& own, Rank rank) {
   while (own[0].failure().ok()) std::this_thread::yield();
 }
 
-// Rank 1 is one whose team stays after the failure for a while, in everybody's memory.
+// Whether a rank has begun to wait for visitors.
+bool is_outwaiting(DeviceRanks& own) {
+  const auto* header = reinterpret_cast<const BoardHeader*>(own[0].board().segment().data());
+  return load_acquire(&header->outwait_until_ns) != 0;
+}
+
+// Rank 1's, when it has been waited for, or nobody does.
+void leave_when_outwaited(DeviceRanks& own) {
+  const Deadline longest = Deadline::after_ms(20 * kOutwaitMs);  // They wait at their ends, if not before.
+  while (!is_outwaiting(own) && !longest.passed()) std::this_thread::yield();
+  for (int i = 0; i < 10; ++i) std::this_thread::yield();
+  store_release(&odd_visit(own), 0U);
+}
+
+// Rank 1 is one whose team stays after the failure until another waits for it, in everybody's memory: who does not
+// wait finds it there, however long the rest of what it does takes.
 std::string outwait_a_visitor(DeviceRig& rig, DeviceRanks& own, Rank rank, void (*wait)(DeviceCommunicator&)) {
   const Shown shown(rig, own);
   const Deadline latest = Deadline::after_ms(kOutwaitMs);  // Nobody has failed yet, nor does before all get here.
   await_all(own, shown);
   abort_during_a_visit(own, rank);
   if (rank == 1) {
-    for (int i = 0; i < 10; ++i) std::this_thread::yield();
-    store_release(&odd_visit(own), 0U);
+    leave_when_outwaited(own);
     return "";
   }
   wait(own[0]);
@@ -93,6 +110,51 @@ std::string shrink_during_a_visit(DeviceRig& rig, DeviceRanks& own, Rank rank) {
     const auto part = ours.shrink({1}, ours.options());
     EXPECT_TRUE(part.ok());
   });
+}
+
+// Who destroys the communicator looks at its board through another descriptor.
+std::string destroy_during_a_visit(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  std::byte* memory = rig.device().allocate(kBytes).value();
+  const Status met = all_reduce(own, memory, memory, 0);
+  EXPECT_TRUE(met.ok()) << met.message();
+  own.synchronize();
+  const Deadline latest = Deadline::after_ms(kOutwaitMs);
+  File file = own[0].board().segment().duplicate().value();
+  const Segment board = Segment::adopt(std::move(file), own[0].board().segment().size()).value();
+  const std::ptrdiff_t place = reinterpret_cast<std::byte*>(&odd_visit(own)) - own[0].board().segment().data();
+  abort_during_a_visit(own, rank);
+  if (rank == 1) {
+    leave_when_outwaited(own);
+  } else {
+    own.end(0);
+  }
+  const auto* visit = reinterpret_cast<const std::uint32_t*>(board.data() + place);
+  const bool waited = load_acquire(visit) == 0 || latest.passed();
+  rig.device().free(memory);
+  return unless(waited, "did not wait");
+}
+
+// Its own call is held up in its stream until it is waited for, and may not run afterwards.
+std::string outwait_the_own_call(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  const Shown shown(rig, own);
+  await_all(own, shown);
+  auto* word = own.take<std::uint32_t>(1, 0);
+  (void)rig.device().hold_until(word, 1, own.stream(0));
+  const bool enqueued = all_reduce(own, shown.at(0), shown.at(0), 0).ok();  // Rank 0 may have failed it before.
+  if (rank == 0) own[0].abort();
+  while (own[0].failure().ok()) std::this_thread::yield();
+  std::atomic<bool> opened = false;
+  std::thread opener([&] {
+    while (!is_outwaiting(own)) std::this_thread::yield();
+    for (int i = 0; i < 10; ++i) std::this_thread::yield();
+    opened = true;
+    store_release(word, 1U);
+  });
+  const Deadline latest = Deadline::after_ms(kOutwaitMs);
+  (void)own[0].await_own_calls();
+  const bool waited = !enqueued || opened || latest.passed();
+  opener.join();
+  return unless(waited, "did not wait");
 }
 
 // One that stays for good: all that wait for it do so for the same second.
@@ -149,6 +211,8 @@ TEST_P(VisitsOfProcesses, DoNotFollowBareAddresses) { expect_right(refuse_bare_a
 TEST_P(VisitsOfProcesses, DoNotGoWhereNothingWasShown) { expect_right(refuse_what_is_not_shown); }
 TEST_P(VisitsOfProcesses, AreOutwaitedAfterAFailure) { expect_right(synchronize_during_a_visit); }
 TEST_P(VisitsOfProcesses, AreOutwaitedByWhoShrinks) { expect_right(shrink_during_a_visit); }
+TEST_P(VisitsOfProcesses, AreOutwaitedByWhoDestroys) { expect_right(destroy_during_a_visit); }
+TEST_P(VisitsOfProcesses, OfTheOwnCallAreOutwaitedToo) { expect_right(outwait_the_own_call); }
 TEST_P(VisitsOfProcesses, AreShown) { expect_right(show_who_is_inside); }
 TEST_P(VisitsOfProcesses, DoNotBeginAfterAFailure) { expect_right(stay_out_after_a_failure); }
 
@@ -162,6 +226,7 @@ TEST_F(VisitsOfDevices, DoNotWrapAround) { expect_right(refuse_what_wraps_around
 TEST_F(VisitsOfDevices, DoNotFollowBareAddresses) { expect_right(refuse_bare_addresses); }
 TEST_F(VisitsOfDevices, AreOutwaitedAfterAFailure) { expect_right(synchronize_during_a_visit); }
 TEST_F(VisitsOfDevices, AreOutwaitedByWhoShrinks) { expect_right(shrink_during_a_visit); }
+TEST_F(VisitsOfDevices, OfTheOwnCallAreOutwaitedToo) { expect_right(outwait_the_own_call); }
 TEST_F(VisitsOfDevices, AreNotOutwaitedForGood) { expect_right(outwait_no_longer_than_that); }
 TEST_F(VisitsOfDevices, AreShown) { expect_right(show_who_is_inside); }
 
