@@ -72,8 +72,8 @@ void abort_during_a_visit(DeviceRanks& own, Rank rank) {
   while (own[0].failure().ok()) std::this_thread::yield();
 }
 
-// Whether a rank has begun to wait for visitors.
-bool is_outwaiting(DeviceRanks& own) {
+// Whether a rank has begun to wait for visitors. By itself, since gcc 12 takes the board for a null pointer elsewhere.
+[[gnu::noinline]] bool is_outwaiting(DeviceRanks& own) {
   const auto* header = reinterpret_cast<const BoardHeader*>(own[0].board().segment().data());
   return load_acquire(&header->outwait_until_ns) != 0;
 }
