@@ -33,7 +33,7 @@ set(TUTTI_TEST_FOLDERS_WITH_RANKS executor transports bootstrap communicator dev
 # has one of them at most, so that it runs once: `cuda` those that need a GPU for all that they do, `device` those of
 # tests/communicator/device and all others that meet one or its twin, `perf` those of tests/perf.
 add_custom_target(tutti_on_gpu)
-set(TUTTI_LABELS_ON_GPU cuda device perf)
+set(TUTTI_LABELS_ON_GPU cuda perf device)
 # Whoever links one of these meets a GPU, or its twin.
 set(TUTTI_KNOWS_DEVICES tutti_test_device tutti_cuda_engine tutti_current_host_device tutti_nccl_on_twin tutti_perf_site
     CUDA::cudart_static)

@@ -364,9 +364,9 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * in several processes. GPUs that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host
  * memory; TUTTI_LOG=info shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks
  * may share a GPU. Then their calls wait for each other there, so all must be able to run at the same time: in streams
- * of their own, made not to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS above
- * their number if threads launch them. While they wait, nothing of the process should wait for the whole GPU: set
- * CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are of the same form on all ranks of the
+ * of their own, made not to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS at
+ * least the number of threads that launch them. While they wait, nothing of the process should wait for the whole GPU:
+ * set CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are of the same form on all ranks of the
  * communicators in them.
  * Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it none waits for a peer
  * on the GPU: a thread of the library launches a call again and again, each time for as long as it gets ahead, and

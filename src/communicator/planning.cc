@@ -22,11 +22,17 @@ std::string names_for(const Problem& problem) {
   return names;
 }
 
-// Whether it would do the problem if the ranks were of several hosts.
-bool wants_hosts(const Algorithm& algorithm, const Problem& problem) {
+// Why an algorithm that there is does not do the problem, where hosts are the reason.
+const char* complaint_of_hosts(const Algorithm& algorithm, const Problem& problem) {
   Problem grouped = problem;
-  grouped.groups = {{problem.ranks - problem.ranks / 2, problem.ranks / 2}};
-  return problem.groups.empty() && problem.ranks > 2 && algorithm.supports(grouped);
+  grouped.ranks = 4;
+  grouped.root = 0;
+  grouped.groups = {{2, 2}};
+  Problem flat = grouped;
+  flat.groups.clear();
+  if (algorithm.supports(flat) || !algorithm.supports(grouped)) return "";
+  return problem.groups.empty() ? ", which are no ranks of several hosts with several on one, one host after the other"
+                                : ", whose hosts are too uneven";
 }
 
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
@@ -106,9 +112,7 @@ Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallReco
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, choice.algorithm);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
-  const char* why = algorithm != nullptr && wants_hosts(*algorithm, problem)
-                        ? ", which are no ranks of several hosts with several on one"
-                        : "";
+  const char* why = algorithm != nullptr ? complaint_of_hosts(*algorithm, problem) : "";
   return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + why +
                           "; it takes one of " + names_for(problem));
 }

@@ -22,6 +22,16 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
 // Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
 std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
+// Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none. Then
+// the tuner's choice is made again, as of ranks that know no hosts.
+constexpr std::uint64_t kMostUnitsOfMessage = 1024;
+
+bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
+  if (!algorithm.supports(problem)) return false;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
+}
+
 }  // namespace
 
 void CommunicatorOptions::force() {
@@ -62,8 +72,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
   Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
-  if (!forced &&
-      !find(call.collective, choice.algorithm)->supports(problem)) {  // Hosts too uneven to share out blocks.
+  if (!forced && !problem.groups.empty() && !suits_hosts(*find(call.collective, choice.algorithm), problem)) {
     problem.groups.clear();
     choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
   }

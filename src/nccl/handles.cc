@@ -17,8 +17,6 @@ struct alignas(64) ncclComm {
 
 namespace {
 
-constexpr std::size_t kSlots = 4096;  // As many as there can be communicators of tutti.h.
-
 constinit std::mutex admission;
 constinit std::size_t next_slot = 0;  // Goes round, so that a stale handle stays stale for long.
 // Made by the first admission. Never destroyed: threads may look while the process ends.
@@ -36,7 +34,7 @@ ncclComm* slot_of(const ncclComm* handle) {
   ncclComm* slots = table.load(std::memory_order_acquire);
   if (slots == nullptr) return nullptr;
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(slots);
-  if (offset >= kSlots * sizeof(ncclComm) || offset % sizeof(ncclComm) != 0) return nullptr;
+  if (offset >= kMostCommunicators * sizeof(ncclComm) || offset % sizeof(ncclComm) != 0) return nullptr;
   return &slots[offset / sizeof(ncclComm)];
 }
 
@@ -44,9 +42,9 @@ ncclComm* slot_of(const ncclComm* handle) {
 
 ncclComm_t admit(Shared communicator) {
   const std::lock_guard lock(admission);
-  if (table == nullptr) table = new ncclComm[kSlots];
-  for (std::size_t tries = 0; tries < kSlots; ++tries) {
-    ncclComm& slot = table[next_slot++ % kSlots];
+  if (table == nullptr) table = new ncclComm[kMostCommunicators];
+  for (std::size_t tries = 0; tries < kMostCommunicators; ++tries) {
+    ncclComm& slot = table[next_slot++ % kMostCommunicators];
     const std::lock_guard slot_lock(slot.mutex);
     if (slot.communicator != nullptr) continue;
     slot.communicator = std::move(communicator);

@@ -3,6 +3,7 @@
 // there.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "src/nccl/abi.h"
@@ -13,6 +14,9 @@ class Communicator;
 // Shared because any thread may abort and so end a communicator while others are in calls of it: the last one that lets
 // go of it destroys it.
 using Shared = std::shared_ptr<Communicator>;
+
+// Of a process, as many as there can be communicators of tutti.h.
+inline constexpr std::size_t kMostCommunicators = 4096;
 
 // Null if the table is full.
 ncclComm_t admit(Shared communicator);

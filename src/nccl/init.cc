@@ -44,6 +44,7 @@ Outcome init(ncclComm_t* out, Seat seat, const ncclUniqueId* id, const ncclConfi
   if (id == nullptr) return invalid_argument("the unique id is NULL: pass one of ncclGetUniqueId");
   Settings settings;
   TUTTI_NCCL_CHECK(read_config(config, settings));
+  TUTTI_NCCL_CHECK(check_seat(seat));
   int device = 0;
   TUTTI_NCCL_CHECK(current_device(device));
   return join(out, {seat, *id, std::move(settings), device});
@@ -61,8 +62,11 @@ Outcome make_id(ncclUniqueId* id) {
 // Several ranks may have the same device: they share it.
 Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return invalid_argument("comm is NULL: pass an array of ndev entries");
-  TUTTI_NCCL_CHECK(check_memory());
   TUTTI_NCCL_CHECK(check_seat({0, count}));
+  if (static_cast<std::size_t>(count) > kMostCommunicators)
+    return invalid_argument("ndev is " + std::to_string(count) + ": a process has " +
+                            std::to_string(kMostCommunicators) + " communicators at most");
+  TUTTI_NCCL_CHECK(check_memory());
   ncclUniqueId id;
   Settings settings;
   TUTTI_NCCL_CHECK(read_config(nullptr, settings));

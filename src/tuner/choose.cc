@@ -35,12 +35,18 @@ std::string_view rooted(const Query& query, std::string_view tree) {
   return query.block_bytes >= kChainBytes && query.problem.ranks <= kDirectRanks ? "chain" : tree;
 }
 
-// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
+// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way. Of hosts
+// of different size an all-reduce has many small shards, whose messages cost more than a link saves that is not slow.
 bool minds_hosts(const Query& query) {
-  const Collective collective = query.problem.collective;
-  const bool known = collective == Collective::all_reduce || collective == Collective::all_gather ||
-                     collective == Collective::reduce_scatter || collective == Collective::broadcast;
-  return known && !query.problem.groups.empty() && query.block_bytes > kFlatBytes;
+  if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
+  const std::vector<Rank>& sizes = query.problem.groups[0];
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return std::count(sizes.begin(), sizes.end(), sizes[0]) == std::ssize(sizes);
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::broadcast: return true;
+    default: return false;
+  }
 }
 
 std::string_view algorithm_for(const Query& query) {

@@ -101,6 +101,25 @@ INSTANTIATE_TEST_SUITE_P(Of, OnHosts,
                          testing::Values(HostOf{0, 0, 1, 1}, HostOf{0, 1, 0, 1}, HostOf{0, 0, 0, 1},
                                          HostOf{0, 1, 2, 2, 1}, HostOf{0, 1, 1, 0, 1, 1, 0, 1}, HostOf{0, 1, 2}));
 
+// So many shards that a piece has no room for one element of each: the tuner takes what does not mind.
+TEST(Hosts, OfManySizesAreServed) {
+  CommunicatorOptions options;
+  options.timeout_ms = 60'000;
+  HostOf host_of;
+  Rank host = 0;
+  for (const Rank size : {1, 3, 5, 7, 8}) host_of.insert(host_of.end(), size, host++);
+  Communicators ranks = std::move(Communicator::create_all(Hosts(host_of), options)).value();
+  const Problem problem = {.ranks = static_cast<Rank>(ranks.size()), .groups = {}};
+  for (const std::size_t count : {1000, 2000, 20'000}) {
+    std::vector<std::int64_t> wrong(ranks.size(), -3);
+    for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
+           return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);
+         }))
+      EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(wrong, std::vector<std::int64_t>(ranks.size(), -1)) << count;
+  }
+}
+
 TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
   Communicators ranks = make_ranks(3);
   CommunicatorOptions options;

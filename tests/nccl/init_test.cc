@@ -72,6 +72,7 @@ TEST(Init, RefusesWrongArguments) {
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommInitAll(&comm, 70'000, nullptr), ncclInvalidArgument);  // And writes to none of its entries.
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 0, &id, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 2, &id, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 1, nullptr, nullptr), ncclInvalidArgument);

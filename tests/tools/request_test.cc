@@ -69,9 +69,13 @@ TEST(Request, ReadsHowRanksLieOnHosts) {
 TEST(Request, RefusesLayoutsThatAreNone) {
   EXPECT_NE(complaint({"verify", "--all", "--groups", "2x"}), "");
   EXPECT_NE(complaint({"verify", "--all", "--groups", "2x2,"}), "");
+  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "3-4", "--groups", "2x2"}),
+            "--ranks has 3, but no layout of --groups has so many");
+  EXPECT_EQ(complaint({"verify", "--all", "--groups", "4+4/3+9"}),
+            "--groups have 2 hosts, but 12 of them in the next level");
   EXPECT_NE(complaint({"verify", "--all", "--groups", "2x3+1"}), "");
   EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("more than 65536 ranks"), std::string::npos);
-  EXPECT_NE(complaint({"verify", "--all", "--ranks", "5", "--groups", "2x2"}).find("have 4 ranks together"),
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "5", "--groups", "2x2"}).find("a layout with 4 ranks together"),
             std::string::npos);
   EXPECT_NE(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--groups", "2x2,3+5"})
                 .find("one layout"),

@@ -56,6 +56,8 @@ TEST(Choose, NamesAnAlgorithmThatSupportsTheCall) {
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
   asked.problem.groups = {{3, 5}};
+  EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
+  asked.problem.groups = {{4, 4}};
   EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
   asked.problem.collective = Collective::all_to_all;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");  // As many bytes cross either way.

@@ -14,6 +14,7 @@
 #include "src/base/config.h"
 #include "src/base/log.h"
 #include "src/base/owned.h"
+#include "src/bootstrap/address.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
 #include "tools/tutti/commands.h"
@@ -77,6 +78,10 @@ void print_transports() {
   const File memory{::memfd_create("tutti doctor", MFD_CLOEXEC)};
   std::printf("transports\n");
   print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
+  Result<Address> address = own_address(config().socket_ifname);
+  if (!address.ok()) return print_line("tcp", "off: " + std::move(address).status().message());
+  const std::string shown = describe(address.value());
+  print_line("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
 }
 
 void print_devices() {

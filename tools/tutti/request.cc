@@ -144,7 +144,8 @@ Status apply(Request& request, int option, std::string_view value) {
     case kFused: request.fused = true; break;
     case kDot: request.dot = true; break;
     case kHelp: request.command.clear(); break;
-    default: return invalid_argument("no such option, or no value after it");
+    case ':': return invalid_argument("it wants a value after it");
+    default: return invalid_argument("there is no such option");
   }
   return {};
 }
@@ -160,13 +161,32 @@ Status check_size(const Request& request) {
   return {};
 }
 
+// Each level is made of all that the level before it counts.
+Status check_levels(const Groups& groups) {
+  for (std::size_t level = 1; level < groups.size(); ++level) {
+    const auto members = std::accumulate(groups[level].begin(), groups[level].end(), std::uint64_t{0});
+    if (members == groups[level - 1].size()) continue;
+    return invalid_argument("--groups have " + std::to_string(groups[level - 1].size()) +
+                            (level == 1 ? " hosts" : " groups") + ", but " + std::to_string(members) +
+                            " of them in the next level");
+  }
+  return {};
+}
+
 // Where both are given they have to agree.
 Status check_layouts(const Request& request) {
+  std::vector<Rank> sizes;
   for (const Groups& groups : request.layouts) {
-    const Rank members = ranks_in(groups);
-    if (std::find(request.ranks.begin(), request.ranks.end(), members) != request.ranks.end()) continue;
-    return invalid_argument("--groups have " + std::to_string(members) +
-                            " ranks together, but --ranks is another number");
+    TUTTI_CHECK_OK(check_levels(groups));
+    sizes.push_back(ranks_in(groups));
+    if (std::find(request.ranks.begin(), request.ranks.end(), sizes.back()) != request.ranks.end()) continue;
+    return invalid_argument(
+        "--groups have a layout with " + std::to_string(sizes.back()) +
+        " ranks together, but --ranks is another number: hosts of one layout are joined by '+', as 3+2");
+  }
+  for (const Rank ranks : request.ranks) {
+    if (sizes.empty() || std::find(sizes.begin(), sizes.end(), ranks) != sizes.end()) continue;
+    return invalid_argument("--ranks has " + std::to_string(ranks) + ", but no layout of --groups has so many");
   }
   return {};
 }
@@ -239,7 +259,7 @@ Result<Request> parse_request(int argc, char** argv) {
   opterr = 0;  // The sentences are ours.
   for (optind = 2;;) {
     const int at = optind;
-    const int chosen = getopt_long(argc, argv, "", kOptions, nullptr);
+    const int chosen = getopt_long(argc, argv, ":", kOptions, nullptr);
     if (chosen == -1) break;
     TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + argv[at]));
   }

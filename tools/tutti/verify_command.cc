@@ -162,7 +162,9 @@ Status verify_command(const Request& request) {
   print_row("all", "", total);
   std::printf("%" PRIu64 " proofs, %zu failures, in %.1f s\n", total.plans, total.failures.size(),
               static_cast<double>(now_ns() - begin_ns) * 1e-9);
-  if (total.plans == 0 && total.failures.empty()) return unsupported("no algorithm supports such a problem");
+  if (total.plans == 0 && total.failures.empty())
+    return unsupported(
+        "no algorithm supports such a problem: those that know hosts want several, with --groups as 3+5 or 2x4");
   if (total.failures.empty()) return {};
   return internal_error("not proved: " + total.failures.front());
 }
