@@ -82,4 +82,11 @@ const Algorithm* find(Collective collective, std::string_view name) {
   return nullptr;
 }
 
+bool wants_hosts(const Algorithm& algorithm, Collective collective) {
+  const Problem flat = {.collective = collective, .ranks = 4, .groups = {}};
+  Problem grouped = flat;
+  grouped.groups = {{2, 2}};
+  return !algorithm.supports(flat) && algorithm.supports(grouped);
+}
+
 }  // namespace tutti

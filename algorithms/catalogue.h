@@ -13,4 +13,7 @@ std::span<const Algorithm* const> catalogue(Collective collective);
 
 const Algorithm* find(Collective collective, std::string_view name);  // nullptr where there is none.
 
+// Whether an algorithm of the collective is for ranks of several hosts alone.
+bool wants_hosts(const Algorithm& algorithm, Collective collective);
+
 }  // namespace tutti

@@ -3,18 +3,16 @@
 // that no two send to the same one. Each rank sends its block to k-1 hosts and hands k on to g-1 ranks: a host's link
 // carries (k-1)/k S each way instead of g times that. 2 a deep. Source: the multi-leader all-gather of Kandalla et al.,
 // "Designing multi-leader-based allgather algorithms for multi-core clusters" (2009); here every rank leads.
-#include "algorithms/entry.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
 namespace {
 
-class Hierarchical : public Entry<Algorithm> {
+class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
-      : Entry(Collective::all_gather, "hierarchical", "each block once to each other host, then on within it") {}
-
-  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
+      : EntryOverHosts(Collective::all_gather, "hierarchical",
+                       "each block once to each other host, then on within it") {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};

@@ -3,19 +3,19 @@
 // instead of n-g of one. 2 a deep; each block moves twice.
 // Source: Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems"
 // (1997), with a radix that is the size of a host.
-#include "algorithms/entry.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
 namespace {
 
-class Hierarchical : public Entry<Algorithm> {
+class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
-      : Entry(Collective::all_to_all, "hierarchical", "sorted within hosts of equal size, then one message per host") {}
+      : EntryOverHosts(Collective::all_to_all, "hierarchical",
+                       "sorted within hosts of equal size, then one message per host") {}
 
   bool supports(const Problem& problem) const override {
-    if (!Entry::supports(problem) || !has_hosts(problem)) return false;
+    if (!EntryOverHosts::supports(problem)) return false;
     const HostMap map(problem);
     return map.smallest() * map.hosts() == problem.ranks;
   }

@@ -2,17 +2,15 @@
 // its own, one rank of each, which hands it on within its host. As many rails as the smallest host has ranks. A host's
 // link carries S in and S out, each rank's S/rails; (k+1) a deep, S b once pieces stream.
 // Source: the chain of this catalogue between hosts, and van de Geijn's scatter and all-gather within them.
-#include "algorithms/entry.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
 namespace {
 
-class Hierarchical : public Entry<Algorithm> {
+class Hierarchical : public EntryOverHosts {
  public:
-  Hierarchical() : Entry(Collective::broadcast, "hierarchical", "shards from host to host, S per host each way") {}
-
-  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
+  Hierarchical()
+      : EntryOverHosts(Collective::broadcast, "hierarchical", "shards from host to host, S per host each way") {}
 
   Shape shape(const Problem& problem) const override {
     return {.units = HostMap(problem).smallest(), .rounds = 1, .stages = {0}};

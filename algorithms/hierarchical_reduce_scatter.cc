@@ -3,18 +3,16 @@
 // them, so that no two send to the same one. A host's link carries (k-1)/k S each way instead of g times that; no
 // memory is needed for sums, which go from the fold onto the wire. 2 k a deep.
 // Source: the hierarchical all-gather of this catalogue, backwards.
-#include "algorithms/entry.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
 namespace {
 
-class Hierarchical : public Entry<Algorithm> {
+class Hierarchical : public EntryOverHosts {
  public:
   Hierarchical()
-      : Entry(Collective::reduce_scatter, "hierarchical", "sums of each host, which alone cross: (k-1)/k S per host") {}
-
-  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
+      : EntryOverHosts(Collective::reduce_scatter, "hierarchical",
+                       "sums of each host, which alone cross: (k-1)/k S per host") {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};

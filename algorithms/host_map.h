@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "src/plan/problem.h"
+#include "algorithms/entry.h"
 
 namespace tutti {
 
@@ -40,6 +40,13 @@ class HostMap {
 
  private:
   std::vector<Rank> sizes_, firsts_;
+};
+
+// An entry for ranks of several hosts alone.
+class EntryOverHosts : public Entry<Algorithm> {
+ public:
+  using Entry::Entry;
+  bool supports(const Problem& problem) const override { return Entry::supports(problem) && has_hosts(problem); }
 };
 
 }  // namespace tutti

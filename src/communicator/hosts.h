@@ -1,9 +1,8 @@
 // Which ranks of a communicator share a host.
 #pragma once
 
-#include <algorithm>
+#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "src/base/rank.h"
@@ -15,10 +14,9 @@ class Hosts {
   Hosts() = default;
   // [rank]: a number that only ranks of its host have.
   explicit Hosts(std::span<const Rank> host_of) {
-    for (const Rank host : host_of) {
-      const auto first = std::find(host_of.begin(), host_of.end(), host);
-      leaders_.push_back(static_cast<Rank>(first - host_of.begin()));
-    }
+    std::map<Rank, Rank> first;
+    for (const Rank host : host_of)
+      leaders_.push_back(first.try_emplace(host, static_cast<Rank>(leaders_.size())).first->second);
   }
   static Hosts together(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
   static Hosts apart(Rank ranks) {

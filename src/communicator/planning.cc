@@ -22,15 +22,7 @@ std::string names_for(const Problem& problem) {
   return names;
 }
 
-// Why an algorithm that there is does not do the problem, where hosts are the reason.
-const char* complaint_of_hosts(const Algorithm& algorithm, const Problem& problem) {
-  Problem grouped = problem;
-  grouped.ranks = 4;
-  grouped.root = 0;
-  grouped.groups = {{2, 2}};
-  Problem flat = grouped;
-  flat.groups.clear();
-  if (algorithm.supports(flat) || !algorithm.supports(grouped)) return "";
+const char* complaint_of_hosts(const Problem& problem) {
   return problem.groups.empty() ? ", which are no ranks of several hosts with several on one, one host after the other"
                                 : ", whose hosts are too uneven";
 }
@@ -112,7 +104,8 @@ Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallReco
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, choice.algorithm);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
-  const char* why = algorithm != nullptr ? complaint_of_hosts(*algorithm, problem) : "";
+  const char* why =
+      algorithm != nullptr && wants_hosts(*algorithm, problem.collective) ? complaint_of_hosts(problem) : "";
   return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + why +
                           "; it takes one of " + names_for(problem));
 }

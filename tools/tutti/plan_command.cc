@@ -22,14 +22,8 @@ Result<const Algorithm*> find_algorithm(const Request& request) {
                           "; there are:" + known);
 }
 
-bool wants_groups(const Algorithm& algorithm, const Problem& problem) {
-  Problem grouped = problem;
-  grouped.groups = {{problem.ranks - problem.ranks / 2, problem.ranks / 2}};
-  return problem.ranks >= 2 && !algorithm.supports(problem) && algorithm.supports(grouped);
-}
-
 Status check_groups(const Algorithm& algorithm, const Problem& problem) {
-  if (!problem.groups.empty() || !wants_groups(algorithm, problem)) return {};
+  if (!problem.groups.empty() || !wants_hosts(algorithm, problem.collective)) return {};
   return invalid_argument(std::string(algorithm.name()) + " wants --groups: the ranks of each host, as 3+5 or 2x4");
 }
 
