@@ -40,6 +40,8 @@ struct Config {
   std::string algorithm;
   std::string protocol;
   std::string transport;
+  bool encrypt = false;        // What goes over TCP;
+  bool check_wire = false;     // or only protected against alteration.
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.

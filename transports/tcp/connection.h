@@ -4,9 +4,6 @@
 // Where both ends have a carrier of one kind, messages and credits go by that; all else stays here.
 #pragma once
 
-#include <sys/types.h>
-#include <sys/uio.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -24,6 +21,7 @@
 #include "src/base/status.h"
 #include "transports/carrier.h"
 #include "transports/tcp/lane_table.h"
+#include "transports/tcp/stream.h"
 #include "transports/tcp/wire.h"
 
 namespace tutti {
@@ -35,9 +33,9 @@ class TcpConnection : private CarrierEvents {
  public:
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
   // `carrier`: taken if the other end has one of its kind, and each reaches the other; if not, the connection is lost
-  // if `insists`, and carries messages itself if not.
+  // if `insists`, and carries messages itself if not. `seal`: of what goes over the connection, not over a carrier.
   TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier = nullptr,
-                bool insists = false);
+                bool insists = false, const Seal& seal = {});
   // Waits a few seconds at most, for the other end to have what was sent.
   ~TcpConnection();
 
@@ -93,7 +91,8 @@ class TcpConnection : private CarrierEvents {
   bool has_unsent(std::uint32_t context) const;
   void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
-  ssize_t send_vectors(std::span<const iovec> vectors, std::size_t total) const;
+  bool flush();
+  bool fails(int error);
   bool receive_some();
   Status parse();
   Status take_in(const WireHeader& header, const std::byte* payload);
@@ -118,14 +117,14 @@ class TcpConnection : private CarrierEvents {
   void left(std::uint32_t lane, std::uint64_t messages) override;
 
   std::mutex mutex_;
-  Socket socket_;
+  Stream stream_;
   std::string route_, reason_;
   std::atomic<bool> lost_ = false;
   std::atomic<std::uint64_t> waiting_notes_ = 0;
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
-  std::uint64_t sent_ = 0, acknowledged_ = 0;  // Bytes.
-  bool outstanding_ = false;                   // When last looked.
+  std::uint64_t acknowledged_ = 0;  // Bytes.
+  bool outstanding_ = false;        // When last looked.
 
   std::unique_ptr<Carrier> carrier_;  // Outlived by the memory of lanes.
   bool insists_ = false;

@@ -17,18 +17,10 @@ bool TcpConnection::receive_some() {
   std::byte* staging = staging_.data() + end_;
   const std::size_t room = staging_.size() - end_;
   const std::size_t direct = into_ != nullptr ? missing_ : 0;
-  ssize_t received = 0;
-  if (direct == 0) {
-    received = ::recv(socket_.get(), staging, room, MSG_DONTWAIT);
-  } else {
-    std::array<iovec, 2> vectors = {{{at_, direct}, {staging, room}}};
-    msghdr message = {};
-    message.msg_iov = vectors.data();
-    message.msg_iovlen = vectors.size();
-    received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
-  }
+  std::array<iovec, 2> parts = {{{at_, direct}, {staging, room}}};
+  const ssize_t received = stream_.receive(std::span(parts).subspan(direct > 0 ? 0 : 1));
   if (received == 0) lose("the other end closed it");
-  if (received < 0 && errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
+  if (received < 0 && errno != EAGAIN && errno != EINTR) lose(errno == EBADMSG ? kDamaged : std::strerror(errno));
   if (received <= 0) return received < 0 && errno == EINTR;
   const auto got = static_cast<std::size_t>(received);
   const std::size_t whole = direct + room;

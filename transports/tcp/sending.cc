@@ -80,28 +80,23 @@ void TcpConnection::tell_credits() {
   exchange();
 }
 
-// The system takes a short message faster from one place than from several.
-ssize_t TcpConnection::send_vectors(std::span<const iovec> vectors, std::size_t total) const {
-  constexpr std::size_t kShort = 1024;
-  if (total <= kShort) {
-    std::array<std::byte, kShort> whole;
-    std::size_t at = 0;
-    for (const iovec& part : vectors) {
-      std::memcpy(whole.data() + at, part.iov_base, part.iov_len);
-      at += part.iov_len;
-    }
-    return ::send(socket_.get(), whole.data(), total, MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-  msghdr message = {};
-  message.msg_iov = const_cast<iovec*>(vectors.data());
-  message.msg_iovlen = vectors.size();
-  return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+bool TcpConnection::flush() {
+  if (!stream_.flush()) (void)fails(errno);
+  return false;
 }
 
 // Whether it is worth while to go on.
+bool TcpConnection::fails(int error) {
+  if (error == EAGAIN || error == EINTR) return error == EINTR;
+  while (!lost() && receive_some()) {  // Its last words, if there are any.
+  }
+  lose(std::strerror(error));
+  return false;
+}
+
 bool TcpConnection::send_some() {
   collect();
-  if (first_ == outgoing_.size()) return false;
+  if (first_ == outgoing_.size()) return flush();
   std::array<iovec, kMostVectors> vectors;
   std::size_t count = 0, total = 0;
   std::size_t skip = written_;
@@ -117,20 +112,12 @@ bool TcpConnection::send_some() {
       total += bytes - dropped;
     }
   }
-  const ssize_t sent = send_vectors({vectors.data(), count}, total);
-  if (sent < 0) {
-    const int error = errno;
-    if (error == EAGAIN || error == EINTR) return error == EINTR;
-    while (!lost() && receive_some()) {  // Its last words, if there are any.
-    }
-    lose(std::strerror(error));
-    return false;
-  }
+  const ssize_t sent = stream_.send({vectors.data(), count}, total);
+  if (sent < 0) return fails(errno);
   written_ += static_cast<std::size_t>(sent);
-  sent_ += static_cast<std::uint64_t>(sent);
   while (first_ < outgoing_.size() && written_ >= sizeof(WireHeader) + outgoing_[first_].header.bytes)
     written_ -= sizeof(WireHeader) + outgoing_[first_++].header.bytes;
-  return static_cast<std::size_t>(sent) == total;
+  return static_cast<std::size_t>(sent) == total || stream_.takes_more();
 }
 
 }  // namespace tutti
