@@ -67,9 +67,9 @@ class Contestant:
         for name in ("command", "answer", "id"):
             for rank in range(len(cores)):
                 os.mkfifo(os.path.join(folder, f"{name}.{rank}"))
-        # Open for both, so that neither open waits for the driver.
+        # Open for both, so that neither open waits for the driver, and an id waits for those who come late.
         pipes = {name: [os.open(os.path.join(folder, f"{name}.{rank}"), os.O_RDWR) for rank in range(len(cores))]
-                 for name in ("command", "answer")}
+                 for name in ("command", "answer", "id")}
         self.command_pipes, self.answer_pipes = pipes["command"], pipes["answer"]
         self.log = os.path.join(folder, "log")
         with open(self.log, "w") as log:

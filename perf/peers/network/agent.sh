@@ -3,5 +3,5 @@
 host="${1#host}"
 shift
 # shellcheck disable=SC2086  # A list of numbers.
-pid="$(set -- $TUTTI_STAGE_HOSTS && shift "$host" && echo "$1")"
+pid="$(set -- $STAGE_HOSTS && shift "$host" && echo "$1")"
 exec nsenter --target "$pid" --net --uts --ipc --mount --pid setpriv --pdeathsig KILL sh -c "cd '$PWD' && $*"

@@ -10,8 +10,11 @@ PATIENCE_S = 20
 
 
 def stream_gbps(text):
-    """iperf3's JSON -> gigabits that arrived in a second, both ways together, and the congestion control."""
+    """iperf3's JSON -> gigabits that arrived in a second, both ways together, and the congestion control. None where it
+    only has an error to tell."""
     end = json.loads(text)["end"]
+    if "sum_received" not in end:
+        return None
     bits = end["sum_received"]["bits_per_second"]
     bits += end.get("sum_received_bidir_reverse", {}).get("bits_per_second", 0)
     return bits / 1e9, end.get("sender_tcp_congestion", "unknown")
@@ -34,8 +37,8 @@ class Limits:
         self.missing = []
 
     def pair(self, server, client, environment=None):
-        """What the client prints on rank 1, asking the server on rank 0; "" if they failed. {address} and {port} are
-        put in."""
+        """What the client prints on the last rank, asking the server on the first; "" if they failed. {address} and
+        {port} are put in."""
         self.port += 1
         words = {"address": self.stage.address(0), "port": self.port}
         command = lambda rank, words_of: self.stage.on(rank, [word.format(**words) for word in words_of])
@@ -44,7 +47,7 @@ class Limits:
         serving = subprocess.Popen(command(0, server), stdout=subprocess.DEVNULL, **quiet)
         try:
             for _ in range(50):  # The server may not be listening yet.
-                said = subprocess.run(command(1, client), stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, **quiet)
+                said = subprocess.run(command(self.stage.setting.ranks - 1, client), stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, **quiet)
                 if said.returncode == 0:
                     return said.stdout
                 if serving.poll() is not None:
@@ -65,7 +68,7 @@ class Limits:
         program = os.path.join(self.build, "ping_driver")
         cores = self.stage.cores
         said = self.pair([program, "serve", "{address}", "{port}", str(cores[0])],
-                         [program, "ask", "{address}", "{port}", str(cores[1]), str(ROUNDS)])
+                         [program, "ask", "{address}", "{port}", str(cores[-1]), str(ROUNDS)])
         if not said:
             return self.missing.append("ping_driver failed")
         median_us, _, control = said.split()
@@ -75,18 +78,19 @@ class Limits:
     def stream(self, name, *more):
         cores = self.stage.cores
         said = self.pair(["iperf3", "-s", "-1", "-p", "{port}", "-A", str(cores[0])],
-                         ["iperf3", "-c", "{address}", "-p", "{port}", "-t", "1", "-J", "-A", str(cores[1]), *more])
-        if not said:
+                         ["iperf3", "-c", "{address}", "-p", "{port}", "-t", "1", "-J", "-A", str(cores[-1]), *more])
+        found = stream_gbps(said) if said else None
+        if found is None:
             return self.missing.append("iperf3 failed")
-        gbps, control = stream_gbps(said)
+        gbps, control = found
         self.note(name, gbps, max)
         self.best["congestion"] = control
 
     def ucx(self, test, size, count):
         environment = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": self.stage.interface}
-        core = lambda rank: ["-c", str(self.stage.cores[rank])]
+        core = lambda end: ["-c", str(self.stage.cores[end])]
         common = ["-p", "{port}", "-t", test, "-s", str(size), "-n", str(count), "-f", "-v"]
-        said = self.pair(["ucx_perftest", *common, *core(0)], ["ucx_perftest", "{address}", *common, *core(1)], environment)
+        said = self.pair(["ucx_perftest", *common, *core(0)], ["ucx_perftest", "{address}", *common, *core(-1)], environment)
         if not said:
             return self.missing.append(f"ucx_perftest {test} failed")
         latency_us, mbps = ucx_numbers(said)

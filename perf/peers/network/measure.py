@@ -105,7 +105,7 @@ def measure(stage, options, running):
 def main():
     options = parse()
     cores = sorted(os.sched_getaffinity(0))[:2]
-    host_pids = [int(pid) for pid in os.environ.get("TUTTI_STAGE_HOSTS", "").split()]
+    host_pids = [int(pid) for pid in os.environ.get("STAGE_HOSTS", "").split()]
     stage = settings.Stage(settings.named(options.setting), host_pids, cores)
     folder = tempfile.mkdtemp(prefix="tutti-network-")
     running = []

@@ -41,10 +41,10 @@ def progress(row):
 
 
 def lines(row):
-    """One for each of ours."""
+    """One for each of ours, and one where none of ours took part."""
     times = lambda value: f"{value:.2f}x" if value else "-"
     peer = lambda best: f"{number(best['us'])} {best['name'] or ''}"
-    for name, one in row["ours"].items():
+    for name, one in row["ours"].items() or [("-", {"us": None, "default": None, "tuned": None, "limit": None})]:
         cells = [row["setting"], row["congestion"], size_name(row["bytes"]), row["link"], name, number(one["us"]),
                  peer(row["default"]), peer(row["tuned"]), number(row["limit_us"]), times(one["default"]),
                  times(one["tuned"]), f"{100 * one['limit']:.0f} %" if one["limit"] else "-"]

@@ -28,7 +28,6 @@ NO_STAGE, NO_CONTROL = 77, 78  # stage.sh exits so.
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--network", action="store_true", help=argparse.SUPPRESS)  # What made tools/dev call this.
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="where the drivers are")
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
     parser.add_argument("--seconds", type=float, default=840, help="no row begins later")
@@ -51,6 +50,11 @@ def read(name):
         return file.read().split()
 
 
+def allow(names):
+    with contextlib.suppress(OSError), open(SYSCTL + "tcp_allowed_congestion_control", "w") as file:
+        file.write(" ".join(names))
+
+
 def controls(options):
     """Those to measure with; the system's own first."""
     own, there = read("tcp_congestion_control")[0], read("tcp_available_congestion_control")
@@ -65,17 +69,14 @@ def controls(options):
 def allowed(control):
     """Namespaces may choose only what the machine allows to all users; for as long as it takes."""
     before = read("tcp_allowed_congestion_control")
-    write = lambda names: open(SYSCTL + "tcp_allowed_congestion_control", "w").write(" ".join(names))
     if control in before or os.geteuid() != 0:
         yield
         return
-    with contextlib.suppress(OSError):  # stage.sh says what comes of it.
-        write([*before, control])
+    allow([*before, control])  # Where it fails, stage.sh says what comes of it.
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            write(before)
+        allow(before)
 
 
 def run_part(setting, control, options, left_s):
@@ -84,7 +85,7 @@ def run_part(setting, control, options, left_s):
     command = [sys.executable, "-B", os.path.join(HERE, "measure.py"), "--setting", setting.name, "--congestion", control,
                "--build", options.build, "--out", out, "--seconds", f"{left_s:.0f}", "--only", options.only, "--sizes",
                options.sizes, *(["--quick"] if options.quick else [])]
-    stage = [os.path.join(HERE, "stage.sh"), setting.layout, setting.rate or "-", control, "--"]
+    stage = [os.path.join(HERE, "stage.sh"), setting.layout, setting.rate or "-", f"{setting.burst_bytes}b", control, "--"]
     sys.stdout.flush()
     with allowed(control):
         status = subprocess.run([*stage, *command]).returncode

@@ -6,7 +6,6 @@ import re
 
 KIB, MIB = 1 << 10, 1 << 20
 LOOPBACK = "loopback"
-BURST_BYTES = 256 << 10  # That a link lets pass at once, as tests/multihost/hosts.sh has it.
 # Of TCP over Ethernet: 1448 bytes of data, with headers, IPv4, time stamps and the frame's own.
 BYTES_PER_SEGMENT, WIRE_BYTES_PER_SEGMENT = 1448, 1514
 
@@ -32,6 +31,11 @@ class Setting:
     def host_of(self, rank):
         return rank * self.hosts // self.ranks
 
+    @property
+    def burst_bytes(self):
+        """What a slow link lets pass at once after a pause: little, but more than the kernel hands it in a piece."""
+        return 128 * KIB if self.rate.endswith("gbit") else 32 * KIB
+
     def bits_per_us(self):
         """0 where nothing limits it."""
         found = re.fullmatch(r"(\d+)(m|g)bit", self.rate)
@@ -42,9 +46,9 @@ class Setting:
         return 2 * (self.hosts - 1) * size // self.hosts
 
     def link_us(self, size):
-        """What a slow link needs for these bytes and their headers; what it lets pass at once takes no time."""
+        """What a slow link needs for these bytes and their headers, if what it lets pass at once takes no time."""
         wire_bytes = self.least_from_host(size) * WIRE_BYTES_PER_SEGMENT / BYTES_PER_SEGMENT
-        return max(wire_bytes - BURST_BYTES, 0) * 8 / self.bits_per_us()
+        return max(wire_bytes - self.burst_bytes, 0) * 8 / self.bits_per_us()
 
     def moved_bytes(self, size):
         """That all ranks together send, if each is alone on its host."""
