@@ -37,6 +37,10 @@ class Limits:
         self.missing = []
 
     def pair(self, server, client, environment=None):
+        """As once(), and once more if that failed: servers that serve one client may have taken a wrong one."""
+        return self.once(server, client, environment) or self.once(server, client, environment)
+
+    def once(self, server, client, environment):
         """What the client prints on the last rank, asking the server on the first; "" if they failed. {address} and
         {port} are put in."""
         self.port += 1
@@ -118,5 +122,5 @@ class Limits:
             return setting.link_us(size)
         steps = (setting.ranks - 1).bit_length()
         latency_us = self.best.get("half_round_trip_us", 0) * steps
-        gbps = self.best.get("both_ways_gbps")
+        gbps = max(self.best.get("both_ways_gbps", 0), self.best.get("stream_gbps", 0))
         return max(latency_us, setting.moved_bytes(size) * 8 / (gbps * 1e3) if gbps else 0)
