@@ -47,11 +47,12 @@ class Limits:
         words = {"address": self.stage.address(0), "port": self.port}
         command = lambda rank, words_of: self.stage.on(rank, [word.format(**words) for word in words_of])
         variables = {**os.environ, **(environment or {})}
+        asking = command(self.stage.setting.ranks - 1, client)
         quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": variables}
         serving = subprocess.Popen(command(0, server), stdout=subprocess.DEVNULL, **quiet)
         try:
             for _ in range(50):  # The server may not be listening yet.
-                said = subprocess.run(command(self.stage.setting.ranks - 1, client), stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, **quiet)
+                said = subprocess.run(asking, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, **quiet)
                 if said.returncode == 0:
                     return said.stdout
                 if serving.poll() is not None:
