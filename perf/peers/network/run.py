@@ -36,6 +36,7 @@ def parse():
     parser.add_argument("--sizes", default="", help="only these, named as in the table: '8 B,1 MiB'")
     parser.add_argument("--settings", default="", help="only these, of " +
                         ", ".join(setting.name for setting in settings.SETTINGS))
+    parser.add_argument("--show", metavar="FILE", help="measure nothing: print what a stored result says")
     parser.add_argument("--congestion", default="", help="only these, of what the system has: bbr,cubic")
     options = parser.parse_args()
     options.end = time.monotonic() + options.seconds
@@ -137,9 +138,7 @@ def versions():
             "iperf3": place.said("iperf3", "--version").split("\n")[0]}
 
 
-def main():
-    options = parse()
-    parts, whole = measure(options)
+def show(parts):
     print("\n".join(["", *report.limit_lines(parts), report.HEADER]))
     for part in parts:
         for row in part["rows"]:
@@ -148,6 +147,15 @@ def main():
         for name, why in part["absent"].items():
             print(f"# {name} is not in {part['setting']} {part['congestion']}: {why}")
     print("\n".join(["", *report.target_lines(parts)]))
+
+
+def main():
+    options = parse()
+    if options.show:
+        with open(options.show) as file:
+            return show(json.load(file)["parts"])
+    parts, whole = measure(options)
+    show(parts)
     path = store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),
                            "kernel": os.uname().release, "versions": versions(), "parts": parts}, whole)
     print(f"# {path} written")
