@@ -94,6 +94,9 @@ class Report(unittest.TestCase):
     def test_settings_that_do_not_help_are_not_the_best(self):
         self.assertEqual(row(tutti=2.0, installed=4.0, expert=5.0)["tuned"], {"name": "installed", "us": 4})
 
+    def test_disturbed_rows_are_told(self):
+        self.assertEqual([report.tag("far", busy, 0.1) for busy in (0.02, 0.5)], ["far", "far busy"])
+
     def test_rows_without_ours_are_shown(self):
         (line,) = report.lines(row(installed=4.0, expert=3.0))
         self.assertIn("| 4 installed | 3 expert |", line)
@@ -113,6 +116,11 @@ class Report(unittest.TestCase):
         parts = [part(row(tutti=1.0, expert=2.0)), part(row(tutti=1.0, expert=1.0), control="cubic")]
         found = verdict(parts, "to 64 KiB")
         self.assertEqual((found["bbr"].met, found["cubic"].met), (True, False))
+
+    def test_disturbed_rows_are_not_judged(self):
+        made = row(tutti=1.0, expert=1.0)
+        made["link"] = report.tag("near", 0.5, 0.1)
+        self.assertIsNone(verdict([part(made)], "to 64 KiB")["bbr"].met)
 
     def test_latency_is_held_against_a_round_trip(self):
         parts = [{**part(row(tutti=5.0, expert=9.0)), "limits": {"half_round_trip_us": 3.5}}]

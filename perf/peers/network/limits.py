@@ -6,12 +6,13 @@ import subprocess
 import time
 
 ROUNDS = 300
+PINGS = 3
 PATIENCE_S = 20
 
 
 def stream_gbps(text):
     """iperf3's JSON -> gigabits that arrived in a second, both ways together, and the congestion control. None where it
-    only has an error to tell."""
+    only has an error to tell, with which it ends well."""
     end = json.loads(text)["end"]
     if "sum_received" not in end:
         return None
@@ -36,13 +37,9 @@ class Limits:
         self.best = {}
         self.missing = []
 
-    def pair(self, server, client, environment=None):
-        """As once(), and once more if that failed: servers that serve one client may have taken a wrong one."""
-        return self.once(server, client, environment) or self.once(server, client, environment)
-
-    def once(self, server, client, environment):
-        """What the client prints on the last rank, asking the server on the first; "" if they failed. {address} and
-        {port} are put in."""
+    def pair(self, server, client, understand, environment=None):
+        """What understand() makes of what the client prints on the last rank, asking the server on the first; None if
+        they failed. {address} and {port} are put in."""
         self.port += 1
         words = {"address": self.stage.address(0), "port": self.port}
         command = lambda rank, words_of: self.stage.on(rank, [word.format(**words) for word in words_of])
@@ -53,17 +50,18 @@ class Limits:
         try:
             for _ in range(50):  # The server may not be listening yet.
                 said = subprocess.run(asking, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, **quiet)
-                if said.returncode == 0:
-                    return said.stdout
+                found = understand(said.stdout) if said.returncode == 0 else None
+                if found is not None:
+                    return found
                 if serving.poll() is not None:
-                    return ""
+                    return None
                 time.sleep(0.02)
         except subprocess.TimeoutExpired:
             pass
         finally:
             serving.kill()
             serving.wait()
-        return ""
+        return None
 
     def note(self, name, value, better):
         if name not in self.best or better(value, self.best[name]) == value:
@@ -72,19 +70,19 @@ class Limits:
     def ping(self):
         program = os.path.join(self.build, "ping_driver")
         cores = self.stage.cores
-        said = self.pair([program, "serve", "{address}", "{port}", str(cores[0])],
-                         [program, "ask", "{address}", "{port}", str(cores[-1]), str(ROUNDS)])
-        if not said:
+        found = self.pair([program, "serve", "{address}", "{port}", str(cores[0])],
+                          [program, "ask", "{address}", "{port}", str(cores[-1]), str(ROUNDS)], str.split)
+        if found is None:
             return self.missing.append("ping_driver failed")
-        median_us, _, control = said.split()
+        median_us, _, control = found
         self.note("half_round_trip_us", float(median_us), min)
         self.best["congestion"] = control
 
     def stream(self, name, *more):
         cores = self.stage.cores
-        said = self.pair(["iperf3", "-s", "-1", "-p", "{port}", "-A", str(cores[0])],
-                         ["iperf3", "-c", "{address}", "-p", "{port}", "-t", "1", "-J", "-A", str(cores[-1]), *more])
-        found = stream_gbps(said) if said else None
+        found = self.pair(["iperf3", "-s", "-1", "-p", "{port}", "-A", str(cores[0])],
+                          ["iperf3", "-c", "{address}", "-p", "{port}", "-t", "1", "-J", "-A", str(cores[-1]), *more],
+                          stream_gbps)
         if found is None:
             return self.missing.append("iperf3 failed")
         gbps, control = found
@@ -95,10 +93,11 @@ class Limits:
         environment = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": self.stage.interface}
         core = lambda end: ["-c", str(self.stage.cores[end])]
         common = ["-p", "{port}", "-t", test, "-s", str(size), "-n", str(count), "-f", "-v"]
-        said = self.pair(["ucx_perftest", *common, *core(0)], ["ucx_perftest", "{address}", *common, *core(-1)], environment)
-        if not said:
+        found = self.pair(["ucx_perftest", *common, *core(0)], ["ucx_perftest", "{address}", *common, *core(-1)],
+                          ucx_numbers, environment)
+        if found is None:
             return self.missing.append(f"ucx_perftest {test} failed")
-        latency_us, mbps = ucx_numbers(said)
+        latency_us, mbps = found
         if test == "tag_lat":
             self.note("ucx_latency_us", latency_us, min)
         else:
@@ -107,7 +106,8 @@ class Limits:
     def look(self):
         """Once more, all of them that say something of the setting."""
         try:
-            self.ping()
+            for _ in range(PINGS):
+                self.ping()
             self.stream("stream_gbps")
             if not self.stage.setting.rate:
                 self.stream("both_ways_gbps", "--bidir")

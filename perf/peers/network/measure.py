@@ -15,7 +15,10 @@ import turns  # noqa: E402
 from network import field, report, settings  # noqa: E402
 from network.limits import Limits  # noqa: E402
 
-ATTEMPTS = 2  # At a row during which the link between the cores changed.
+ATTEMPTS = 2  # At a row during which the link between the cores changed, or that somebody else disturbed.
+BUSY = 0.1  # Of the machine, that somebody else may use while our contestants sleep.
+LOOK_S = 0.15
+PATIENCE_S = 5  # With somebody else, before each row.
 IDLE_S = 1
 
 
@@ -50,18 +53,38 @@ def start(stage, options, folder):
     return running, wanted
 
 
+def busy_share():
+    """Of the machine's time, that goes to others than us, who sleep meanwhile."""
+    def idle_and_all():
+        with open("/proc/stat") as stat:
+            times = [int(word) for word in stat.readline().split()[1:9]]
+        return times[3] + times[4], sum(times)
+    idle, total = idle_and_all()
+    time.sleep(LOOK_S)
+    idle_later, total_later = idle_and_all()
+    return 1 - (idle_later - idle) / max(total_later - total, 1)
+
+
+def await_quiet():
+    end = time.monotonic() + PATIENCE_S
+    while (share := busy_share()) > BUSY and time.monotonic() < end:
+        pass
+    return share
+
+
 def measure_row(running, machine, limits, size, options):
     *plan, pass_s = turns.first_look([one for one in running if one.takes("all_reduce", size)], "all_reduce", size)
     taking = [one for one in running if one.name in plan[0]]
     passes = turns.passes_for(pass_s, options.quick)
     for _ in range(ATTEMPTS):
-        before = machine.link_ns()
+        busy_before, before = await_quiet(), machine.link_ns()
         times = turns.take(taking, plan, passes, "all_reduce", size)
-        after = machine.link_ns()
-        if place.tag(before, after) != "mixed" or pass_s * passes > turns.ROW_S / 2 or time.monotonic() > options.end:
+        after, busy = machine.link_ns(), max(busy_before, busy_share())
+        if (place.tag(before, after) != "mixed" and busy < BUSY) or time.monotonic() > options.end:
             break
     return {"setting": limits.stage.setting.name, "congestion": options.congestion, "bytes": size,
-            "link": place.tag(before, after), "link_ns": [before, after], "times": times}
+            "link": report.tag(place.tag(before, after), busy, BUSY), "link_ns": [before, after], "busy": busy,
+            "times": times}
 
 
 def cpu_s(process):
@@ -84,6 +107,7 @@ def measure(stage, options, running):
     kinds = {one.name: one.kind for one in running}
     rows, whole = [], True
     try:
+        await_quiet()
         limits.look()
         for size in stage.setting.sizes:
             if options.sizes and report.size_name(size) not in options.sizes.split(","):
@@ -94,6 +118,7 @@ def measure(stage, options, running):
                 break
             rows.append(measure_row(running, machine, limits, size, options))
             print(report.progress(rows[-1]), flush=True)
+        await_quiet()
         limits.look()
     finally:
         machine.stop()

@@ -3,13 +3,19 @@
 from report import number, size_name
 
 KIB, MIB = 1 << 10, 1 << 20
+BUSY = " busy"
 FLAT, HIERARCHICAL = "tutti ring", "tutti hierarchical"
 # Over two hosts of two ranks a flat ring sends 2 * 3/4 of the vector from each host, a hierarchy 2 * 1/2.
 BYTE_RATIO = 1.5
 HEADER = ("# us, medians; ratio: best peer over ours. limit: what the network needs, of our time. Rows of different congestion\n"
-          "# controls are not to be compared.\n"
+          "# controls are not to be compared. busy: somebody else used the machine, so that no number of this row counts.\n"
           "| setting | congestion | size | link | ours | us | best peer as installed | best peer tuned | limit | "
           "installed / ours | tuned / ours | limit / ours |\n|" + "---|" * 12)
+
+
+def tag(link, busy, limit):
+    """Of a row: the class of the link between the cores, and whether somebody else used the machine."""
+    return link + (BUSY if busy > limit else "")
 
 
 def best_of(medians, kinds, wanted):
@@ -93,7 +99,7 @@ class Verdict:
 
 def judge_row(row, part, verdicts):
     ours = row["ours"].get("tutti")
-    if ours is None:
+    if ours is None or row["link"].endswith(BUSY):
         return
     where, size = f"{row['setting']} {size_name(row['bytes'])}", row["bytes"]
     if row["setting"] in ("loopback", "2x1"):

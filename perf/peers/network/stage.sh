@@ -13,7 +13,7 @@ layout="$1" rate="$2" burst="$3" control="$4"
 shift 5
 
 set_control='[ "$(cat $0)" = "$1" ] || echo "$1" >$0'
-controlled() { "$@" sh -c "$set_control" /proc/sys/net/ipv4/tcp_congestion_control "$control" || exit 78; }
+controlled() { "$@" sh -c "$set_control" /proc/sys/net/ipv4/tcp_congestion_control "$control" 2>/dev/null || exit 78; }
 
 ip link set dev lo up
 controlled env
