@@ -139,8 +139,8 @@ await_news() {
   [ -z "${running[$who]:-}" ] || unset "running[$who]"
 }
 
-# slow HOST RATE: what the host sends, in tc's words: 1gbit.
-slow() { on_host "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms; }
+# slow HOST RATE [BURST]: what the host sends, in tc's words: 1gbit; and what passes at once after a pause.
+slow() { on_host "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst "${3:-256kb}" latency 50ms; }
 
 # Faults of a host's link. Only of the last does it see something: its interface has no carrier.
 cut() { bridge link set dev "port$1" state disabled; }
