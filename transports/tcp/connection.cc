@@ -37,10 +37,19 @@ void keep_alive(const Socket& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, bool odd, std::string route)
-    : socket_(std::move(socket)), route_(std::move(route)), next_context_(odd ? 1 : 2) {
+TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier, bool insists)
+    : socket_(std::move(socket)),
+      route_(std::move(route)),
+      next_context_(odd ? 1 : 2),
+      carrier_(std::move(carrier)),
+      insists_(insists),
+      lanes_([this](std::size_t bytes) -> Result<LaneMemory> {
+        if (carrier_) return carrier_->allocate(bytes);
+        return HalfLane::allocate(bytes);
+      }) {
   keep_alive(socket_);
   outgoing_.reserve(kMostOutgoing);
+  introduce();
 }
 
 // What the system has taken is lost if the other end says something to a socket that is closed by then. So this end
@@ -63,51 +72,60 @@ TcpConnection::~TcpConnection() {
 // ---- Lanes ----
 
 Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec, LaneEnd end) {
-  TUTTI_CHECK_OK(HalfLane::check(spec));
   const std::lock_guard lock(mutex_);
-  const LaneKey key(context, spec);
-  if (const auto found = known_.find(key); found != known_.end()) {
-    if (found->second->end != end) return internal_error("one end of a lane was opened as both");
-    return found->second->view;
-  }
-  HalfLane& half = halves_.emplace_back(context, spec, end);
-  known_.emplace(key, &half);
-  if (end == LaneEnd::reader) return half.view;
-  WireHeader header;
-  header.kind = WireKind::lane;
-  header.context = context;
-  header.lane = static_cast<std::uint32_t>(writing_.size());
+  HalfLane* half = TUTTI_TRY(lanes_.half(context, spec, end));
+  std::uint32_t number = 0;
+  if (end == LaneEnd::reader || !lanes_.number(*half, number)) return half->view;
+  half->ready = way_ == Way::tcp;
   std::vector<std::byte> payload(sizeof spec);
   std::memcpy(payload.data(), &spec, sizeof spec);
-  writing_.push_back(&half);
-  untold_.push_back({header, nullptr, std::move(payload), context});
-  return half.view;
+  tell(WireKind::lane, context, number, std::move(payload));
+  return half->view;
 }
 
 // What is on its way out of their slots is copied first.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
-  closed_.insert(context);
   if (const auto left = notes_.find(context); left != notes_.end()) {
     waiting_notes_.fetch_sub(left->second.size());
     notes_.erase(left);
   }
   for (std::size_t i = first_; i < outgoing_.size(); ++i) {
     Outgoing& out = outgoing_[i];
-    if (out.header.kind != WireKind::message || writing_[out.header.lane]->context != context) continue;
-    if (out.data != nullptr) out.own.assign(out.data, out.data + out.header.bytes);
+    if (out.context != context || out.data == nullptr) continue;
+    out.own.assign(out.data, out.data + out.header.bytes);
     out.data = nullptr;
   }
-  for (HalfLane& half : halves_) {
-    if (half.context != context) continue;
-    if (into_ == &half) {  // The rest of the message is dropped as it comes.
-      into_ = nullptr;
-      ++half.carried;
+  if (into_ != nullptr && into_->context == context)
+    into_ = nullptr;  // The rest of the message is dropped as it comes.
+  lanes_.close(context);
+  bury();
+}
+
+// What the carrier still moves keeps its memory: messages of this end until they have left, and the slots that the
+// other end may write into until it has closed as well.
+void TcpConnection::bury() {
+  const bool carried = way_ == Way::carrier;
+  if (carried && lost()) return;
+  std::vector<std::uint32_t> over;
+  for (LaneTable::Ended& ended : lanes_.ended()) {
+    ended.unnumbered.clear();
+    const auto gone = [](const auto& lane) { return lane.second->left == lane.second->carried; };
+    if (carried && !std::all_of(ended.writing.begin(), ended.writing.end(), gone)) continue;
+    for (const auto& [number, half] : ended.writing) {
+      if (carried) carrier_->forget(number, LaneEnd::writer);
     }
-    known_.erase({context, half.spec});
-    half.view = {};
-    half.memory.reset();
+    ended.writing.clear();
+    if (!std::exchange(ended.told, true)) tell(WireKind::closed, ended.context, 0, {});
+    const bool closed_there = lanes_.closed_there(ended.context);
+    if (carried && !closed_there) continue;
+    for (const auto& [number, half] : ended.reading) {
+      if (carried) carrier_->forget(number, LaneEnd::reader);
+    }
+    ended.reading.clear();
+    if (closed_there) over.push_back(ended.context);
   }
+  for (const std::uint32_t context : over) lanes_.drop(context);
 }
 
 std::uint32_t TcpConnection::new_context() {
@@ -120,10 +138,7 @@ std::uint32_t TcpConnection::new_context() {
 void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note) {
   const std::lock_guard lock(mutex_);
   if (lost()) return;
-  WireHeader header;
-  header.kind = WireKind::note;
-  header.context = context;
-  untold_.push_back({header, nullptr, {note.begin(), note.end()}, context});
+  tell(WireKind::note, context, 0, {note.begin(), note.end()});
   exchange();
 }
 
@@ -146,10 +161,15 @@ void TcpConnection::advance() {
 
 void TcpConnection::exchange() {
   if (lost()) return;
+  if (way_ == Way::carrier) {
+    const Status carried = carry();
+    if (!carried.ok()) return lose(carried.message());
+  }
   while (send_some()) {
   }
   while (!lost() && receive_some()) {
   }
+  if (!lanes_.ended().empty()) bury();
 }
 
 bool TcpConnection::drained(std::uint32_t context) {
@@ -163,20 +183,30 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
   const auto belongs = [&](const Outgoing& out) { return out.context == context; };
   if (std::any_of(outgoing_.begin() + static_cast<std::ptrdiff_t>(first_), outgoing_.end(), belongs)) return true;
   if (std::any_of(untold_.begin(), untold_.end(), belongs)) return true;
-  return std::any_of(writing_.begin(), writing_.end(), [&](const HalfLane* lane) {
-    return lane->context == context && lane->memory != nullptr &&
-           load_acquire(&lane->view.words->posted) != lane->carried;
+  const LaneTable::Numbers &writing = lanes_.writing(), &reading = lanes_.reading();
+  const auto owes = [&](const LaneTable::Numbered& lane) {
+    return lane.half->context == context && lane.half->tell_all;
+  };
+  if (std::any_of(reading.begin(), reading.end(), owes)) return true;
+  return std::any_of(writing.begin(), writing.end(), [&](const LaneTable::Numbered& lane) {
+    const HalfLane& half = *lane.half;
+    if (half.context != context) return false;
+    return load_acquire(&half.view.words->posted) != (way_ == Way::carrier ? half.left : half.carried);
   });
 }
 
 void TcpConnection::wait(int timeout_ms) {
-  pollfd polled = {socket_.get(), POLLIN, 0};
+  std::array<pollfd, 2> polled = {{{socket_.get(), POLLIN, 0}, {-1, POLLIN, 0}}};
   {
     const std::lock_guard lock(mutex_);
-    if (lost()) polled.fd = -1;
-    if (first_ < outgoing_.size() || !untold_.empty()) polled.events |= POLLOUT;
+    if (lost()) polled[0].fd = -1;
+    if (first_ < outgoing_.size() || !untold_.empty()) polled[0].events |= POLLOUT;
+    if (way_ == Way::carrier && !lost()) {
+      if (!carrier_->arm()) return;
+      polled[1].fd = carrier_->descriptor();
+    }
   }
-  ::poll(&polled, 1, timeout_ms);
+  ::poll(polled.data(), polled.size(), timeout_ms);
 }
 
 // ---- The end ----

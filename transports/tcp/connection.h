@@ -1,5 +1,7 @@
 // One end of a TCP connection between two ranks: carries the lanes between them, both ways, and notes, for all
 // communicators that both are members of. Nothing here waits but wait() and the end.
+//
+// Where both ends have a carrier of one kind, messages and credits go by that; all else stays here.
 #pragma once
 
 #include <array>
@@ -8,16 +10,17 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "src/base/socket.h"
 #include "src/base/status.h"
-#include "transports/tcp/half_lane.h"
+#include "transports/carrier.h"
+#include "transports/tcp/lane_table.h"
 #include "transports/tcp/wire.h"
 
 namespace tutti {
@@ -25,10 +28,13 @@ namespace tutti {
 using Note = std::vector<std::byte>;
 
 // Any thread.
-class TcpConnection {
+class TcpConnection : private CarrierEvents {
  public:
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
-  TcpConnection(Socket socket, bool odd, std::string route);
+  // `carrier`: taken if the other end has one of its kind, and each reaches the other; if not, the connection is lost
+  // if `insists`, and carries messages itself if not.
+  TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier = nullptr,
+                bool insists = false);
   // Waits a few seconds at most, for the other end to have what was sent.
   ~TcpConnection();
 
@@ -46,7 +52,7 @@ class TcpConnection {
 
   // Carries what there is to carry. Beside another thread that does so, nothing.
   void advance();
-  // Whether the system has taken all that was posted and sent by one communicator.
+  // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
   // Also the credits that would have been told later.
   void tell_credits();
@@ -71,11 +77,15 @@ class TcpConnection {
     std::vector<std::byte> own;  // Where the data are not those of a slot.
     std::uint32_t context = 0;
   };
-  using LaneKey = std::pair<std::uint32_t, LaneSpec>;
+  // Whether messages go by the carrier is open until both ends have said that they reach each other.
+  enum class Way : std::uint8_t { open, tcp, carrier };
 
   // All with the lock held.
   void collect();
-  std::optional<WireHeader> credits_of(std::uint32_t number, std::uint64_t least);
+  void tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
+            std::uint64_t number = 0);
+  static bool owes_credits(const HalfLane& reading);
+  static void deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature);
   bool has_unsent(std::uint32_t context) const;
   void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
@@ -85,9 +95,22 @@ class TcpConnection {
   Status begin_message(const WireHeader& header);
   void end_message();
   Status accept_lane(const WireHeader& header, const std::byte* payload);
-  Status accept_credit(const WireHeader& header);
+  void accept_note(const WireHeader& header, const std::byte* payload);
   void lose(const std::string& why);
   void exchange();
+  void bury();
+
+  // carrying.cc
+  void introduce();
+  Status meet_carrier(const WireHeader& header, const std::byte* payload);
+  Status settle(bool other_reaches);
+  void take_way(Way way);
+  Status land(std::uint32_t number, HalfLane& reading);
+  Status accept_landing(const WireHeader& header, const std::byte* payload);
+  Status carry();
+  Status arrived(const MessageHead& head) override;
+  Status credited(std::uint32_t lane, std::uint64_t taken) override;
+  void left(std::uint32_t lane, std::uint64_t messages) override;
 
   std::mutex mutex_;
   Socket socket_;
@@ -99,11 +122,13 @@ class TcpConnection {
   std::uint64_t sent_ = 0, acknowledged_ = 0;  // Bytes.
   bool outstanding_ = false;                   // When last looked.
 
-  std::deque<HalfLane> halves_;               // They stay where they are.
-  std::vector<HalfLane*> writing_, reading_;  // By number.
-  std::map<LaneKey, HalfLane*> known_;        // Both.
+  std::unique_ptr<Carrier> carrier_;  // Outlived by the memory of lanes.
+  bool insists_ = false;
+  Way way_ = Way::open;
+  bool met_ = false;      // The other end has introduced itself,
+  bool reaches_ = false;  // and this one reaches it by the carrier.
+  LaneTable lanes_;
   std::map<std::uint32_t, std::deque<Note>> notes_;
-  std::set<std::uint32_t> closed_;
 
   std::deque<Outgoing> untold_;          // Lanes and notes: before messages.
   std::vector<Outgoing> outgoing_;       // From first_ on.

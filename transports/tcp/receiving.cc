@@ -74,56 +74,48 @@ Status TcpConnection::parse() {
 }
 
 Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload) {
-  if (header.kind == WireKind::credit) return accept_credit(header);
-  if (header.kind == WireKind::lane) return accept_lane(header, payload);
-  if (header.kind != WireKind::note) return remote_error("a message of an unknown kind came");
-  if (closed_.contains(header.context)) return {};
+  switch (header.kind) {
+    case WireKind::credit:
+      if (way_ == Way::carrier) break;
+      return credited(header.lane, header.number);
+    case WireKind::lane: return accept_lane(header, payload);
+    case WireKind::note: accept_note(header, payload); return {};
+    case WireKind::carrier: return meet_carrier(header, payload);
+    case WireKind::settled: return settle(header.number != 0);
+    case WireKind::landing: return accept_landing(header, payload);
+    case WireKind::closed:
+      lanes_.close_there(header.context);
+      bury();
+      return {};
+    case WireKind::message: break;
+  }
+  return remote_error("a message of an unknown kind came");
+}
+
+void TcpConnection::accept_note(const WireHeader& header, const std::byte* payload) {
+  if (lanes_.closed_here(header.context)) return;
   notes_[header.context].emplace_back(payload, payload + header.bytes);
   waiting_notes_.fetch_add(1);
-  return {};
 }
 
 Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* payload) {
   LaneSpec spec;
-  if (header.bytes != sizeof spec || header.lane != reading_.size()) return remote_error("a lane came out of turn");
+  if (header.bytes != sizeof spec) return remote_error("a lane came out of turn");
   std::memcpy(&spec, payload, sizeof spec);
-  TUTTI_CHECK_OK(HalfLane::check(spec));
-  HalfLane*& known = known_[{header.context, spec}];
-  if (known == nullptr) known = &halves_.emplace_back(header.context, spec, LaneEnd::reader);
-  HalfLane* half = known;
-  if (half->end != LaneEnd::reader) return remote_error("a lane came that this end writes");
-  if (std::find(reading_.begin(), reading_.end(), half) != reading_.end()) return remote_error("a lane came twice");
-  reading_.push_back(half);
-  if (!closed_.contains(header.context)) return {};
-  known_.erase({header.context, spec});
-  half->view = {};
-  half->memory.reset();
-  return {};
-}
-
-Status TcpConnection::accept_credit(const WireHeader& header) {
-  if (header.lane >= writing_.size()) return remote_error("credits came for a lane that there is not");
-  HalfLane& lane = *writing_[header.lane];
-  if (lane.memory == nullptr) return {};
-  if (header.number < lane.told || header.number > lane.carried)
-    return remote_error("credits came for messages that were not sent");
-  lane.told = header.number;
-  store_release(&lane.view.credits->taken, header.number);
-  return {};
+  HalfLane* half = TUTTI_TRY(lanes_.accept(header.lane, header.context, spec));
+  if (half == nullptr || way_ != Way::carrier) return {};
+  return land(header.lane, *half);
 }
 
 Status TcpConnection::begin_message(const WireHeader& header) {
-  if (header.lane >= reading_.size()) return remote_error("a message came on a lane that there is not");
-  HalfLane& lane = *reading_[header.lane];
+  if (way_ == Way::carrier) return remote_error("a message came beside the carrier");
+  into_ = TUTTI_TRY(lanes_.find_reading(header.lane));
   arriving_ = header;
   missing_ = header.bytes;
-  into_ = lane.memory == nullptr ? nullptr : &lane;
+  if (into_ == nullptr) return {};  // It is dropped as it comes.
+  HalfLane& lane = *into_;
   if (header.bytes > lane.spec.slot_bytes || header.number != lane.carried)
     return remote_error("a message came out of turn, or longer than a slot");
-  if (into_ == nullptr) {
-    ++lane.carried;
-    return {};
-  }
   if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
     return remote_error("a message came for which there is no slot");
   at_ = slot_of(lane.view, lane.carried);
@@ -132,10 +124,12 @@ Status TcpConnection::begin_message(const WireHeader& header) {
 }
 
 void TcpConnection::end_message() {
-  if (into_ == nullptr) return;
-  HalfLane& lane = *std::exchange(into_, nullptr);
-  store_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths], arriving_.bytes);
-  store_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots], arriving_.signature);
+  if (into_ != nullptr) deliver(*std::exchange(into_, nullptr), arriving_.bytes, arriving_.signature);
+}
+
+void TcpConnection::deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature) {
+  store_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths], bytes);
+  store_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots], signature);
   store_release(&lane.view.words->posted, ++lane.carried);
 }
 

@@ -32,10 +32,9 @@ void TcpConnection::collect() {
     put(untold_.front().header, untold_.front().context, nullptr, std::move(untold_.front().own));
     untold_.pop_front();
   }
-  if (!untold_.empty()) return;
-  for (std::uint32_t number = 0; number < writing_.size(); ++number) {
-    HalfLane& lane = *writing_[number];
-    if (lane.memory == nullptr) continue;
+  if (!untold_.empty() || way_ != Way::tcp) return;
+  for (const auto& [number, half] : lanes_.writing()) {
+    HalfLane& lane = *half;
     const std::uint64_t posted = load_acquire(&lane.view.words->posted);
     for (; lane.carried < posted && outgoing_.size() < kMostOutgoing; ++lane.carried) {
       WireHeader header;
@@ -46,30 +45,39 @@ void TcpConnection::collect() {
       put(header, lane.context, slot_of(lane.view, lane.carried));
     }
   }
-  for (std::uint32_t number = 0; number < reading_.size(); ++number) {
+  for (const auto& [number, half] : lanes_.reading()) {
     if (outgoing_.size() == kMostOutgoing) return;
-    if (const auto header = credits_of(number, HalfLane::kSlots / 2)) put(*header, reading_[number]->context, nullptr);
+    if (!owes_credits(*half)) continue;
+    WireHeader header;
+    header.kind = WireKind::credit;
+    header.lane = number;
+    header.number = half->told = load_acquire(&half->view.credits->taken);
+    half->tell_all = false;
+    put(header, half->context, nullptr);
   }
 }
 
-// To be told, if there are so many.
-std::optional<WireHeader> TcpConnection::credits_of(std::uint32_t number, std::uint64_t least) {
-  HalfLane& lane = *reading_[number];
-  if (lane.memory == nullptr) return std::nullopt;
-  const std::uint64_t taken = load_acquire(&lane.view.credits->taken);
-  if (taken - lane.told < least) return std::nullopt;
+void TcpConnection::tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
+                         std::uint64_t number) {
   WireHeader header;
-  header.kind = WireKind::credit;
-  header.lane = number;
-  header.number = lane.told = taken;
-  return header;
+  header.kind = kind;
+  header.context = context;
+  header.lane = lane;
+  header.number = number;
+  untold_.push_back({header, nullptr, std::move(payload), context});
+}
+
+// So many that the other end is to be told of them.
+bool TcpConnection::owes_credits(const HalfLane& reading) {
+  const std::uint64_t owed = load_acquire(&reading.view.credits->taken) - reading.told;
+  return owed >= (reading.tell_all ? 1 : HalfLane::kSlots / 2);
 }
 
 void TcpConnection::tell_credits() {
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t number = 0; number < reading_.size(); ++number) {
-    if (const auto header = credits_of(number, 1)) untold_.push_back({*header, nullptr, {}, reading_[number]->context});
-  }
+  for (const auto& [number, half] : lanes_.reading())
+    half->tell_all = load_acquire(&half->view.credits->taken) != half->told;
+  exchange();
 }
 
 // Whether it is worth while to go on.

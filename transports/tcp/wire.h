@@ -12,10 +12,15 @@ enum class WireKind : std::uint16_t {
   message = 2,  // Message `number` of the sender's lane.
   credit = 3,   // So many messages of the receiver's lane have been taken: `number`.
   note = 4,     // For the owner of the context.
+  carrier =
+      5,  // What may carry messages instead (payload: its name, a zero byte, its address), or nothing. Comes first.
+  settled = 6,  // Whether the sender can reach the other end by it: `number`, 1 or 0.
+  landing = 7,  // Where messages of the receiver's lane go, for the carrier.
+  closed = 8,   // The sender has left the communicator: none of its lanes, messages and notes will come.
 };
 
-inline constexpr std::uint16_t kWireVersion = 1;
-inline constexpr std::uint32_t kMostNoteBytes = 2048;
+inline constexpr std::uint16_t kWireVersion = 2;
+inline constexpr std::uint32_t kMostNoteBytes = 2304;  // Of all payloads but those of messages.
 
 struct WireHeader {
   std::uint16_t version = kWireVersion;

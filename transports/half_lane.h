@@ -10,24 +10,31 @@
 
 namespace tutti {
 
+// Whoever made it frees it.
+using LaneMemory = std::shared_ptr<std::byte>;
+
 struct HalfLane {
   // Lanes of messages in bulk. Each goes one way: what partners share on coherent memory would have to travel here.
   static Status check(const LaneSpec& spec);
-  HalfLane(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  // Of a half that `check` has passed.
+  static std::size_t memory_bytes(const LaneSpec& spec);
+  static LaneMemory allocate(std::size_t bytes);
+  // `memory` of memory_bytes(), page-aligned.
+  HalfLane(std::uint32_t context, const LaneSpec& spec, LaneEnd end, LaneMemory memory);
 
   // So many that plans, which count on half of them, go on while credits are under way.
   static constexpr std::uint32_t kSlotShift = 3;
   static constexpr std::uint64_t kSlots = 1 << kSlotShift;
 
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte[], Free> memory;  // Null: the communicator has ended.
+  LaneMemory memory;
   LaneView view;
   LaneSpec spec;
   std::uint32_t context = 0;
   LaneEnd end = LaneEnd::writer;
+  bool ready = false;         // Messages may be put: both ends know all they need.
+  bool tell_all = false;      // Credits: also those that would be told with later ones.
   std::uint64_t carried = 0;  // Messages that the connection has taken from the writer, or given to the reader.
+  std::uint64_t left = 0;     // Of those of the writer, they that need their slots no more.
   std::uint64_t told = 0;     // Credits: as far as the other half knows, or as this half was told.
 };
 

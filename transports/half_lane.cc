@@ -1,4 +1,4 @@
-#include "transports/tcp/half_lane.h"
+#include "transports/half_lane.h"
 
 #include <cstring>
 #include <new>
@@ -11,10 +11,17 @@ namespace {
 
 constexpr std::align_val_t kAlignment{4096};
 constexpr std::uint32_t kMostSlotBytes = 16 << 20;
+constexpr std::size_t kControl = 4096;
+static_assert(kControlBytes <= kControl);
+
+// What partners share is a lane of its own here.
+LaneSpec alone(LaneSpec spec) {
+  spec.form = LaneForm::one_way;
+  spec.slot_shift = HalfLane::kSlotShift;
+  return spec;
+}
 
 }  // namespace
-
-void HalfLane::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 
 Status HalfLane::check(const LaneSpec& spec) {
   static_assert(kSlots <= kMaxLengths);
@@ -25,16 +32,18 @@ Status HalfLane::check(const LaneSpec& spec) {
                        " with slots of " + std::to_string(spec.slot_bytes) + " bytes cannot go over a network");
 }
 
+std::size_t HalfLane::memory_bytes(const LaneSpec& spec) { return kControl + slots_bytes(alone(spec)); }
+
+LaneMemory HalfLane::allocate(std::size_t bytes) {
+  return {static_cast<std::byte*>(::operator new(bytes, kAlignment)),
+          [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
+}
+
 // Slots are left as they come: pages that no message reaches are never there.
-HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which) : spec(lane), context(owner), end(which) {
-  constexpr std::size_t kControl = 4096;
-  static_assert(kControlBytes <= kControl);
-  LaneSpec alone = spec;
-  alone.form = LaneForm::one_way;
-  alone.slot_shift = kSlotShift;
-  memory.reset(static_cast<std::byte*>(::operator new(kControl + slots_bytes(alone), kAlignment)));
+HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which, LaneMemory lies)
+    : memory(std::move(lies)), spec(lane), context(owner), end(which) {
   std::memset(memory.get(), 0, kControlBytes);
-  view = lay_lane(alone, memory.get(), memory.get() + kControl).forward;
+  view = lay_lane(alone(spec), memory.get(), memory.get() + kControl).forward;
 }
 
 }  // namespace tutti

@@ -1,0 +1,84 @@
+// What may carry the messages of lanes between two ranks instead of their TCP connection: RDMA verbs, UCX. The
+// connection keeps all else: which lanes there are, notes, and whether the other rank still answers. A carrier sees
+// slots and numbers; it knows no communicator.
+//
+// One end. Called with the connection's lock held, by one thread at a time, and never waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "transports/half_lane.h"
+
+namespace tutti {
+
+inline constexpr std::size_t kMostCarrierBytes = 2048;  // Of what an end tells the other: its address, a landing.
+
+// A message without its data. Lanes are numbered by their writer, from 0, for each connection.
+struct MessageHead {
+  std::uint32_t lane = 0;
+  std::uint32_t bytes = 0;
+  std::uint64_t number = 0;  // In its lane.
+  std::uint32_t signature = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(MessageHead) == 24);
+
+// What a carrier tells its connection, which believes none of it before it has looked.
+class CarrierEvents {
+ public:
+  // The data lie in the message's slot of a lane that this end reads. The messages of a lane come in order.
+  virtual Status arrived(const MessageHead& head) = 0;
+  // Of a lane that this end writes, the reader has taken so many messages.
+  virtual Status credited(std::uint32_t lane, std::uint64_t taken) = 0;
+  // Of a lane that this end writes, so many messages need their slots no more: nothing will read there again.
+  virtual void left(std::uint32_t lane, std::uint64_t messages) = 0;
+
+ protected:
+  ~CarrierEvents() = default;
+};
+
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+
+  // "verbs": both ends must have the same.
+  virtual std::string name() const = 0;
+  // For messages: "verbs, mlx5_0 port 1 gid 3".
+  virtual std::string describe() const = 0;
+
+  // What the other end needs to reach this one, kMostCarrierBytes at most. It travels over the authenticated
+  // connection.
+  virtual std::vector<std::byte> address() const = 0;
+  // The other end's. Checked before it is used. Once it has returned well, what the other end puts will arrive, also
+  // before the first advance().
+  virtual Status connect(std::span<const std::byte> address) = 0;
+
+  // Page-aligned, for halves of lanes; keeps alive what it needs of the carrier.
+  virtual Result<LaneMemory> allocate(std::size_t bytes) = 0;
+  // This end will read the lane: what its writer must know of it, kMostCarrierBytes at most. After connect().
+  virtual Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) = 0;
+  // This end writes the lane, and this is what its reader's land() returned.
+  virtual Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) = 0;
+  // No more of this lane: its number may come again, with another half. Nothing is under way.
+  virtual void forget(std::uint32_t lane, LaneEnd end) = 0;
+
+  // Begins to send a message that lies in its slot and stays there until left(). False: there is no room, later.
+  virtual Result<bool> put(const MessageHead& head, const std::byte* data) = 0;
+  // Tells the writer of a lane how much has been taken. False: there is no room, later.
+  virtual Result<bool> credit(std::uint32_t lane, std::uint64_t taken) = 0;
+  // Takes in what has come and what has left. An error ends the connection: it names the device and what went wrong.
+  virtual Status advance(CarrierEvents& events) = 0;
+
+  // Becomes readable when there may be something to advance, once arm() has returned true.
+  virtual int descriptor() const = 0;
+  // False: there is something already.
+  virtual bool arm() = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,143 @@
+// Messages and credits that go by a carrier, and how both ends come to agree on it.
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/atomic.h"
+#include "transports/tcp/connection.h"
+
+namespace tutti {
+
+// ---- Agreeing ----
+
+// The first that the other end hears of this one.
+void TcpConnection::introduce() {
+  std::vector<std::byte> payload;
+  if (carrier_) {
+    const std::string name = carrier_->name();
+    const std::vector<std::byte> address = carrier_->address();
+    const auto* text = reinterpret_cast<const std::byte*>(name.c_str());
+    payload.assign(text, text + name.size() + 1);
+    payload.insert(payload.end(), address.begin(), address.end());
+  }
+  tell(WireKind::carrier, 0, 0, std::move(payload));
+  if (!carrier_) take_way(Way::tcp);
+}
+
+// An end without one has said so, and needs no answer.
+Status TcpConnection::meet_carrier(const WireHeader& header, const std::byte* payload) {
+  if (met_) return remote_error("a carrier was offered twice");
+  met_ = true;
+  if (!carrier_) return {};
+  const auto* end = payload + header.bytes;
+  const auto* zero = std::find(payload, end, std::byte{0});
+  const std::string name(reinterpret_cast<const char*>(payload), static_cast<std::size_t>(zero - payload));
+  if (zero == end || name != carrier_->name()) {
+    const std::string theirs = name.empty() || zero == end ? "nothing but tcp" : name;
+    if (insists_) return unsupported("this end is to use " + carrier_->describe() + ", and the other has " + theirs);
+    take_way(Way::tcp);
+    return {};
+  }
+  Status connected = carrier_->connect({zero + 1, end});
+  if (!connected.ok() && insists_) return connected;
+  reaches_ = connected.ok();
+  tell(WireKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
+  return {};
+}
+
+Status TcpConnection::settle(bool other_reaches) {
+  if (!met_ || way_ != Way::open) return remote_error("a carrier was settled that there is not");
+  if (!other_reaches && insists_)
+    return unsupported("the other end cannot reach " + carrier_->describe() + ": its own error says why");
+  take_way(reaches_ && other_reaches ? Way::carrier : Way::tcp);
+  if (way_ != Way::carrier) return {};
+  for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));
+  return {};
+}
+
+void TcpConnection::take_way(Way way) {
+  way_ = way;
+  for (const auto& [number, half] : lanes_.writing()) half->ready = way == Way::tcp;
+}
+
+Status TcpConnection::land(std::uint32_t number, HalfLane& reading) {
+  std::vector<std::byte> landing = TUTTI_TRY(carrier_->land(number, reading));
+  tell(WireKind::landing, reading.context, number, std::move(landing));
+  return {};
+}
+
+Status TcpConnection::accept_landing(const WireHeader& header, const std::byte* payload) {
+  if (way_ != Way::carrier) return remote_error("a landing came without a carrier");
+  HalfLane* half = TUTTI_TRY(lanes_.find_writing(header.lane));
+  if (half == nullptr) return {};
+  if (half->ready) return remote_error("a landing came twice");
+  TUTTI_CHECK_OK(carrier_->attach(header.lane, *half, {payload, header.bytes}));
+  half->ready = true;
+  return {};
+}
+
+// ---- Carrying ----
+
+Status TcpConnection::carry() {
+  TUTTI_CHECK_OK(carrier_->advance(*this));
+  for (const auto& [number, half] : lanes_.writing()) {
+    HalfLane& lane = *half;
+    if (!lane.ready) continue;
+    const std::uint64_t posted = load_acquire(&lane.view.words->posted);
+    for (; lane.carried < posted; ++lane.carried) {
+      MessageHead head;
+      head.lane = number;
+      head.number = lane.carried;
+      head.bytes = load_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths]);
+      head.signature = load_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots]);
+      const bool taken = TUTTI_TRY(carrier_->put(head, slot_of(lane.view, lane.carried)));
+      if (!taken) return {};
+    }
+  }
+  for (const auto& [number, half] : lanes_.reading()) {
+    if (!owes_credits(*half)) continue;
+    const std::uint64_t taken = load_acquire(&half->view.credits->taken);
+    const bool told = TUTTI_TRY(carrier_->credit(number, taken));
+    if (!told) return {};
+    half->told = taken;
+    half->tell_all = false;
+  }
+  return {};
+}
+
+Status TcpConnection::arrived(const MessageHead& head) {
+  HalfLane* half = TUTTI_TRY(lanes_.find_reading(head.lane));
+  if (half == nullptr) return {};
+  HalfLane& lane = *half;
+  if (head.bytes > lane.spec.slot_bytes || head.number != lane.carried)
+    return remote_error("a message came out of turn, or longer than a slot");
+  if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
+    return remote_error("a message came for which there is no slot");
+  deliver(lane, head.bytes, head.signature);
+  return {};
+}
+
+Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
+  HalfLane* half = TUTTI_TRY(lanes_.find_writing(number));
+  if (half == nullptr) return {};
+  HalfLane& lane = *half;
+  if (taken < lane.told || taken > lane.carried) return remote_error("credits came for messages that were not sent");
+  lane.told = taken;
+  // A slot that the carrier may have to read again is not free yet.
+  store_release(&lane.view.credits->taken, way_ == Way::carrier ? std::min(taken, lane.left) : taken);
+  return {};
+}
+
+void TcpConnection::left(std::uint32_t number, std::uint64_t messages) {
+  for (LaneTable::Ended& ended : lanes_.ended()) {
+    for (const auto& [other, half] : ended.writing) {
+      if (other == number) half->left = messages;
+    }
+  }
+  const auto half = lanes_.find_writing(number);
+  if (!half.ok() || half.value() == nullptr) return;
+  HalfLane& lane = *half.value();
+  lane.left = messages;
+  store_release(&lane.view.credits->taken, std::min(lane.told, lane.left));
+}
+
+}  // namespace tutti

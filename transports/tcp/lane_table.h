@@ -1,0 +1,66 @@
+// The lanes of one connection, of all communicators that use it, and which of those have ended at which end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "transports/half_lane.h"
+
+namespace tutti {
+
+class LaneTable {
+ public:
+  struct Numbered {
+    std::uint32_t number = 0;
+    HalfLane* half = nullptr;
+  };
+  using Numbers = std::vector<Numbered>;  // Ascending.
+  using Allocate = std::function<Result<LaneMemory>(std::size_t)>;
+
+  explicit LaneTable(Allocate allocate) : allocate_(std::move(allocate)) {}
+
+  // This end's half, made if it is not there yet.
+  Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  // Gives a half that this end writes its number, if it has none yet. Whether it is new.
+  bool number(HalfLane& half, std::uint32_t& number);
+  // The other end has told of the lane with the next number. Null: its communicator has ended here.
+  Result<HalfLane*> accept(std::uint32_t number, std::uint32_t context, const LaneSpec& spec);
+
+  const Numbers& writing() const { return writing_; }
+  const Numbers& reading() const { return reading_; }
+  // Null: there was one, and its communicator has ended here. An error: there never was.
+  Result<HalfLane*> find_writing(std::uint32_t number) const { return find(writing_, number, next_writing_); }
+  Result<HalfLane*> find_reading(std::uint32_t number) const { return find(reading_, number, next_reading_); }
+
+  // A communicator ends at this end. Its halves are out of the table; they live until drop().
+  struct Ended {
+    std::uint32_t context = 0;
+    std::vector<std::pair<std::uint32_t, std::unique_ptr<HalfLane>>> writing, reading;
+    std::vector<std::unique_ptr<HalfLane>> unnumbered;
+    bool told = false;  // The other end has been, or will be, told.
+  };
+  void close(std::uint32_t context);
+  std::vector<Ended>& ended() { return ended_; }
+  bool closed_here(std::uint32_t context) const;
+  bool closed_there(std::uint32_t context) const { return closed_there_.contains(context); }
+  void close_there(std::uint32_t context) { closed_there_.insert(context); }
+  // Nothing is known of it any more.
+  void drop(std::uint32_t context);
+
+ private:
+  using LaneKey = std::pair<std::uint32_t, LaneSpec>;
+  static Result<HalfLane*> find(const Numbers& numbers, std::uint32_t number, std::uint32_t next);
+
+  Allocate allocate_;
+  std::map<LaneKey, std::unique_ptr<HalfLane>> known_;
+  Numbers writing_, reading_;
+  std::uint32_t next_writing_ = 0, next_reading_ = 0;  // No number comes twice.
+  std::vector<Ended> ended_;
+  std::set<std::uint32_t> closed_there_;
+};
+
+}  // namespace tutti
