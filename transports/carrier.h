@@ -81,4 +81,12 @@ class Carrier {
   virtual bool arm() = 0;
 };
 
+// Makes this process's ends, with what they share: devices, registered memory. They keep it alive. Any thread.
+class CarrierSource {
+ public:
+  virtual ~CarrierSource() = default;
+  // For one connection.
+  virtual Result<std::unique_ptr<Carrier>> make() = 0;
+};
+
 }  // namespace tutti

@@ -29,13 +29,13 @@ struct CommunicatorOptions {
   int device = -1;                    // Of cuda; -1: the one that is current in the calling thread.
   std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
-  std::string transport;                 // "shm": ranks must be on one host; "tcp": as if each were on its own.
+  std::string transport;                 // "shm": ranks must be on one host; any other: as if each were on its own.
   std::string algorithm, protocol;       // Forced where not empty.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   std::uint32_t forced = 0;              // Hash of the three; by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
-  bool over_network() const { return transport == "tcp"; }
+  bool over_network() const { return !transport.empty() && transport != "shm"; }
   void force();
 };
 

@@ -11,6 +11,7 @@
 #include "src/base/clock.h"
 #include "src/base/config.h"
 #include "src/bootstrap/bootstrap.h"
+#include "src/communicator/carriers.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
 
@@ -87,7 +88,8 @@ Hosts hosts_of(const Bootstrap& bootstrap) {
   return Hosts(host_of);
 }
 
-std::vector<Contact> contacts_of(Bootstrap& bootstrap) {
+// Of a transport that was asked for by name, or not at all.
+Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* carriers) {
   std::vector<Socket> sockets = bootstrap.take_sockets();
   std::vector<Wire> wires = bootstrap.take_wires();
   std::vector<Contact> contacts(bootstrap.ranks());
@@ -95,8 +97,10 @@ std::vector<Contact> contacts_of(Bootstrap& bootstrap) {
     contacts[peer].socket = std::move(sockets[peer]);
     Wire& wire = wires[peer];
     if (!wire.socket) continue;
-    contacts[peer].connection =
-        std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route));
+    std::unique_ptr<Carrier> carrier;
+    if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
+    contacts[peer].connection = std::make_shared<TcpConnection>(
+        std::move(wire.socket), wire.called, std::move(wire.route), std::move(carrier), carriers != nullptr);
   }
   return contacts;
 }
@@ -113,8 +117,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.abort = options.abort;
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
-  TUTTI_CHECK_OK(bootstrap->agree(check_reach(*bootstrap, options), watch));
-  Mesh mesh(rank, contacts_of(*bootstrap), hosts_of(*bootstrap));
+  const auto connect = [&]() -> Result<std::vector<Contact>> {
+    TUTTI_CHECK_OK(check_reach(*bootstrap, options));
+    const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
+    return contacts_of(*bootstrap, carriers.get());
+  };
+  Result<std::vector<Contact>> contacts = caught(connect);
+  TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
+  Mesh mesh(rank, std::move(contacts).value(), hosts_of(*bootstrap));
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
   Board board = std::move(shared).value();
@@ -149,7 +159,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
                                                                             const CommunicatorOptions& options) {
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
-  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts));
+  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));
   std::vector<Board> boards(ranks);  // By leader.
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "src/communicator/carriers.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -41,7 +42,8 @@ Status check_algorithm(const std::string& source, const std::string& name) {
 }
 
 Status check_transport(const std::string& source, const std::string& name) {
-  return check_name(source, name, {"shm", "tcp"});
+  const std::vector<std::string> known = transport_names();
+  return check_name(source, name, {known.begin(), known.end()});
 }
 
 Status check_protocol(const std::string& source, const std::string& name) {

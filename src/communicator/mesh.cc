@@ -11,6 +11,7 @@
 
 #include "src/base/clock.h"
 #include "src/bootstrap/address.h"
+#include "src/communicator/carriers.h"
 
 namespace tutti {
 namespace {
@@ -23,7 +24,7 @@ std::atomic<std::uint64_t> sent_frames{0};
 
 using ConnectionPair = std::pair<std::shared_ptr<TcpConnection>, std::shared_ptr<TcpConnection>>;
 
-Result<ConnectionPair> connect_within_process() {
+Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
   const Socket listener = TUTTI_TRY(listen_at({loopback_address(), "", SOCK_STREAM}));
   const Address address = TUTTI_TRY(local_address(listener));
   Socket caller = TUTTI_TRY(connect_to({address, "", SOCK_STREAM}));
@@ -31,8 +32,15 @@ Result<ConnectionPair> connect_within_process() {
   ::poll(&called, 1, kGoodbyeMs);
   auto accepted = TUTTI_TRY(accept_socket(listener));
   if (!accepted) return system_error("connect to " + describe(address) + " within this process");
-  return ConnectionPair(std::make_shared<TcpConnection>(std::move(*accepted), false, describe(address)),
-                        std::make_shared<TcpConnection>(std::move(caller), true, describe(address)));
+  const auto end = [&](Socket socket, bool odd) -> Result<std::shared_ptr<TcpConnection>> {
+    std::unique_ptr<Carrier> carrier;
+    if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
+    return std::make_shared<TcpConnection>(std::move(socket), odd, describe(address), std::move(carrier),
+                                           carriers != nullptr);
+  };
+  std::shared_ptr<TcpConnection> first = TUTTI_TRY(end(std::move(*accepted), false));
+  std::shared_ptr<TcpConnection> second = TUTTI_TRY(end(std::move(caller), true));
+  return ConnectionPair(std::move(first), std::move(second));
 }
 
 }  // namespace
@@ -51,14 +59,16 @@ Mesh::~Mesh() {
   }
 }
 
-Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts) {
+Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {
+  const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(transport));
   const Rank ranks = hosts.ranks();
   std::vector<std::vector<Contact>> contacts(ranks);
   for (auto& row : contacts) row.resize(ranks);
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
       if (!hosts.share(a, b)) {
-        std::tie(contacts[a][b].connection, contacts[b][a].connection) = TUTTI_TRY(connect_within_process());
+        std::tie(contacts[a][b].connection, contacts[b][a].connection) =
+            TUTTI_TRY(connect_within_process(carriers.get()));
         continue;
       }
       auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/base/socket.h"
@@ -67,8 +68,9 @@ class Mesh {
   ~Mesh();
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
-  // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts.
-  static Result<std::vector<Mesh>> within_process(const Hosts& hosts);
+  // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts,
+  // with the carriers of the transport if it has such.
+  static Result<std::vector<Mesh>> within_process(const Hosts& hosts, const std::string& transport = "");
 
   // Does not wait. False: the peer has left so many frames (100 or more) unread that no other fits; try again later.
   // `descriptor` is duplicated, -1: none. A peer that is gone takes everything: see find_dead().
