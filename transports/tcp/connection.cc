@@ -61,9 +61,14 @@ TcpConnection::~TcpConnection() {
   const Deadline deadline = Deadline::after_ms(kPartingMs);
   while (!lost() && !deadline.passed()) {
     int queued = 0;
-    if (::ioctl(socket_.get(), SIOCOUTQ, &queued) == 0 && queued == 0) break;
+    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+    if (carried && ::ioctl(socket_.get(), SIOCOUTQ, &queued) == 0 && queued == 0) break;
     pollfd polled = {socket_.get(), POLLIN, 0};
     ::poll(&polled, 1, kPartingLookMs);
+    if (!carried) {
+      const Status advanced = carrier_->advance(*this);
+      if (!advanced.ok()) lose(advanced.message());
+    }
     while (!lost() && receive_some()) {
     }
   }
