@@ -43,7 +43,7 @@ class Rail {
 
   static Result<std::unique_ptr<Rail>> create(const VerbsPort& port, const VerbsOptions& options);
 
-  const VerbsPort& port() const { return pair_.port(); }
+  const VerbsPort& port() const { return port_; }
   RailAddress address() const { return pair_.address(); }
   Status connect(const RailAddress& other) { return pair_.connect(other); }
   std::string describe() const { return pair_.describe(); }
@@ -72,7 +72,7 @@ class Rail {
     bool written = false;  // If not: nothing.
   };
 
-  explicit Rail(QueuePair pair) : pair_(std::move(pair)) {}
+  explicit Rail(QueuePair pair) : port_(pair.port()), pair_(std::move(pair)) {}
   std::byte* outgoing(std::uint32_t record) const { return records_.get() + record % kRecords * kRecordBytes; }
   std::byte* incoming(std::uint32_t place) const { return records_.get() + (kRecords + place) * kRecordBytes; }
   std::uint32_t room() const { return kRecords - std::max(sent_ - completed_, sent_ - taken_); }
@@ -84,6 +84,7 @@ class Rail {
   struct Unmap {
     void operator()(std::byte* memory) const;
   };
+  VerbsPort port_;                             // Its device outlives what is registered with it.
   std::unique_ptr<std::byte, Unmap> records_;  // Going out, then coming in.
   MemoryRegion region_;
   QueuePair pair_;
