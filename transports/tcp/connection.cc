@@ -164,6 +164,14 @@ void TcpConnection::advance() {
   if (lock) exchange();
 }
 
+void TcpConnection::push() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || lost()) return;
+  if (way_ == Way::carrier) return exchange();
+  while (send_some()) {
+  }
+}
+
 void TcpConnection::exchange() {
   if (lost()) return;
   if (way_ == Way::carrier) {

@@ -4,6 +4,9 @@
 // Where both ends have a carrier of one kind, messages and credits go by that; all else stays here.
 #pragma once
 
+#include <sys/types.h>
+#include <sys/uio.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -52,6 +55,7 @@ class TcpConnection : private CarrierEvents {
 
   // Carries what there is to carry. Beside another thread that does so, nothing.
   void advance();
+  void push();  // What goes out alone.
   // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
   // Also the credits that would have been told later.
@@ -89,6 +93,7 @@ class TcpConnection : private CarrierEvents {
   bool has_unsent(std::uint32_t context) const;
   void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
+  ssize_t send_vectors(std::span<const iovec> vectors, std::size_t total) const;
   bool receive_some();
   Status parse();
   Status take_in(const WireHeader& header, const std::byte* payload);

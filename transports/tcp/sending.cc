@@ -80,6 +80,24 @@ void TcpConnection::tell_credits() {
   exchange();
 }
 
+// The system takes a short message faster from one place than from several.
+ssize_t TcpConnection::send_vectors(std::span<const iovec> vectors, std::size_t total) const {
+  constexpr std::size_t kShort = 1024;
+  if (total <= kShort) {
+    std::array<std::byte, kShort> whole;
+    std::size_t at = 0;
+    for (const iovec& part : vectors) {
+      std::memcpy(whole.data() + at, part.iov_base, part.iov_len);
+      at += part.iov_len;
+    }
+    return ::send(socket_.get(), whole.data(), total, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  msghdr message = {};
+  message.msg_iov = const_cast<iovec*>(vectors.data());
+  message.msg_iovlen = vectors.size();
+  return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 // Whether it is worth while to go on.
 bool TcpConnection::send_some() {
   collect();
@@ -99,10 +117,7 @@ bool TcpConnection::send_some() {
       total += bytes - dropped;
     }
   }
-  msghdr message = {};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = count;
-  const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = send_vectors({vectors.data(), count}, total);
   if (sent < 0) {
     const int error = errno;
     if (error == EAGAIN || error == EINTR) return error == EINTR;
