@@ -46,6 +46,12 @@ struct Config {
   bool verify = false;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
+  // Of RDMA devices (transports/verbs.h says more).
+  std::string ib_hca;
+  std::int32_t ib_gid_index = -1;  // The port's best.
+  std::uint32_t ib_traffic_class = 0;
+  std::uint32_t ib_timeout = 17;
+  std::uint32_t ib_retry_count = 6;
 };
 
 struct Variable {

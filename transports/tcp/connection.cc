@@ -64,9 +64,14 @@ TcpConnection::~TcpConnection() {
       stopped = true;
       if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return;
     }
-    if (stopped && stream_.unacknowledged() == 0) break;
+    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+    if (carried && stopped && stream_.unacknowledged() == 0) break;
     pollfd polled = {stream_.socket().get(), POLLIN, 0};
     ::poll(&polled, 1, kPartingLookMs);
+    if (!carried) {
+      const Status advanced = carrier_->advance(*this);
+      if (!advanced.ok()) lose(advanced.message());
+    }
     while (!lost() && receive_some()) {
     }
   }
