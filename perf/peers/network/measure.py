@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""The part of run.py that runs on a stage: measures one setting, prints a line per row, and leaves the rows in a file."""
+"""The part of run.py that runs on a stage: measures one setting, prints a line per row, and leaves the rows in
+FOLDER/part.json."""
 
 import argparse
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -24,7 +23,7 @@ IDLE_S = 1
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("--setting", "--congestion", "--build", "--out"):
+    for name in ("--setting", "--congestion", "--build", "--folder"):
         parser.add_argument(name, required=True)
     parser.add_argument("--seconds", type=float, required=True, help="no row begins later")
     parser.add_argument("--quick", action="store_true")
@@ -132,10 +131,9 @@ def main():
     cores = sorted(os.sched_getaffinity(0))[:2]
     host_pids = [int(pid) for pid in os.environ.get("STAGE_HOSTS", "").split()]
     stage = settings.Stage(settings.named(options.setting), host_pids, cores)
-    folder = tempfile.mkdtemp(prefix="tutti-network-")
     running = []
     try:
-        running, wanted = start(stage, options, folder)
+        running, wanted = start(stage, options, options.folder)
         result = measure(stage, options, running)
         # Processes on a host are not those that were started.
         if not host_pids:
@@ -143,11 +141,10 @@ def main():
     finally:
         for one in running:
             one.stop()
-        shutil.rmtree(folder)
     result["contestants"] = [one.settings(stage.cores) for one in wanted]
     result["absent"] = {one.name: one.why for one in wanted if one.why}
     result["failed"] = [one.name for one in wanted if one.kind == "tutti" and (one.failed or one.why)]
-    with open(options.out, "w") as file:
+    with open(os.path.join(options.folder, "part.json"), "w") as file:
         json.dump({"setting": options.setting, "congestion": options.congestion, **result}, file)
 
 

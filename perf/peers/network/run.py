@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -82,9 +83,13 @@ def allowed(control):
 
 def run_part(setting, control, options, left_s):
     """What measure.py found, or a sentence."""
-    out = tempfile.mktemp(prefix="tutti-network-", suffix=".json")
+    with tempfile.TemporaryDirectory(prefix="tutti-network-") as folder:
+        return run_part_in(folder, setting, control, options, left_s)
+
+
+def run_part_in(folder, setting, control, options, left_s):
     command = [sys.executable, "-B", os.path.join(HERE, "measure.py"), "--setting", setting.name, "--congestion", control,
-               "--build", options.build, "--out", out, "--seconds", f"{left_s:.0f}", "--only", options.only, "--sizes",
+               "--build", options.build, "--folder", folder, "--seconds", f"{left_s:.0f}", "--only", options.only, "--sizes",
                options.sizes, *(["--quick"] if options.quick else [])]
     stage = [os.path.join(HERE, "stage.sh"), setting.layout, setting.rate or "-", f"{setting.burst_bytes}b", control, "--"]
     sys.stdout.flush()
@@ -98,10 +103,8 @@ def run_part(setting, control, options, left_s):
         return f"{control} cannot be set here: that takes root"
     if status != 0:
         return f"it ended with {status}"
-    with open(out) as file:
-        part = json.load(file)
-    os.remove(out)
-    return part
+    with open(os.path.join(folder, "part.json")) as file:
+        return json.load(file)
 
 
 def measure(options):
@@ -154,6 +157,7 @@ def main():
     if options.show:
         with open(options.show) as file:
             return show(json.load(file)["parts"])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by SIGTERM"))  # What was changed is restored.
     parts, whole = measure(options)
     show(parts)
     path = store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),
