@@ -1,5 +1,5 @@
 # In a guest: something breaks while two ranks, each with a device of its own, are all-reducing over RDMA. Each survivor
-# ends soon, by itself, and says what it has lost. COMMAND: killed|cut ALL_REDUCE_PERF
+# ends soon, by itself, and says whom it has lost, and one of them what broke. $0 killed|cut|unplugged ALL_REDUCE_PERF
 set -euo pipefail
 fault="$1" tool="$2" bound_s=20  # The limits are 1 s and 4 s; emulation is slow.
 export TUTTI_TRANSPORT=verbs TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000
@@ -23,9 +23,10 @@ until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$shown" || fail "no
 
 began=$SECONDS
 case "$fault" in
-  killed) kill -KILL "${process[1]}" && survivors=(0) wanted='rank 1' ;;
+  killed) kill -KILL "${process[1]}" && survivors=(0) wanted='all_reduce\(' ;;
   # TCP between the two goes another way, and sees nothing of it.
-  cut) ip link set dev r1 down && survivors=(0 1) wanted='rxe[01] port 1.*retry' ;;
+  cut) bridge link set dev switch1 state disabled && survivors=(0 1) wanted='rxe[01] port 1, gid 1 .*retry' ;;
+  unplugged) ip link set dev r1 down && survivors=(0 1) wanted='rxe[01] port 1, gid 1 ' ;;
   *) fail "no fault '$fault'" ;;
 esac
 for rank in "${survivors[@]}"; do
@@ -33,6 +34,7 @@ for rank in "${survivors[@]}"; do
   timeout $bound_s tail --pid="${process[rank]}" -f /dev/null || fail "rank $rank still runs $bound_s s after the fault"
   wait "${process[rank]}" || status=$?
   [ $status -eq 2 ] || fail "rank $rank ended with status $status instead of 2, an error's"
-  echo "rank $rank, after $((SECONDS - began)) s: $(head -n 1 "/run/errors.$rank")"
+  echo "rank $rank, after $((SECONDS - began)) s: $(tail -n 1 "/run/errors.$rank")"
+  grep -q "rank $((1 - rank)) died or is out of reach" "/run/errors.$rank" || fail "rank $rank does not say whom it lost"
 done
-grep -qE "$wanted" "/run/errors.${survivors[0]}" || fail "rank ${survivors[0]} does not say what it has lost"
+grep -qE "$wanted" "${survivors[@]/#//run/errors.}" || fail "nobody says what broke: $wanted"

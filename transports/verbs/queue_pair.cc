@@ -22,6 +22,7 @@ std::string advice(ibv_wc_status status) {
       return ": the other rank has ended, or does not answer on this way: see whether its port is up, and whether the "
              "two "
              "addresses reach each other (TUTTI_IB_HCA and TUTTI_IB_GID_INDEX choose others)";
+    case IBV_WC_LOC_QP_OP_ERR: return ": the device could not send: see whether its port is up";
     case IBV_WC_WR_FLUSH_ERR: return ": the connection had ended: the device or its port may have gone";
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_REQ_ERR: return ": the other end's device refuses to write where its rank asked for it";
