@@ -194,6 +194,7 @@ class HostCommunicator final : public Communicator {
   void tell_call(NewsKind kind);
   std::string unheard_of() const;
   Status wait_far(Rank peer, Patience& patience);
+  void find_others(std::int64_t now);
   void tell_of_long_wait(std::int64_t now, Patience& patience);
   // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
   bool drained();
@@ -238,6 +239,7 @@ class HostCommunicator final : public Communicator {
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
   std::mutex hearing_;
+  bool shares_cpu_ = false;    // As the last look found.
   std::int64_t heard_ns_ = 0;  // When a call has last looked for news.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
