@@ -299,6 +299,7 @@ void UcxEnd::take_word(const UcxWord& word) {
   switch (word.kind) {
     case UcxWordKind::question: engine_.owe_answer(*this); return;
     case UcxWordKind::answer: asked_ = false; return;
+    case UcxWordKind::farewell: alone_ = true; return;
     case UcxWordKind::credit: break;
     default: return fail("a word came that means nothing");
   }
@@ -366,8 +367,12 @@ bool UcxEnd::may_part() {
   if (endpoint_ == nullptr || !error_.empty()) return true;
   pass_on();
   if (!passed_on()) return false;
-  if (count_heard_ == count_put_) return true;
-  if (!asked_) asked_ = say(question_, {.kind = UcxWordKind::question});
+  if (parts_) return true;
+  if (count_heard_ == count_put_ || alone_) {
+    parts_ = say(farewell_, {.kind = UcxWordKind::farewell});
+  } else if (!asked_) {
+    asked_ = say(question_, {.kind = UcxWordKind::question});
+  }
   return false;
 }
 

@@ -58,7 +58,7 @@ class UcxEnd {
   void take_word(const UcxWord& word);
   bool answer();  // False: not yet.
 
-  // The other end has all that was put, or never will. Asks it, if need be.
+  // The other end has all that was put, or never will, and knows that this one leaves. Asks and tells it, if need be.
   bool may_part();
   void close();
   bool closed();
@@ -133,8 +133,8 @@ class UcxEnd {
   bool unpassed_ = false;   // Something was sent since the last flush began,
   bool passing_ = false;    // which is under way.
   std::uint64_t count_put_ = 0, count_arrived_ = 0, count_heard_ = 0;  // The last: of those put, known to have arrived.
-  Speech question_, answer_;
-  bool asked_ = false;
+  Speech question_, answer_, farewell_;
+  bool asked_ = false, parts_ = false, alone_ = false;  // The other end has left.
   File bell_, both_;
   bool armed_ = false, rung_ = false;
 };

@@ -34,6 +34,7 @@ enum class UcxWordKind : std::uint32_t {
   credit = 1,    // So many messages of the receiver's lane have been taken: `taken`.
   question = 2,  // The sender is about to leave, and waits for
   answer = 3,    // this: what has arrived.
+  farewell = 4,  // It has left, and answers no more.
 };
 
 struct UcxWord {
