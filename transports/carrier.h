@@ -76,6 +76,8 @@ class Carrier {
   virtual bool passed_on() { return true; }
   // Takes in what has come and what has left. An error ends the connection: it names the device and what went wrong.
   virtual Status advance(CarrierEvents& events) = 0;
+  // Whether the other end has all that was sent: what is under way ends with the carrier.
+  virtual bool acknowledged() const { return true; }
 
   // Becomes readable when there may be something to advance, once arm() has returned true.
   virtual int descriptor() const = 0;

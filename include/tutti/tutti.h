@@ -103,8 +103,8 @@ typedef struct {
                               so of many, for large ones; "rows": on GPUs, each 128 bytes do, for those in between.
                               Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* What carries messages: "shm" between the ranks of one host; "tcp" between hosts, or, where
-                              it is asked for, between all ranks. Null: TUTTI_TRANSPORT, or shm within a host and tcp
-                              between hosts. Only at creation. */
+                              it is asked for, between all ranks; "verbs", by RDMA, between all. Null: TUTTI_TRANSPORT,
+                              or shm within a host and tcp between hosts. Only at creation. */
   const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */

@@ -30,24 +30,31 @@ class Contestant:
         self.collectives = limits.get("collectives", ALL)
         self.most_bytes = limits.get("most_bytes", 1 << 40)
         self.environment = limits.get("environment", {})
+        self.patience_s = 60
         self.processes = []
         self.log = None
+        self.why = ""  # It is left out, if it is.
         self.failed = False  # Wrong at least once, or not there any more.
 
     def takes(self, collective, size):
         return collective in self.collectives and size <= self.most_bytes
 
+    def may_be_long(self, _size):
+        """Whether a single call may take so long that it needs no warming up."""
+        return False
+
     def commands(self, build, folder, cores):
+        """The processes to start; one core per rank."""
         how, _, arguments = self.launch.partition(" ")
         program = os.path.join(build, self.driver)
         listed = ",".join(map(str, cores))
         if how == "each":
-            return [[program, folder, str(rank), str(RANKS), str(cores[rank]), *arguments.split()]
-                    for rank in range(RANKS)]
+            return [[program, folder, str(rank), str(len(cores)), str(core), *arguments.split()]
+                    for rank, core in enumerate(cores)]
         launcher = {"openmpi": "mpirun.openmpi --bind-to none --oversubscribe", "mpich": "mpirun.mpich"}[how]
         if how == "openmpi" and os.geteuid() == 0:
             launcher += " --allow-run-as-root"
-        return [[*launcher.split(), "-n", str(RANKS), *shlex.split(arguments), program, folder, listed]]
+        return [[*launcher.split(), "-n", str(len(cores)), *shlex.split(arguments), program, folder, listed]]
 
     def settings(self, cores):
         """What makes it this contestant, for whoever wants to run it again."""
@@ -58,11 +65,11 @@ class Contestant:
         """False, with a reason on the terminal, if it does not get ready."""
         os.makedirs(folder)
         for name in ("command", "answer", "id"):
-            for rank in range(RANKS):
+            for rank in range(len(cores)):
                 os.mkfifo(os.path.join(folder, f"{name}.{rank}"))
-        # Open for both, so that neither open waits for the driver.
-        pipes = {name: [os.open(os.path.join(folder, f"{name}.{rank}"), os.O_RDWR) for rank in range(RANKS)]
-                 for name in ("command", "answer")}
+        # Open for both, so that neither open waits for the driver, and an id waits for those who come late.
+        pipes = {name: [os.open(os.path.join(folder, f"{name}.{rank}"), os.O_RDWR) for rank in range(len(cores))]
+                 for name in ("command", "answer", "id")}
         self.command_pipes, self.answer_pipes = pipes["command"], pipes["answer"]
         self.log = os.path.join(folder, "log")
         with open(self.log, "w") as log:
@@ -71,7 +78,8 @@ class Contestant:
                                                        env={**os.environ, **self.environment}))
         if all(answer == "ready" for answer in self.answers(30)):
             return True
-        print(f"# {self.name} is left out: {self.last_words() or 'it did not get ready'}")
+        self.why = self.last_words() or "it did not get ready"
+        print(f"# {self.name} is left out: {self.why}")
         self.stop()
         return False
 
@@ -101,11 +109,11 @@ class Contestant:
         for pipe in self.command_pipes:
             os.write(pipe, order)
         ranks = []
-        for line in self.answers(60):
+        for line in self.answers(self.patience_s):
             times, found, wrong = line.partition("wrong ")
             if not found:
-                print(f"# {self.name} ended, or hung, at {collective} of {size} bytes: it is left out from here on. "
-                      f"{self.last_words()}")
+                self.why = f"ended, or hung, at {collective} of {size} bytes. {self.last_words()}"
+                print(f"# {self.name} {self.why} It is left out from here on")
                 self.failed = True
                 self.collectives = ()
                 self.stop()

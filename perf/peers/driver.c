@@ -29,6 +29,8 @@ struct meeting {
 };
 static struct meeting* meetings;
 
+static int free_cores = 1; /* That the process could use before it was pinned. */
+
 void driver_fail(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -116,7 +118,8 @@ static void map_meetings(const struct driver* driver) {
 
 /* Ranks leave within the time that a line takes from core to core. The library's own barrier comes first, since a rank
  * that waits here gives the library no chance to finish what another rank still needs from it; it does not suffice,
- * since one that sleeps or goes over TCP lets ranks go many microseconds apart. */
+ * since one that sleeps or goes over TCP lets ranks go many microseconds apart.
+ * Where ranks share cores, one that waits here lets the others on. */
 static void meet(const struct driver* driver) {
   int other;
   unsigned turn;
@@ -125,7 +128,10 @@ static void meet(const struct driver* driver) {
   turn = meetings[driver->rank].arrived + 1;
   __atomic_store_n(&meetings[driver->rank].arrived, turn, __ATOMIC_RELEASE);
   for (other = 0; other < driver->ranks; ++other) {
-    while ((int)(__atomic_load_n(&meetings[other].arrived, __ATOMIC_ACQUIRE) - turn) < 0) __builtin_ia32_pause();
+    while ((int)(__atomic_load_n(&meetings[other].arrived, __ATOMIC_ACQUIRE) - turn) < 0) {
+      if (driver->ranks > free_cores) sched_yield();
+      __builtin_ia32_pause();
+    }
   }
 }
 
@@ -197,6 +203,8 @@ static void answer(const struct driver* driver, const struct driver_call* call, 
 
 void driver_pin(int core) {
   cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) free_cores = CPU_COUNT(&set);
+  if (core < 0) return;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) driver_fail("binding to core %d: %s", core, strerror(errno));

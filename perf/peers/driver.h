@@ -37,8 +37,8 @@ struct driver {
   int sleeps; /* Threads of the library need this core: ranks that meet there by spinning keep them from it. */
 };
 
-/* Binds the calling thread, and those that it starts, to a core. For each driver to call before it makes a
- * communicator: libraries look then at how many cores they have, and which. */
+/* Binds the calling thread, and those that it starts, to a core; to none if it is negative. For each driver to call
+ * before it makes a communicator: libraries look then at how many cores they have, and which. */
 void driver_pin(int core);
 
 /* Serves until "quit" or the end of the commands; returns main's result. */

@@ -10,8 +10,6 @@ import json
 import os
 import re
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import contestants as field  # noqa: E402
 import machine as place  # noqa: E402
 import report  # noqa: E402
+import turns  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KIB, MIB = 1 << 10, 1 << 20
@@ -30,9 +29,6 @@ OTHER_SIZES = [KIB, MIB, 64 * MIB]
 # half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
 TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
 WRITTEN = {"all_reduce": 1, "all_gather": 0.5, "reduce_scatter": 1, "broadcast": 1, "all_to_all": 1}
-FRESH = 16 * KIB  # Calls are on fresh data from this size on, as driver.h says.
-WRITTEN_AND_READ_PER_US = 8e3  # Bytes, what that costs a rank beside its call; of caches more, so that rows end early.
-ROW_S = 3  # A row's passes take no longer, unless three of them do.
 ATTEMPTS = 3  # At a row whose link changed while it was measured.
 
 
@@ -45,50 +41,20 @@ def floors(machine, collective, size):
     one_way = machine.link_ns() / 1e3
     result = {"read": machine.ask(("take " if collective == "broadcast" else "read ") + part),
               "copy": machine.ask("copy " + part), "add": machine.ask("add " + part), "one_way": one_way}
-    if size >= FRESH:
+    if size >= turns.FRESH:
         result["floor"] = max(result["read"], one_way)
     else:
         result["floor"] = None if collective == "broadcast" else one_way
     return result
 
 
-def first_look(running, collective, size):
-    """Checks everyone who takes part. Returns how many calls of each fill 2 ms, and what a pass of these takes, in s."""
-    calls, pass_s = {}, 0.0
-    for one in running:
-        first = one.run(collective, size, {"warmups": 1, "calls": 1 if size >= MIB else 20, "checked": 1})
-        if first is None:
-            continue
-        call_us = first[0] + (size / WRITTEN_AND_READ_PER_US if size >= FRESH else 0)
-        calls[one.name] = max(1, min(5000, int(2000 / max(call_us, 0.01))))
-        pass_s += calls[one.name] * repetitions_of(size) * call_us / 1e6
-    return calls, pass_s
-
-
-def repetitions_of(size):
-    return 1 if size >= 16 * MIB else 3
-
-
-def measure_once(taking, calls, passes, collective, size):
-    """Medians by contestant; they take turns, in an order that rotates from pass to pass."""
-    times = {one.name: [] for one in taking}
-    order = {"warmups": 0 if size >= 16 * MIB else 2, "repetitions": repetitions_of(size)}
-    for turn in range(passes):
-        for place in range(len(taking)):
-            one = taking[(place + turn) % len(taking)]
-            if one.takes(collective, size):
-                times[one.name] += one.run(collective, size, {**order, "calls": calls[one.name]}) or []
-    return {name: {"median_us": statistics.median(found), "min_us": min(found), "samples": len(found),
-                   "calls": calls[name]} for name, found in times.items() if found}
-
-
 def measure_row(running, machine, collective, size, options):
-    calls, pass_s = first_look([one for one in running if one.takes(collective, size)], collective, size)
-    taking = [one for one in running if one.name in calls]
-    passes = 3 if options.quick else max(3, min(15, int(ROW_S / max(pass_s, 1e-3))))
+    *plan, pass_s = turns.first_look([one for one in running if one.takes(collective, size)], collective, size)
+    taking = [one for one in running if one.name in plan[0]]
+    passes = turns.passes_for(pass_s, options.quick)
     for _ in range(ATTEMPTS):
         before = machine.link_ns()
-        times = measure_once(taking, calls, passes, collective, size)
+        times = turns.take(taking, plan, passes, collective, size)
         limits = floors(machine, collective, size)
         after = machine.link_ns()
         if place.tag(before, after) != "mixed" or time.monotonic() > options.end:

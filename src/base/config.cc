@@ -39,6 +39,14 @@ bool parse_switch(const std::string& text, bool& on) {
   return true;
 }
 
+template <typename Number>
+bool parse_within(const std::string& text, Number least, Number most, Number& number) {
+  Number parsed{};
+  if (!parse(text, parsed) || parsed < least || parsed > most) return false;
+  number = parsed;
+  return true;
+}
+
 // NCCL's levels are ours, but for two that say almost nothing, and one that says more than we have.
 bool parse_level(const std::string& text, LogLevel& level) {
   std::optional<LogLevel> parsed = log_level_of(text);
@@ -106,9 +114,18 @@ constexpr std::array kEntries = {
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
-           "what carries messages between ranks: shm, for ranks of one host, or tcp, also where they share one"},
+           "what carries messages between ranks: shm, for ranks of one host, or tcp or verbs (RDMA), also where they "
+           "share one"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.transport); }},
+    Entry{{"TUTTI_ENCRYPT", nullptr, "0",
+           "1: what ranks of different hosts say to each other over TCP is encrypted; on all ranks alike"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); }},
+    Entry{{"TUTTI_CHECK", nullptr, "",
+           "wire: what goes over TCP carries a tag by which the other end finds altered data; on all ranks alike"},
+          "wire, or nothing",
+          [](Config& config, const std::string& text) { return config.check_wire = text == "wire"; }},
     Entry{{"TUTTI_CHANNELS", nullptr, "0",
            "copies of a plan that share the work; 0: the tuner's choice. On host memory there is 1"},
           "a whole number, 0 or more",
@@ -125,6 +142,27 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "1: as TUTTI_P2P_LEVEL=LOC"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.p2p_disabled); }},
+    Entry{{"TUTTI_IB_HCA", "NCCL_IB_HCA", "",
+           "RDMA devices, each with a port if it is to be one: beginnings (mlx5,rxe0:1), names (=mlx5_0:1), or all but "
+           "some (^mlx5_3, ^=mlx5_3)"},
+          "a list of devices",
+          [](Config& config, const std::string& text) { return parse(text, config.ib_hca); }},
+    Entry{{"TUTTI_IB_GID_INDEX", "NCCL_IB_GID_INDEX", "-1",
+           "entry of an RDMA port's table of addresses; -1: RoCE v2 over IPv4 if there is one"},
+          "a whole number, -1 to 255",
+          [](Config& config, const std::string& text) { return parse_within(text, -1, 255, config.ib_gid_index); }},
+    Entry{
+        {"TUTTI_IB_TC", "NCCL_IB_TC", "0", "traffic class of what RDMA devices send"},
+        "a whole number, 0 to 255",
+        [](Config& config, const std::string& text) { return parse_within(text, 0U, 255U, config.ib_traffic_class); }},
+    Entry{{"TUTTI_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "17",
+           "time without an answer after which an RDMA device repeats: 4.096 us times 2 to the power of this"},
+          "a whole number, 1 to 31",
+          [](Config& config, const std::string& text) { return parse_within(text, 1U, 31U, config.ib_timeout); }},
+    Entry{{"TUTTI_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "6",
+           "times that it does so before the other end counts as dead; 7: soft-RoCE never gives up"},
+          "a whole number, 0 to 7",
+          [](Config& config, const std::string& text) { return parse_within(text, 0U, 7U, config.ib_retry_count); }},
     Entry{{"TUTTI_RANK", nullptr, "", "this process's rank, where no launcher gives one"}, "a number", others},
     Entry{{"TUTTI_RANKS", nullptr, "", "number of ranks, with TUTTI_RANK"}, "a number", others},
     Entry{{"TUTTI_ROOT", nullptr, "",

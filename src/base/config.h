@@ -40,10 +40,18 @@ struct Config {
   std::string algorithm;
   std::string protocol;
   std::string transport;
+  bool encrypt = false;        // What goes over TCP;
+  bool check_wire = false;     // or only protected against alteration.
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
+  // Of RDMA devices (transports/verbs.h says more).
+  std::string ib_hca;
+  std::int32_t ib_gid_index = -1;  // The port's best.
+  std::uint32_t ib_traffic_class = 0;
+  std::uint32_t ib_timeout = 17;
+  std::uint32_t ib_retry_count = 6;
 };
 
 struct Variable {

@@ -43,6 +43,7 @@ struct JoinOptions {
   std::string secret_file;
   std::string socket_ifname;             // As the rendezvous', for the connections to other hosts.
   bool apart = false;                    // Every rank counts as a host of its own; on all ranks alike.
+  std::uint32_t protection = 0;          // A number for how wires will be used; on all ranks alike.
   const std::uint32_t* abort = nullptr;  // Not 0: give up.
 };
 

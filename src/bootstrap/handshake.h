@@ -44,8 +44,8 @@ struct JoinRecord {
   PeerRecord peer;
   Address tree;  // Where it awaits its children.
   std::int64_t timeout_ms = 0;
-  std::uint32_t apart = 0;  // 1: it counts every rank as a host of its own.
-  std::uint32_t reserved = 0;
+  std::uint32_t apart = 0;       // 1: it counts every rank as a host of its own.
+  std::uint32_t protection = 0;  // Of what goes over its wires, see JoinOptions.
 };
 static_assert(sizeof(JoinRecord) == 144);
 

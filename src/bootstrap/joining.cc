@@ -74,6 +74,7 @@ Status Joining::take_steps() {
   own_.peer = TUTTI_TRY(own_record());
   if (options_.apart) own_.peer = set_apart(own_.peer, rank_);
   own_.apart = options_.apart ? 1 : 0;
+  own_.protection = options_.protection;
   own_.timeout_ms = options_.timeout_ms;
   TUTTI_CHECK_OK(meet());
   TUTTI_CHECK_OK(join_tree());

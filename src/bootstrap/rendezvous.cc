@@ -107,6 +107,10 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
                            (record.apart != 0 ? other : who) +
                            " does not: TUTTI_TRANSPORT must be the same on all ranks");
     }
+    if (record.protection != first.record.protection) {
+      return invalid_usage(who + " and " + other + " protect what they send over TCP differently: TUTTI_ENCRYPT and " +
+                           "TUTTI_CHECK must be the same on all ranks");
+    }
   }
   if (claim.ranks > kMostRanks || claim.rank >= claim.ranks) {
     return invalid_usage(who + " of " + std::to_string(claim.ranks) + " ranks cannot be");

@@ -88,8 +88,13 @@ Hosts hosts_of(const Bootstrap& bootstrap) {
   return Hosts(host_of);
 }
 
+Protection protection_of(const Config& config) {
+  if (config.encrypt) return Protection::encrypted;
+  return config.check_wire ? Protection::checked : Protection::none;
+}
+
 // Of a transport that was asked for by name, or not at all.
-Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* carriers) {
+Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* carriers, Protection protection) {
   std::vector<Socket> sockets = bootstrap.take_sockets();
   std::vector<Wire> wires = bootstrap.take_wires();
   std::vector<Contact> contacts(bootstrap.ranks());
@@ -99,8 +104,9 @@ Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* ca
     if (!wire.socket) continue;
     std::unique_ptr<Carrier> carrier;
     if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
-    contacts[peer].connection = std::make_shared<TcpConnection>(
-        std::move(wire.socket), wire.called, std::move(wire.route), std::move(carrier), carriers != nullptr);
+    contacts[peer].connection =
+        std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route), std::move(carrier),
+                                        carriers != nullptr, Seal{protection, wire.session});
   }
   return contacts;
 }
@@ -114,13 +120,18 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.secret_file = config().secret_file;
   join.socket_ifname = config().socket_ifname;
   join.apart = options.over_network();
+  const Protection protection = protection_of(config());
+  join.protection = static_cast<std::uint32_t>(protection);
   join.abort = options.abort;
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   const auto connect = [&]() -> Result<std::vector<Contact>> {
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
     const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
-    return contacts_of(*bootstrap, carriers.get());
+    if (carriers != nullptr && protection != Protection::none)
+      return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + options.transport +
+                         " sends data as they are; take tcp, or leave them out");
+    return contacts_of(*bootstrap, carriers.get(), protection);
   };
   Result<std::vector<Contact>> contacts = caught(connect);
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));

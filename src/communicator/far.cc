@@ -16,6 +16,7 @@ constexpr std::int64_t kSpinNs = 50'000;  // Before it sleeps between messages.
 constexpr std::int64_t kTellingMs = 100;
 constexpr std::int64_t kTellNs = 200'000'000;  // Then it tells the others which call it waits in.
 constexpr std::uint32_t kPollsPerClock = 16;
+constexpr std::int64_t kNewsNs = 50'000;  // Before a call looks for news once more.
 
 }  // namespace
 
@@ -43,9 +44,14 @@ void HostCommunicator::tell_failure() {
   mesh_.drain_for(kTellingMs);  // Nobody carries it once this call has returned.
 }
 
-// A rank that has come late, or only sends, waits for nobody, and hears of it all the same.
+// A rank that has come late, or only sends, waits for nobody, and hears of it all the same. But each look is a system
+// call, which ranks that call each other all the time need not add to theirs.
 Status HostCommunicator::hear_before_call() {
-  mesh_.advance();
+  const std::int64_t now = now_ns();
+  if (now - heard_ns_ >= kNewsNs) {
+    heard_ns_ = now;
+    mesh_.advance();
+  }
   if (!mesh_.has_notes()) return {};
   hear_news();
   return board_.failed() ? board_.failure(rank_) : Status();
@@ -85,10 +91,15 @@ std::string HostCommunicator::unheard_of() const {
   return list.empty() ? "" : "; not heard of in this call: " + list + ", which may be late, stopped or in another one";
 }
 
-// It spins for as long as an answer usually takes, then sleeps until something comes from the one it waits for.
+// It spins for as long as an answer usually takes, then sleeps until something comes from the one it waits for. What
+// the call has posted goes out first, to whomever; then the others are looked after now and then.
 Status HostCommunicator::wait_far(Rank peer, Patience& patience) {
-  if (mesh_.far(peer) || patience.polls % kPollsPerClock == 0) mesh_.advance();
-  if (patience.polls % kPollsPerClock != 0) return {};
+  if (patience.polls == 1) mesh_.push();
+  if (patience.polls % kPollsPerClock != 0) {
+    if (mesh_.far(peer)) mesh_.connection(peer).advance();
+    return {};
+  }
+  mesh_.advance();
   const std::int64_t now = now_ns();
   if (patience.yielded_ns == 0) patience.yielded_ns = now;
   if (now - patience.yielded_ns < kSpinNs) return {};

@@ -55,6 +55,10 @@ void Mesh::advance() {
   for (const Rank peer : far_ranks_) connection(peer).advance();
 }
 
+void Mesh::push() {
+  for (const Rank peer : far_ranks_) connection(peer).push();
+}
+
 void Mesh::tell(NewsKind kind, std::span<const std::byte> payload) {
   const NoteHead head = {1, static_cast<std::uint32_t>(kind)};
   std::vector<std::byte> note(sizeof head + payload.size());

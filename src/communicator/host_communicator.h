@@ -238,6 +238,7 @@ class HostCommunicator final : public Communicator {
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
   std::mutex hearing_;
+  std::int64_t heard_ns_ = 0;  // When a call has last looked for news.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
   bool crowded_ = false;                  // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.

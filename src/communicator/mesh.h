@@ -109,6 +109,7 @@ class Mesh {
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context; }
   // Carries what lanes and messages to and from other hosts there are. Does not wait.
   void advance();
+  void push();             // Only what goes out.
   bool has_notes() const;  // That came by the last advance().
   void drain_for(std::int64_t timeout_ms);
   void tell(NewsKind kind, std::span<const std::byte> payload);  // All of them.

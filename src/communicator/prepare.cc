@@ -71,10 +71,13 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  Choice choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
+  Query query = {.problem = problem, .block_bytes = block_bytes, .algorithm = named, .protocol = protocol};
+  query.network = far_;
+  Choice choice = TUTTI_TRY(choose(query));
   if (!forced && !problem.groups.empty() && !suits_hosts(*find(call.collective, choice.algorithm), problem)) {
     problem.groups.clear();
-    choice = TUTTI_TRY(choose({problem, block_bytes, false, named, protocol}));
+    query.problem.groups.clear();
+    choice = TUTTI_TRY(choose(query));
   }
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);

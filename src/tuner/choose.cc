@@ -17,13 +17,23 @@ constexpr std::uint64_t kLeastPieceBytes = 16 * kKiB;     // Below, flags cost m
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
 constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
 constexpr std::uint64_t kFlatBytes =
-    4 * kKiB;                      // Of all-reduce: above, what passes between hosts counts, not how often.
+    4 * kKiB;  // Of all-reduce: above, what passes between hosts counts, not how often.
+constexpr std::uint64_t kNetworkPieceBytes = 128 * kKiB;  // Fewer system calls; longer ones leave the caches.
+constexpr std::uint64_t kRoundBytes = 64 * kKiB;          // What a network carries in the time of one more round.
 constexpr Rank kFewRanks = 8;      // Above, a rank no longer sends its whole block to each other one.
 constexpr Rank kFewLeaves = 4;     // Up to here a root serves all ranks itself.
 constexpr Rank kDirectRanks = 64;  // Up to here every rank may have lanes to every other.
 
+// One round of whole blocks, or two rounds of parts: between two ranks both send as much, and the parts are added while
+// others are under way.
+bool one_round_pays(const Query& query) {
+  const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
+  return query.block_bytes <= kNetworkPieceBytes && more_bytes <= kRoundBytes;
+}
+
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
+  if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
   if (ranks > kFewRanks)
     return query.block_bytes <= kOneShotBytes ? "recursive_doubling" : ranks <= kDirectRanks ? "two_shot" : "ring";
@@ -106,6 +116,7 @@ Result<Choice> choose(const Query& query) {
   const Rank ranks = query.problem.ranks;
   choice.piece_bytes = lines                            ? kLinesBytes
                        : one_message                    ? kStreamBytes
+                       : query.network                  ? shared_among(ranks, kNetworkPieceBytes)
                        : exchange                       ? shared_among(ranks, kExchangePieceBytes)
                        : choice.algorithm == "two_shot" ? shared_among(ranks, kPieceBytes)
                                                         : kPieceBytes;

@@ -26,6 +26,10 @@ TEST(Config, TakesTheDefaultsOfTheTable) {
   EXPECT_EQ(all.config.channels, nothing.config.channels);
   EXPECT_EQ(all.config.verify, nothing.config.verify);
   EXPECT_EQ(all.config.p2p_level, nothing.config.p2p_level);
+  EXPECT_EQ(all.config.ib_gid_index, nothing.config.ib_gid_index);
+  EXPECT_EQ(all.config.ib_traffic_class, nothing.config.ib_traffic_class);
+  EXPECT_EQ(all.config.ib_timeout, nothing.config.ib_timeout);
+  EXPECT_EQ(all.config.ib_retry_count, nothing.config.ib_retry_count);
 }
 
 TEST(Config, ListsEveryVariableWithItsSource) {
@@ -57,6 +61,28 @@ TEST(Config, TakesNcclsWordsForDistances) {
   const ReadConfig wrong = read({{"TUTTI_P2P_LEVEL", "NEAR"}});
   EXPECT_EQ(wrong.config.p2p_level, Path::host_bridge);
   EXPECT_EQ(wrong.warnings.size(), 1U);
+}
+
+TEST(Config, TakesForRdmaWhatADeviceCanTake) {
+  const ReadConfig ours = read({{"NCCL_IB_HCA", "=mlx5_0:1"},
+                                {"TUTTI_IB_GID_INDEX", "3"},
+                                {"NCCL_IB_GID_INDEX", "1"},
+                                {"NCCL_IB_TC", "106"},
+                                {"NCCL_IB_TIMEOUT", "31"},
+                                {"NCCL_IB_RETRY_CNT", "0"}});
+  EXPECT_TRUE(ours.warnings.empty());
+  EXPECT_EQ(ours.config.ib_hca, "=mlx5_0:1");
+  EXPECT_EQ(ours.config.ib_gid_index, 3);
+  EXPECT_EQ(ours.config.ib_traffic_class, 106U);
+  EXPECT_EQ(ours.config.ib_timeout, 31U);
+  EXPECT_EQ(ours.config.ib_retry_count, 0U);
+  const ReadConfig wrong = read(
+      {{"TUTTI_IB_GID_INDEX", "-2"}, {"TUTTI_IB_TC", "256"}, {"TUTTI_IB_TIMEOUT", "32"}, {"TUTTI_IB_RETRY_CNT", "8"}});
+  EXPECT_EQ(wrong.warnings.size(), 4U);
+  EXPECT_EQ(wrong.config.ib_gid_index, -1);
+  EXPECT_EQ(wrong.config.ib_traffic_class, 0U);
+  EXPECT_EQ(wrong.config.ib_timeout, 17U);
+  EXPECT_EQ(wrong.config.ib_retry_count, 6U);
 }
 
 TEST(Config, ScalesTimeouts) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Something breaks while 2x2 ranks are all-reducing: each survivor ends soon, by itself, and names whom it lost in which
 # operation.
-#   faults_test.sh killed|cut|deaf|unplugged ALL_REDUCE_PERF
+#   faults_test.sh killed|cut|deaf|unplugged|altered ALL_REDUCE_PERF
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 enter_stage "$@"
@@ -12,6 +12,11 @@ fail() {
   tail -n 5 /dev/shm/errors.* >&2
   exit 1
 }
+
+if [ "$fault" = altered ]; then
+  command -v nft >/dev/null || { echo "skipped: data are altered by nft, which is not here (nftables)" >&2; exit 77; }
+  export TUTTI_CHECK=wire
+fi
 
 # Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
 measure() { run_rank "$1" "$tool" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
@@ -29,6 +34,7 @@ case "$fault" in
   cut) lost=("[23]" "[23]" "[01]" "[01]") && cut 1 ;;
   deaf) lost=("[23]" "[23]" "[01]" "[01]") && deafen 1 ;;
   unplugged) lost=("[23]" "[23]" "[01]" "[01]") && unplug 1 ;;
+  altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection notices, and tells all.
   *) fail "no fault '$fault'" ;;
 esac
 until=$((SECONDS + bound_s + 1))  # It counts whole seconds.
@@ -44,3 +50,4 @@ for rank in "${!lost[@]}"; do
     grep -qE "\brank ${lost[$rank]}\b.*\ball_(reduce|gather)\(|\ball_(reduce|gather)\(.*\brank ${lost[$rank]}\b" ||
     fail "rank $rank does not say that it lost rank ${lost[$rank]}, and in which operation"
 done
+[ "$fault" != altered ] || grep -qs "was altered on its way" /dev/shm/errors.[23] || fail "nobody says what was wrong"

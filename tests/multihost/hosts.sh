@@ -139,8 +139,8 @@ await_news() {
   [ -z "${running[$who]:-}" ] || unset "running[$who]"
 }
 
-# slow HOST RATE: what the host sends, in tc's words: 1gbit.
-slow() { on_host "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms; }
+# slow HOST RATE [BURST]: what the host sends, in tc's words: 1gbit; and what passes at once after a pause.
+slow() { on_host "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst "${3:-256kb}" latency 50ms; }
 
 # Faults of a host's link. Only of the last does it see something: its interface has no carrier.
 cut() { bridge link set dev "port$1" state disabled; }
@@ -148,3 +148,9 @@ deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood of
 heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
 unplug() { ip link set dev "port$1" down; }
 plug() { ip link set dev "port$1" up; }
+# Writes a byte into each long segment that comes, as broken memory on the way does: TCP sees nothing of it.
+alter() {
+  on_host "$1" nft 'add table inet broken
+    add chain inet broken way { type filter hook prerouting priority -300; }
+    add rule inet broken way meta l4proto tcp meta length > 1000 @ih,800,8 set 0x41'
+}

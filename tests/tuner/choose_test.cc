@@ -53,6 +53,20 @@ TEST(Choose, NamesAnAlgorithmThatSupportsTheCall) {
   }
 }
 
+// A round costs more between hosts, and what is sent twice costs more as well.
+TEST(Choose, SavesARoundOverANetworkWhileThatIsCheap) {
+  const auto algorithm = [](Rank ranks, std::uint64_t bytes) {
+    Query asked = query(Collective::all_reduce, ranks, bytes);
+    asked.network = true;
+    return choose(asked).value().algorithm;
+  };
+  EXPECT_EQ(algorithm(2, 64 << 10), "one_shot");
+  EXPECT_EQ(algorithm(2, 1 << 20), "two_shot");
+  EXPECT_EQ(algorithm(4, 16 << 10), "one_shot");
+  EXPECT_EQ(algorithm(4, 64 << 10), "two_shot");
+  EXPECT_EQ(algorithm(8, 16 << 10), "two_shot");
+}
+
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
   asked.problem.groups = {{3, 5}};

@@ -1,10 +1,8 @@
 #include "transports/tcp/connection.h"
 
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -37,8 +35,9 @@ void keep_alive(const Socket& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier, bool insists)
-    : socket_(std::move(socket)),
+TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier, bool insists,
+                             const Seal& seal)
+    : stream_(std::move(socket), seal, odd),
       route_(std::move(route)),
       next_context_(odd ? 1 : 2),
       carrier_(std::move(carrier)),
@@ -47,7 +46,7 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::un
         if (carrier_) return carrier_->allocate(bytes);
         return HalfLane::allocate(bytes);
       }) {
-  keep_alive(socket_);
+  keep_alive(stream_.socket());
   outgoing_.reserve(kMostOutgoing);
   introduce();
 }
@@ -57,13 +56,22 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::un
 TcpConnection::~TcpConnection() {
   const std::lock_guard lock(mutex_);
   exchange();
-  if (lost() || !socket_ || ::shutdown(socket_.get(), SHUT_WR) != 0) return;
+  if (lost() || !stream_.socket()) return;
   const Deadline deadline = Deadline::after_ms(kPartingMs);
+  bool stopped = false;
   while (!lost() && !deadline.passed()) {
-    int queued = 0;
-    if (::ioctl(socket_.get(), SIOCOUTQ, &queued) == 0 && queued == 0) break;
-    pollfd polled = {socket_.get(), POLLIN, 0};
+    if (!stopped && stream_.flush() && stream_.held() == 0) {
+      stopped = true;
+      if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return;
+    }
+    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+    if (carried && stopped && stream_.unacknowledged() == 0) break;
+    pollfd polled = {stream_.socket().get(), POLLIN, 0};
     ::poll(&polled, 1, kPartingLookMs);
+    if (!carried) {
+      const Status advanced = carrier_->advance(*this);
+      if (!advanced.ok()) lose(advanced.message());
+    }
     while (!lost() && receive_some()) {
     }
   }
@@ -159,6 +167,14 @@ void TcpConnection::advance() {
   if (lock) exchange();
 }
 
+void TcpConnection::push() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || lost()) return;
+  if (way_ == Way::carrier) return exchange();
+  while (send_some()) {
+  }
+}
+
 void TcpConnection::exchange() {
   if (lost()) return;
   if (way_ == Way::carrier) {
@@ -184,6 +200,7 @@ bool TcpConnection::drained(std::uint32_t context) {
 }
 
 bool TcpConnection::has_unsent(std::uint32_t context) const {
+  if (stream_.held() > 0) return true;
   const auto belongs = [&](const Outgoing& out) { return out.context == context; };
   if (std::any_of(outgoing_.begin() + static_cast<std::ptrdiff_t>(first_), outgoing_.end(), belongs)) return true;
   if (std::any_of(untold_.begin(), untold_.end(), belongs)) return true;
@@ -201,11 +218,11 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
 }
 
 void TcpConnection::wait(int timeout_ms) {
-  std::array<pollfd, 2> polled = {{{socket_.get(), POLLIN, 0}, {-1, POLLIN, 0}}};
+  std::array<pollfd, 2> polled = {{{stream_.socket().get(), POLLIN, 0}, {-1, POLLIN, 0}}};
   {
     const std::lock_guard lock(mutex_);
     if (lost()) polled[0].fd = -1;
-    if (first_ < outgoing_.size() || !untold_.empty()) polled[0].events |= POLLOUT;
+    if (first_ < outgoing_.size() || !untold_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
     if (way_ == Way::carrier && !lost()) {
       if (!carrier_->arm()) return;
       polled[1].fd = carrier_->descriptor();
@@ -235,10 +252,8 @@ void TcpConnection::look(std::int64_t now_ns) {
   looked_ns_ = now_ns;
   tcp_info info = {};
   socklen_t bytes = sizeof info;
-  if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return;
-  int queued = 0;
-  if (::ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) return;
-  const std::uint64_t acknowledged = sent_ - static_cast<std::uint64_t>(queued);
+  if (::getsockopt(stream_.socket().get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return;
+  const std::uint64_t acknowledged = stream_.sent() - stream_.unacknowledged();
   const bool outstanding = info.tcpi_unacked > 0;
   if (acknowledged != acknowledged_ || !std::exchange(outstanding_, outstanding)) acknowledged_ns_ = now_ns;
   acknowledged_ = acknowledged;

@@ -21,6 +21,7 @@
 #include "src/base/status.h"
 #include "transports/carrier.h"
 #include "transports/tcp/lane_table.h"
+#include "transports/tcp/stream.h"
 #include "transports/tcp/wire.h"
 
 namespace tutti {
@@ -32,9 +33,9 @@ class TcpConnection : private CarrierEvents {
  public:
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
   // `carrier`: taken if the other end has one of its kind, and each reaches the other; if not, the connection is lost
-  // if `insists`, and carries messages itself if not.
+  // if `insists`, and carries messages itself if not. `seal`: of what goes over the connection, not over a carrier.
   TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier = nullptr,
-                bool insists = false);
+                bool insists = false, const Seal& seal = {});
   // Waits a few seconds at most, for the other end to have what was sent.
   ~TcpConnection();
 
@@ -52,6 +53,7 @@ class TcpConnection : private CarrierEvents {
 
   // Carries what there is to carry. Beside another thread that does so, nothing.
   void advance();
+  void push();  // What goes out alone.
   // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
   // Also the credits that would have been told later.
@@ -89,6 +91,8 @@ class TcpConnection : private CarrierEvents {
   bool has_unsent(std::uint32_t context) const;
   void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
+  bool flush();
+  bool fails(int error);
   bool receive_some();
   Status parse();
   Status take_in(const WireHeader& header, const std::byte* payload);
@@ -113,14 +117,14 @@ class TcpConnection : private CarrierEvents {
   void left(std::uint32_t lane, std::uint64_t messages) override;
 
   std::mutex mutex_;
-  Socket socket_;
+  Stream stream_;
   std::string route_, reason_;
   std::atomic<bool> lost_ = false;
   std::atomic<std::uint64_t> waiting_notes_ = 0;
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
-  std::uint64_t sent_ = 0, acknowledged_ = 0;  // Bytes.
-  bool outstanding_ = false;                   // When last looked.
+  std::uint64_t acknowledged_ = 0;  // Bytes.
+  bool outstanding_ = false;        // When last looked.
 
   std::unique_ptr<Carrier> carrier_;  // Outlived by the memory of lanes.
   bool insists_ = false;

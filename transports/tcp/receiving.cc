@@ -14,22 +14,16 @@ namespace tutti {
 
 // Data of a message go where they belong, all else through the staging. Whether it is worth while to go on.
 bool TcpConnection::receive_some() {
-  std::array<iovec, 2> vectors;
-  std::size_t count = 0, direct = 0;
-  if (missing_ > 0 && into_ != nullptr) {
-    direct = missing_;
-    vectors[count++] = {at_, missing_};
-  }
-  vectors[count++] = {staging_.data() + end_, staging_.size() - end_};
-  msghdr message = {};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = count;
-  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  std::byte* staging = staging_.data() + end_;
+  const std::size_t room = staging_.size() - end_;
+  const std::size_t direct = into_ != nullptr ? missing_ : 0;
+  std::array<iovec, 2> parts = {{{at_, direct}, {staging, room}}};
+  const ssize_t received = stream_.receive(std::span(parts).subspan(direct > 0 ? 0 : 1));
   if (received == 0) lose("the other end closed it");
-  if (received < 0 && errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
+  if (received < 0 && errno != EAGAIN && errno != EINTR) lose(errno == EBADMSG ? kDamaged : std::strerror(errno));
   if (received <= 0) return received < 0 && errno == EINTR;
   const auto got = static_cast<std::size_t>(received);
-  const std::size_t whole = direct + vectors[count - 1].iov_len;
+  const std::size_t whole = direct + room;
   const std::size_t placed = std::min(got, direct);
   at_ += placed;
   missing_ -= placed;

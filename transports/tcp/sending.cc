@@ -80,10 +80,23 @@ void TcpConnection::tell_credits() {
   exchange();
 }
 
+bool TcpConnection::flush() {
+  if (!stream_.flush()) (void)fails(errno);
+  return false;
+}
+
 // Whether it is worth while to go on.
+bool TcpConnection::fails(int error) {
+  if (error == EAGAIN || error == EINTR) return error == EINTR;
+  while (!lost() && receive_some()) {  // Its last words, if there are any.
+  }
+  lose(std::strerror(error));
+  return false;
+}
+
 bool TcpConnection::send_some() {
   collect();
-  if (first_ == outgoing_.size()) return false;
+  if (first_ == outgoing_.size()) return flush();
   std::array<iovec, kMostVectors> vectors;
   std::size_t count = 0, total = 0;
   std::size_t skip = written_;
@@ -99,23 +112,12 @@ bool TcpConnection::send_some() {
       total += bytes - dropped;
     }
   }
-  msghdr message = {};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = count;
-  const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent < 0) {
-    const int error = errno;
-    if (error == EAGAIN || error == EINTR) return error == EINTR;
-    while (!lost() && receive_some()) {  // Its last words, if there are any.
-    }
-    lose(std::strerror(error));
-    return false;
-  }
+  const ssize_t sent = stream_.send({vectors.data(), count}, total);
+  if (sent < 0) return fails(errno);
   written_ += static_cast<std::size_t>(sent);
-  sent_ += static_cast<std::uint64_t>(sent);
   while (first_ < outgoing_.size() && written_ >= sizeof(WireHeader) + outgoing_[first_].header.bytes)
     written_ -= sizeof(WireHeader) + outgoing_[first_++].header.bytes;
-  return static_cast<std::size_t>(sent) == total;
+  return static_cast<std::size_t>(sent) == total || stream_.takes_more();
 }
 
 }  // namespace tutti

@@ -1,0 +1,1 @@
+"""Tutti beside its peers over TCP: see run.py."""

@@ -1,0 +1,85 @@
+"""Who takes part over TCP: libraries with settings, started where the setting has their ranks."""
+
+import os
+import shlex
+
+import contestants
+from contestants import KEEP_MEMORY, SEGMENTED
+
+MIB = 1 << 20
+TUTTI = "tutti"  # The first of ours, in every setting; others of the kind are named after their transport or algorithm.
+ONLY_TCP = "--mca pml ob1 --mca btl tcp,self"
+TCP_BETWEEN_HOSTS = "--mca pml ob1 --mca btl vader,tcp,self"
+OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC it is not chosen otherwise.
+YIELDING = "--mca mpi_yield_when_idle 1"
+HUGE = 64 * MIB  # Above, only those take part that may win: memory is not without end.
+
+
+class Contestant(contestants.Contestant):
+    """One library with one setting on a stage. kind: tutti, default, tuned."""
+
+    def __init__(self, stage, name, kind, launch, **limits):
+        program = limits.pop("driver", launch.split()[0] + "_driver")
+        super().__init__(name, kind, program, launch, collectives=("all_reduce",), **limits)
+        self.stage = stage
+        self.least_bytes = limits.get("least_bytes", 0)
+
+    def takes(self, collective, size):
+        return super().takes(collective, size) and size >= self.least_bytes
+
+    def may_be_long(self, size):
+        return self.stage.setting.rate != "" and size >= MIB
+
+    def commands(self, build, folder, cores):
+        how, _, arguments = self.launch.partition(" ")
+        program = os.path.join(build, self.driver)
+        if how in ("openmpi", "mpich"):
+            return [[*self.stage.launcher(how), "-n", str(len(cores)), *shlex.split(arguments), program, folder,
+                     ",".join(map(str, cores))]]
+        pinned = "unpinned" not in self.name
+        return [self.stage.on(rank, [program, folder, str(rank), str(len(cores)), str(core if pinned else -1),
+                                     *arguments.format(address=self.stage.address(rank)).split()])
+                for rank, core in enumerate(cores)]
+
+
+def ours(stage):
+    """A further transport of Tutti's is one line here."""
+    setting = stage.setting
+    make = lambda name, **environment: Contestant(stage, name, "tutti", "tutti host", environment=environment)
+    if setting.ranks > setting.hosts > 1:  # What shares a host shares memory.
+        return [make(TUTTI), make("tutti ring", TUTTI_ALGORITHM="ring"),
+                make("tutti hierarchical", TUTTI_ALGORITHM="hierarchical")]
+    return [make(TUTTI, TUTTI_TRANSPORT="tcp")]
+
+
+def peers(stage):
+    setting = stage.setting
+    shared = setting.ranks > setting.hosts > 1
+    ucx = {"UCX_TLS": "tcp,posix,self" if shared else "tcp,self",
+           "UCX_NET_DEVICES": stage.interface}
+    tcp = TCP_BETWEEN_HOSTS if shared else ONLY_TCP
+    yielding = f" {YIELDING}" if stage.crowded else ""
+    make = lambda *arguments, **limits: Contestant(stage, *arguments, **limits)
+    found = [
+        make("openmpi tcp", "default", f"openmpi {tcp}"),
+        make("openmpi tcp malloc", "tuned", f"openmpi {tcp}{yielding}", environment=KEEP_MEMORY),
+        make("openmpi ucx", "default", f"openmpi {OVER_UCX}", environment=ucx, most_bytes=HUGE),
+        make("openmpi ucx malloc", "tuned", f"openmpi {OVER_UCX}{yielding}", environment={**ucx, **KEEP_MEMORY},
+             most_bytes=HUGE),
+        make("mpich", "default", "mpich", environment=ucx),
+        make("mpich malloc", "tuned", "mpich", environment={**ucx, **KEEP_MEMORY}),
+        make("gloo", "default", "gloo plain {address}"),
+    ]
+    if setting.rate:
+        return found
+    return found + [
+        make("openmpi tcp seg+malloc", "tuned", f"openmpi {tcp} {SEGMENTED}{yielding}", environment=KEEP_MEMORY,
+             least_bytes=MIB, most_bytes=HUGE),
+        # Pinned, its thread may wait for a tick of the scheduler before it learns what has come.
+        make("gloo unpinned", "default", "gloo plain {address}", most_bytes=16 * MIB),
+        make("gloo busy", "tuned", "gloo busy {address}", most_bytes=16 * MIB),
+    ]
+
+
+def contestants_on(stage):
+    return ours(stage) + peers(stage)

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Tutti beside its peers over TCP: on the loopback, between hosts that namespaces play, and over slow links.
+
+Within a row the contestants take turns, as in perf/peers/run.py. All connections of a row, the limits' too, have the
+congestion control that the row names; rows of several are not compared. Hosts take root, or user namespaces; without
+them only the loopback is measured, with the congestion control that is there."""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+sys.path.insert(0, os.path.dirname(HERE))
+import machine as place  # noqa: E402
+from network import report, settings  # noqa: E402
+
+SYSCTL = "/proc/sys/net/ipv4/"
+WANTED = ("bbr", "cubic")
+NO_STAGE, NO_CONTROL = 77, 78  # stage.sh exits so.
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="where the drivers are")
+    parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
+    parser.add_argument("--seconds", type=float, default=840, help="no row begins later")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--only", default="", help="contestants whose name contains one of these, and tutti: mpich,gloo")
+    parser.add_argument("--sizes", default="", help="only these, named as in the table: '8 B,1 MiB'")
+    parser.add_argument("--settings", default="", help="only these, of " +
+                        ", ".join(setting.name for setting in settings.SETTINGS))
+    parser.add_argument("--show", metavar="FILE", help="measure nothing: print what a stored result says")
+    parser.add_argument("--congestion", default="", help="only these, of what the system has: bbr,cubic")
+    options = parser.parse_args()
+    options.end = time.monotonic() + options.seconds
+    unknown = set(filter(None, options.settings.split(","))) - {setting.name for setting in settings.SETTINGS}
+    if unknown:
+        parser.error(f"no setting {', '.join(sorted(unknown))}")
+    return options
+
+
+def read(name):
+    with open(SYSCTL + name) as file:
+        return file.read().split()
+
+
+def allow(names):
+    with contextlib.suppress(OSError), open(SYSCTL + "tcp_allowed_congestion_control", "w") as file:
+        file.write(" ".join(names))
+
+
+def controls(options):
+    """Those to measure with; the system's own first."""
+    own, there = read("tcp_congestion_control")[0], read("tcp_available_congestion_control")
+    wanted = options.congestion.split(",") if options.congestion else sorted({own, *WANTED}, key=lambda name: name != own)
+    for name in wanted:
+        if name not in there:
+            print(f"# no rows with {name}: this system has {' '.join(there)} only")
+    return [name for name in wanted if name in there]
+
+
+@contextlib.contextmanager
+def allowed(control):
+    """Namespaces may choose only what the machine allows to all users; for as long as it takes."""
+    before = read("tcp_allowed_congestion_control")
+    if control in before or os.geteuid() != 0:
+        yield
+        return
+    allow([*before, control])  # Where it fails, stage.sh says what comes of it.
+    try:
+        yield
+    finally:
+        allow(before)
+
+
+def run_part(setting, control, options, left_s):
+    """What measure.py found, or a sentence."""
+    with tempfile.TemporaryDirectory(prefix="tutti-network-") as folder:
+        return run_part_in(folder, setting, control, options, left_s)
+
+
+def run_part_in(folder, setting, control, options, left_s):
+    command = [sys.executable, "-B", os.path.join(HERE, "measure.py"), "--setting", setting.name, "--congestion", control,
+               "--build", options.build, "--folder", folder, "--seconds", f"{left_s:.0f}", "--only", options.only, "--sizes",
+               options.sizes, *(["--quick"] if options.quick else [])]
+    stage = [os.path.join(HERE, "stage.sh"), setting.layout, setting.rate or "-", f"{setting.burst_bytes}b", control, "--"]
+    sys.stdout.flush()
+    with allowed(control):
+        status = subprocess.run([*stage, *command]).returncode
+    if status == NO_STAGE and setting.layout == settings.LOOPBACK and control == read("tcp_congestion_control")[0]:
+        status = subprocess.run(command).returncode
+    if status == NO_STAGE:
+        return "hosts cannot be played here: that takes root, or user namespaces, and iproute2"
+    if status == NO_CONTROL:
+        return f"{control} cannot be set here: that takes root"
+    if status != 0:
+        return f"it ended with {status}"
+    with open(os.path.join(folder, "part.json")) as file:
+        return json.load(file)
+
+
+def measure(options):
+    """All parts, and whether they are a whole run."""
+    parts, whole = [], not (options.only or options.sizes or options.settings or options.congestion or options.quick)
+    wanted = [setting for setting in settings.SETTINGS
+              if not options.settings or setting.name in options.settings.split(",")]
+    jobs = [(control, setting) for control in controls(options) for setting in wanted]
+    for control, setting in jobs:
+        left_s = options.end - time.monotonic()
+        part = run_part(setting, control, options, left_s) if left_s > 0 else "the time is up"
+        if isinstance(part, str):
+            print(f"# {setting.name} with {control} is left out: {part}")
+            whole = False
+            continue
+        whole = whole and part["whole"]
+        parts.append(part)
+    return parts, whole
+
+
+def store(options, result, whole):
+    """Part of a run never takes the place of a whole one."""
+    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
+    path = os.path.join(options.results, f"network-{slug}{'' if whole else '-partial'}.json")
+    os.makedirs(options.results, exist_ok=True)
+    with open(path, "w") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    return path
+
+
+def versions():
+    return {**place.versions(), "ucx": place.said("dpkg-query", "-W", "-f", "${Version}", "libucx0"),
+            "iperf3": place.said("iperf3", "--version").split("\n")[0]}
+
+
+def show(parts):
+    print("\n".join(["", *report.limit_lines(parts), report.HEADER]))
+    for part in parts:
+        for row in part["rows"]:
+            print("\n".join(report.lines(row)))
+    for part in parts:
+        for name, why in part["absent"].items():
+            print(f"# {name} is not in {part['setting']} {part['congestion']}: {why}")
+    print("\n".join(["", *report.target_lines(parts)]))
+
+
+def main():
+    options = parse()
+    if options.show:
+        with open(options.show) as file:
+            return show(json.load(file)["parts"])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by SIGTERM"))  # What was changed is restored.
+    parts, whole = measure(options)
+    show(parts)
+    path = store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),
+                           "kernel": os.uname().release, "versions": versions(), "parts": parts}, whole)
+    print(f"# {path} written")
+    failed = sorted({f"{name} in {part['setting']}" for part in parts for name in part["failed"]})
+    if failed or not parts:
+        sys.exit(f"run.py: {', '.join(failed) or 'nothing was measured'}: see above")
+
+
+if __name__ == "__main__":
+    main()

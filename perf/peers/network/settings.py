@@ -1,0 +1,112 @@
+"""Where contestants meet: the loopback, hosts, and hosts with slow links; and at which sizes."""
+
+import dataclasses
+import os
+import re
+
+KIB, MIB = 1 << 10, 1 << 20
+LOOPBACK = "loopback"
+# Of TCP over Ethernet: 1448 bytes of data, with headers, IPv4, time stamps and the frame's own.
+BYTES_PER_SEGMENT, WIRE_BYTES_PER_SEGMENT = 1448, 1514
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    layout: str  # "loopback", or hosts x ranks on each, as "2x1".
+    rate: str  # What each host sends at most, in tc's words; "" where nothing limits it.
+    sizes: tuple
+
+    @property
+    def name(self):
+        return self.layout + (f"@{self.rate}" if self.rate else "")
+
+    @property
+    def hosts(self):
+        return 1 if self.layout == LOOPBACK else int(self.layout.split("x")[0])
+
+    @property
+    def ranks(self):
+        return 2 if self.layout == LOOPBACK else self.hosts * int(self.layout.split("x")[1])
+
+    def host_of(self, rank):
+        return rank * self.hosts // self.ranks
+
+    @property
+    def burst_bytes(self):
+        """What a slow link lets pass at once after a pause: little, but more than the kernel hands it in a piece."""
+        return 128 * KIB if self.rate.endswith("gbit") else 32 * KIB
+
+    def bits_per_us(self):
+        """0 where nothing limits it."""
+        found = re.fullmatch(r"(\d+)(m|g)bit", self.rate)
+        return int(found.group(1)) * {"m": 1, "g": 1000}[found.group(2)] if found else 0
+
+    def least_from_host(self, size):
+        """Bytes that no all-reduce can spare a host to send, if all send the same."""
+        return 2 * (self.hosts - 1) * size // self.hosts
+
+    def link_us(self, size):
+        """What a slow link needs for these bytes and their headers, if what it lets pass at once takes no time."""
+        wire_bytes = self.least_from_host(size) * WIRE_BYTES_PER_SEGMENT / BYTES_PER_SEGMENT
+        return max(wire_bytes - self.burst_bytes, 0) * 8 / self.bits_per_us()
+
+    def moved_bytes(self, size):
+        """That all ranks together send, if each is alone on its host."""
+        return 2 * (self.ranks - 1) * size
+
+
+ALL = (8, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB)
+SETTINGS = (
+    Setting(LOOPBACK, "", ALL),
+    Setting("2x1", "", ALL),
+    Setting("4x1", "", (8, 64 * KIB, MIB, 16 * MIB)),
+    Setting("2x1", "1gbit", (MIB, 16 * MIB, 64 * MIB)),
+    Setting("2x2", "1gbit", (MIB, 16 * MIB)),
+    Setting("2x1", "100mbit", (MIB, 4 * MIB)),
+    Setting("2x2", "100mbit", (MIB, 4 * MIB)),
+)
+
+
+def named(name):
+    return next(setting for setting in SETTINGS if setting.name == name)
+
+
+class Stage:
+    """How processes get to where a setting has them."""
+
+    SUBNET = "192.0.2"  # tests/multihost/hosts.sh chooses it.
+
+    def __init__(self, setting, host_pids, cores):
+        self.setting = setting
+        self.host_pids = host_pids
+        self.cores = [cores[rank % len(cores)] for rank in range(setting.ranks)]
+        self.interface = "eth0" if host_pids else "lo"
+        self.network = f"{self.SUBNET}.0/24" if host_pids else "127.0.0.0/8"
+
+    @property
+    def crowded(self):
+        return len(set(self.cores)) < len(self.cores)
+
+    def address(self, rank):
+        return f"{self.SUBNET}.{self.setting.host_of(rank) + 1}" if self.host_pids else "127.0.0.1"
+
+    def on(self, rank, command):
+        if not self.host_pids:
+            return command
+        pid = self.host_pids[self.setting.host_of(rank)]
+        # nsenter leaves its child alone when it is killed itself.
+        return ["nsenter", "--target", str(pid), "--net", "--uts", "--ipc", "--mount", "--pid", "setpriv", "--pdeathsig",
+                "KILL", *command]
+
+    def launcher(self, mpi):
+        """The command that starts ranks by an MPI, without its number of ranks."""
+        agent = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent.sh")
+        each = self.setting.ranks // self.setting.hosts
+        hosts = [f"host{host}:{each}" for host in range(self.setting.hosts)]
+        if mpi == "mpich":
+            there = ["-launcher", "rsh", "-launcher-exec", agent, "-hosts", ",".join(hosts), "-iface", "switch"]
+            return ["mpiexec.mpich", *(there if self.host_pids else ["-localhost", "127.0.0.1"])]
+        there = ["--host", ",".join(hosts), "--mca", "plm_rsh_agent", agent] if self.host_pids else ["--oversubscribe"]
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return ["mpirun.openmpi", *root, "--bind-to", "none", *there, "--mca", "oob_tcp_if_include", self.network,
+                "--mca", "btl_tcp_if_include", self.network]

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""What perf/peers/network makes of its measurements, and how it gets to the hosts that it measures on."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "perf", "peers"))
+sys.dont_write_bytecode = True
+from network import field, limits, report, run, settings  # noqa: E402
+
+STAGE = os.path.join(ROOT, "perf", "peers", "network", "stage.sh")
+AGENT = os.path.join(ROOT, "perf", "peers", "network", "agent.sh")
+KINDS = {"tutti": "tutti", "tutti ring": "tutti", "tutti hierarchical": "tutti", "installed": "default", "expert": "tuned"}
+MIB = 1 << 20
+
+
+def row(setting="loopback", size=8, limit_us=None, **medians):
+    made = {"setting": setting, "congestion": "bbr", "bytes": size, "link": "near",
+            "times": {name.replace("_", " "): {"median_us": us} for name, us in medians.items()}}
+    report.summarise(made, KINDS, limit_us)
+    return made
+
+
+def part(*rows, control="bbr", setting="loopback", **more):
+    return {"setting": setting, "congestion": control, "rows": list(rows), "limits": {}, **more}
+
+
+def verdict(parts, words):
+    """Of the one target whose text has these words, by congestion control."""
+    return {control: next(one for one in verdicts if words in one.what) for control, verdicts in report.targets(parts)}
+
+
+def stage_of(name, host_pids=(), cores=(0, 1)):
+    return settings.Stage(settings.named(name), list(host_pids), list(cores))
+
+
+def on_stage(*arguments):
+    """What a command prints on a stage of its own; skips the test where none can be had."""
+    done = subprocess.run([STAGE, *arguments], capture_output=True, text=True)
+    if done.returncode == run.NO_STAGE:
+        raise unittest.SkipTest(done.stderr)
+    return done
+
+
+class Parsing(unittest.TestCase):
+    def test_both_ways_are_added(self):
+        end = {"sum_received": {"bits_per_second": 2e9}, "sender_tcp_congestion": "cubic"}
+        self.assertEqual(limits.stream_gbps(json.dumps({"end": end})), (2, "cubic"))
+        end["sum_received_bidir_reverse"] = {"bits_per_second": 3e9}
+        self.assertEqual(limits.stream_gbps(json.dumps({"end": end})), (5, "cubic"))
+
+    def test_an_error_is_no_rate(self):
+        self.assertIsNone(limits.stream_gbps('{"end": {}, "error": "unable to connect to server"}'))
+
+    def test_the_final_line_of_ucx_perftest_counts(self):
+        said = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n" \
+               "500,4.611,18.031,79.636,0.42,501.5,55460,12557\n"
+        self.assertEqual(limits.ucx_numbers(said), (4.611, 501.5))
+
+
+class Limits(unittest.TestCase):
+    def test_hosts_are_spared_no_bytes(self):
+        self.assertEqual(settings.named("2x1").least_from_host(MIB), MIB)
+        self.assertEqual(settings.named("2x2@1gbit").least_from_host(MIB), MIB)
+        self.assertEqual(settings.named("4x1").least_from_host(MIB), MIB * 3 // 2)
+
+    def test_links_need_time_for_headers_but_not_for_a_burst(self):
+        slow, fast = settings.named("2x1@100mbit"), settings.named("2x1@1gbit")
+        self.assertEqual((slow.bits_per_us(), fast.bits_per_us()), (100, 1000))
+        self.assertAlmostEqual(slow.link_us(1448000), (1514000 - 32768) * 8 / 100)
+        self.assertEqual(fast.link_us(1024), 0)
+
+    def test_the_best_that_was_seen_counts(self):
+        seen = limits.Limits(stage_of("4x1", range(4)), "")
+        for half_us, gbps in ((5.0, 40.0), (4.0, 30.0)):
+            seen.note("half_round_trip_us", half_us, min)
+            seen.note("both_ways_gbps", gbps, max)
+        self.assertEqual(seen.of_row(8), 8)  # Two steps among four.
+        self.assertAlmostEqual(seen.of_row(10 ** 6), 6e6 * 8 / 40e3)
+
+
+class Report(unittest.TestCase):
+    def test_ratios_say_how_much_slower_the_best_peer_is(self):
+        ours = row(tutti=2.0, installed=4.0, expert=3.0, limit_us=1.0)["ours"]["tutti"]
+        self.assertEqual(ours, {"us": 2, "default": 2, "tuned": 1.5, "limit": 0.5})
+
+    def test_settings_that_do_not_help_are_not_the_best(self):
+        self.assertEqual(row(tutti=2.0, installed=4.0, expert=5.0)["tuned"], {"name": "installed", "us": 4})
+
+    def test_disturbed_rows_are_told(self):
+        self.assertEqual([report.tag("far", busy, 0.1) for busy in (0.02, 0.5)], ["far", "far busy"])
+
+    def test_rows_without_ours_are_shown(self):
+        (line,) = report.lines(row(installed=4.0, expert=3.0))
+        self.assertIn("| 4 installed | 3 expert |", line)
+
+    def test_each_of_ours_has_a_line(self):
+        found = list(report.lines(row("2x2@1gbit", MIB, 8, tutti_ring=15.0, tutti_hierarchical=10.0)))
+        self.assertEqual(len(found), 2)
+        self.assertIn("| 80 % |", found[1])
+
+    def test_targets_take_the_worst_size(self):
+        parts = [part(row(tutti=1.0, expert=2.0), row(size=65536, tutti=1.0, expert=1.2))]
+        small = verdict(parts, "to 64 KiB")["bbr"]
+        self.assertFalse(small.met)
+        self.assertIn("1.2 at loopback 64 KiB | missed in 1 of 2", small.line())
+
+    def test_targets_of_one_congestion_control_ignore_the_other(self):
+        parts = [part(row(tutti=1.0, expert=2.0)), part(row(tutti=1.0, expert=1.0), control="cubic")]
+        found = verdict(parts, "to 64 KiB")
+        self.assertEqual((found["bbr"].met, found["cubic"].met), (True, False))
+
+    def test_disturbed_rows_are_not_judged(self):
+        made = row(tutti=1.0, expert=1.0)
+        made["link"] = report.tag("near", 0.5, 0.1)
+        self.assertIsNone(verdict([part(made)], "to 64 KiB")["bbr"].met)
+
+    def test_latency_is_held_against_a_round_trip(self):
+        parts = [{**part(row(tutti=5.0, expert=9.0)), "limits": {"half_round_trip_us": 3.5}}]
+        self.assertAlmostEqual(verdict(parts, "spinning round trip")["bbr"].worst[0], 1.25)
+        self.assertTrue(verdict(parts, "spinning round trip")["bbr"].met)
+
+    def test_a_hierarchy_is_wanted_to_gain_what_it_saves(self):
+        made = lambda flat: [part(row("2x2@1gbit", 16 * MIB, 9, tutti=1.0, tutti_ring=flat, tutti_hierarchical=10.0))]
+        self.assertTrue(verdict(made(14.0), "2x2")["bbr"].met)
+        self.assertFalse(verdict(made(10.0), "2x2")["bbr"].met)
+        self.assertFalse(verdict(made(18.5), "2x2")["bbr"].met)
+
+    def test_what_nobody_measured_is_not_met(self):
+        empty = verdict([part()], "1 Gbit/s")["bbr"]
+        self.assertIsNone(empty.met)
+        self.assertIn("not measured", empty.line())
+
+    def test_an_idle_rank_is_judged(self):
+        self.assertFalse(verdict([part(idle={"tutti": 0.5})], "idle")["bbr"].met)
+        self.assertTrue(verdict([part(idle={"tutti": 0.0})], "idle")["bbr"].met)
+
+    def test_part_of_a_run_leaves_the_whole_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for whole in (False, True):
+                run.store(types.SimpleNamespace(results=folder), {"cpu": "A CPU", "parts": []}, whole)
+            self.assertEqual(sorted(os.listdir(folder)), ["network-a-cpu-partial.json", "network-a-cpu.json"])
+
+
+class Launching(unittest.TestCase):
+    def commands(self, stage, name):
+        one = next(one for one in field.contestants_on(stage) if one.name == name)
+        return [" ".join(command) for command in one.commands("", "DIRECTORY", stage.cores)]
+
+    def test_ranks_are_dealt_to_hosts_in_order(self):
+        self.assertEqual([settings.named("2x2@1gbit").host_of(rank) for rank in range(4)], [0, 0, 1, 1])
+        second = self.commands(stage_of("2x2@1gbit", (71, 72)), "gloo")[2]
+        self.assertIn("--target 72 ", second)
+        self.assertTrue(second.endswith("gloo_driver DIRECTORY 2 4 0 plain 192.0.2.2"))
+
+    def test_launchers_are_told_of_hosts(self):
+        (command,) = self.commands(stage_of("4x1", (71, 72, 73, 74)), "openmpi tcp")
+        self.assertIn("--host host0:1,host1:1,host2:1,host3:1", command)
+        self.assertIn("--mca btl_tcp_if_include 192.0.2.0/24", command)
+        self.assertTrue(command.endswith("openmpi_driver DIRECTORY 0,1,0,1"))
+        (command,) = self.commands(stage_of("loopback"), "mpich")
+        self.assertNotIn("-launcher ", command)
+
+    def test_nothing_but_tcp_joins_hosts_of_one_rank(self):
+        (command,) = self.commands(stage_of("2x1", (71, 72)), "openmpi tcp")
+        self.assertIn("--mca btl tcp,self", command)
+        (command,) = self.commands(stage_of("2x2@1gbit", (71, 72)), "openmpi tcp")
+        self.assertIn("--mca btl vader,tcp,self", command)
+
+    def test_spinning_peers_yield_where_cores_are_shared(self):
+        self.assertIn("mpi_yield_when_idle", self.commands(stage_of("4x1", range(4)), "openmpi tcp malloc")[0])
+        self.assertNotIn("mpi_yield_when_idle", self.commands(stage_of("2x1", range(2)), "openmpi tcp malloc")[0])
+
+    def test_unpinned_means_no_core(self):
+        self.assertTrue(self.commands(stage_of("loopback"), "gloo unpinned")[1].endswith("1 2 -1 plain 127.0.0.1"))
+
+
+class Control(unittest.TestCase):
+    def test_what_was_allowed_is_restored(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "SYSCTL", folder + "/"), \
+                mock.patch.object(os, "geteuid", lambda: 0):
+            path = os.path.join(folder, "tcp_allowed_congestion_control")
+            with open(path, "w") as file:
+                file.write("reno bbr\n")
+            with self.assertRaises(KeyError), run.allowed("cubic"):
+                self.assertEqual(run.read("tcp_allowed_congestion_control"), ["reno", "bbr", "cubic"])
+                raise KeyError
+            self.assertEqual(run.read("tcp_allowed_congestion_control"), ["reno", "bbr"])
+
+    def test_only_what_the_system_has_is_measured(self):
+        with mock.patch.object(run, "read", lambda name: ["reno"] if name == "tcp_congestion_control" else
+                               ["reno", "cubic"]), mock.patch("builtins.print"):
+            self.assertEqual(run.controls(types.SimpleNamespace(congestion="")), ["reno", "cubic"])
+            self.assertEqual(run.controls(types.SimpleNamespace(congestion="bbr,cubic")), ["cubic"])
+
+
+class Stage(unittest.TestCase):
+    def test_hosts_have_the_congestion_control_and_the_rate(self):
+        say = f"for host in host0 host1; do {AGENT} $host 'hostname; cat /proc/sys/net/ipv4/tcp_congestion_control; " \
+              "tc qdisc show dev eth0 | grep -o \"rate [^ ]*\"'; done"
+        done = on_stage("2x1", "1gbit", "131072b", "reno", "--", "sh", "-c", say)
+        self.assertEqual(done.stdout.split("\n"), ["host0", "reno", "rate 1Gbit", "host1", "reno",
+                                                   "rate 1Gbit", ""], done.stderr)
+
+    def test_a_control_that_cannot_be_set_is_told(self):
+        self.assertEqual(on_stage("loopback", "-", "0b", "no_such", "--", "true").returncode, run.NO_CONTROL)
+
+    def test_the_command_decides_the_status(self):
+        self.assertEqual(on_stage("loopback", "-", "0b", "reno", "--", "sh", "-c", "exit 7").returncode, 7)
+
+
+if __name__ == "__main__":
+    unittest.main()

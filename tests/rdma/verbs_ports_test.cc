@@ -1,0 +1,55 @@
+// Which ports and addresses of a guest's devices are taken: rxe0 and rxe1, each with one port, up, of a MAC and an
+// IPv4.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "transports/verbs/device.h"
+
+namespace tutti {
+namespace {
+
+std::vector<std::string> names(const VerbsOptions& options) {
+  auto found = find_verbs_ports(options);
+  std::vector<std::string> described;
+  if (!found.ok()) return {std::move(found).status().message()};
+  for (const VerbsPort& port : found.value()) described.push_back(port.describe());
+  return described;
+}
+
+TEST(VerbsPorts, AreAllThatAreUp) {
+  EXPECT_EQ(names({}), (std::vector<std::string>{"rxe0 port 1, gid 1 (::ffff:10.77.0.1)",
+                                                 "rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
+}
+
+TEST(VerbsPorts, AreThoseThatAreAdmitted) {
+  EXPECT_EQ(names({.hca = "rxe1:1"}), (std::vector<std::string>{"rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
+  EXPECT_EQ(names({.hca = "^rxe1"}), (std::vector<std::string>{"rxe0 port 1, gid 1 (::ffff:10.77.0.1)"}));
+}
+
+TEST(VerbsPorts, HaveTheAddressThatIsAskedFor) {
+  const auto linked = names({.hca = "rxe0", .gid_index = 0});
+  ASSERT_EQ(linked.size(), 1U);
+  EXPECT_EQ(linked[0].rfind("rxe0 port 1, gid 0 (fe80::", 0), 0U) << linked[0];
+}
+
+TEST(VerbsPorts, SayWhyThereIsNone) {
+  const auto no_gid = names({.hca = "rxe0", .gid_index = 200});
+  ASSERT_EQ(no_gid.size(), 1U);
+  EXPECT_NE(no_gid[0].find("rxe0 port 1 has no GID 200, which TUTTI_IB_GID_INDEX"), std::string::npos) << no_gid[0];
+  EXPECT_NE(no_gid[0].find("rxe1 port 1 is left out by TUTTI_IB_HCA"), std::string::npos) << no_gid[0];
+}
+
+TEST(VerbsPorts, LeaveOutWhatIsDown) {
+  ASSERT_EQ(std::system("ip link set dev r0 down"), 0);
+  const auto up = names({});
+  const auto down = names({.hca = "=rxe0"});
+  ASSERT_EQ(std::system("ip link set dev r0 up"), 0);
+  EXPECT_EQ(up, (std::vector<std::string>{"rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
+  ASSERT_EQ(down.size(), 1U);
+  EXPECT_NE(down[0].find("rxe0 port 1 is"), std::string::npos) << down[0];
+  EXPECT_NE(down[0].find("not active"), std::string::npos) << down[0];
+}
+
+}  // namespace
+}  // namespace tutti

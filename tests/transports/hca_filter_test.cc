@@ -1,0 +1,69 @@
+// Lists of RDMA devices, in the words of NCCL_IB_HCA, and what is said where there is no library for them.
+#include "transports/verbs/hca_filter.h"
+
+#include <gtest/gtest.h>
+
+#include "transports/verbs/library.h"
+
+namespace tutti {
+namespace {
+
+TEST(HcaFilter, AdmitsAllWithoutAList) {
+  EXPECT_TRUE(HcaFilter("").admits("mlx5_0", 1));
+  EXPECT_TRUE(HcaFilter("^").admits("mlx5_0", 1));
+  EXPECT_TRUE(HcaFilter("=").admits("mlx5_0", 1));
+}
+
+TEST(HcaFilter, TakesBeginningsOfNames) {
+  const HcaFilter filter("mlx5_1,rxe");
+  EXPECT_TRUE(filter.admits("mlx5_1", 1));
+  EXPECT_TRUE(filter.admits("mlx5_10", 2));
+  EXPECT_TRUE(filter.admits("rxe0", 1));
+  EXPECT_FALSE(filter.admits("mlx5_0", 1));
+  EXPECT_FALSE(filter.admits("my_rxe", 1));
+}
+
+TEST(HcaFilter, TakesNamesAfterAnEqualsSign) {
+  const HcaFilter filter("=mlx5_1,mlx5_3");
+  EXPECT_TRUE(filter.admits("mlx5_1", 1));
+  EXPECT_TRUE(filter.admits("mlx5_3", 2));
+  EXPECT_FALSE(filter.admits("mlx5_10", 1));
+}
+
+TEST(HcaFilter, LeavesOutWhatFollowsACaret) {
+  const HcaFilter beginnings("^mlx5_1");
+  EXPECT_FALSE(beginnings.admits("mlx5_1", 1));
+  EXPECT_FALSE(beginnings.admits("mlx5_10", 1));
+  EXPECT_TRUE(beginnings.admits("mlx5_0", 1));
+  const HcaFilter names("^=mlx5_1,mlx5_2");
+  EXPECT_FALSE(names.admits("mlx5_2", 1));
+  EXPECT_TRUE(names.admits("mlx5_10", 1));
+}
+
+TEST(HcaFilter, TellsPortsApart) {
+  const HcaFilter filter("=mlx5_0:2,mlx5_1");
+  EXPECT_FALSE(filter.admits("mlx5_0", 1));
+  EXPECT_TRUE(filter.admits("mlx5_0", 2));
+  EXPECT_TRUE(filter.admits("mlx5_1", 1));
+  EXPECT_TRUE(filter.admits("mlx5_1", 2));
+  const HcaFilter all_but("^mlx5_0:2");
+  EXPECT_TRUE(all_but.admits("mlx5_0", 1));
+  EXPECT_FALSE(all_but.admits("mlx5_0", 2));
+}
+
+TEST(VerbsLibrary, SaysThatItIsNotThere) {
+  Status missing = open_verbs_library("libtutti-no-such-library.so.1").status();
+  EXPECT_EQ(missing.code(), Code::unsupported);
+  EXPECT_NE(missing.message().find("libtutti-no-such-library.so.1"), std::string::npos) << missing.message();
+  EXPECT_NE(missing.message().find("libibverbs1"), std::string::npos) << missing.message();
+}
+
+TEST(VerbsLibrary, NamesWhatItLacks) {
+  Status old = open_verbs_library("libc.so.6").status();
+  EXPECT_EQ(old.code(), Code::unsupported);
+  EXPECT_NE(old.message().find("ibv_open_device, "), std::string::npos) << old.message();
+  EXPECT_NE(old.message().find("_ibv_query_gid_ex"), std::string::npos) << old.message();
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,191 @@
+"""What a guest with RDMA devices boots from, kept in a cache: the kernel of a Debian package, an initial file system with
+the modules that it needs, and packages that the host does not have, laid over the host's root."""
+
+import contextlib
+import fcntl
+import lzma
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections import namedtuple
+
+KERNEL_PACKAGE = "linux-image-amd64"  # The smaller -cloud- one has neither rdma_rxe nor 9p.
+# Those that somebody has to ask for; the ones they stand on are found. rdma_rxe looks for a crc32 by name.
+MODULES = ("virtio_pci virtio_console 9pnet_virtio 9p overlay veth bridge sch_netem sch_tbf "
+           "crc32_generic ib_uverbs rdma_ucm rdma_rxe").split()
+# What the guest's own steps and any program with verbs need.
+PACKAGES = ["iproute2", "libibverbs1", "ibverbs-providers"]
+
+Image = namedtuple("Image", "kernel initial layer")  # Paths.
+
+
+class Missing(Exception):
+    """There can be no guest on this machine, and why."""
+
+
+def say(program, *arguments, cwd=None):
+    """What a program prints; Missing if there is no such program, or if it fails."""
+    try:
+        done = subprocess.run([program, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise Missing(f"this machine has no {program}, with which Debian packages are fetched") from None
+    if done.returncode != 0:
+        words = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
+        raise Missing(f"{program} {' '.join(arguments[-3:])} failed: {'; '.join(words)}")
+    return done.stdout.decode(errors="replace")
+
+
+class Apt:
+    """Asks the system's lists of packages; where these know too little, lists of its own. Changes nothing outside."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.options = ["-o", "APT::Sandbox::User=", "-o", "Acquire::http::Timeout=20"]
+
+    def ask(self, program, *arguments, cwd=None):
+        try:
+            return say(program, *self.options, *arguments, cwd=cwd)
+        except Missing:
+            if len(self.options) > 2 or shutil.which(program) is None:
+                raise
+        for part in ("lists/partial", "cache/archives/partial"):
+            os.makedirs(os.path.join(self.folder, part), exist_ok=True)
+        self.options += ["-o", f"Dir::State::Lists={self.folder}/lists", "-o", f"Dir::Cache={self.folder}/cache"]
+        say("apt-get", *self.options, "-q", "update")
+        return say(program, *self.options, *arguments, cwd=cwd)
+
+    def unpack(self, names, target):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            self.ask("apt-get", "-q", "download", *names, cwd=folder)
+            for deb in sorted(os.listdir(folder)):
+                say("dpkg-deb", "-x", os.path.join(folder, deb), target)
+
+    def not_installed(self, names):
+        plan = self.ask("apt-get", "-q", "-s", "--no-install-recommends", "--no-upgrade", "install", *names)
+        return re.findall(r"^Inst (\S+)", plan, re.M)
+
+    def newest_kernel(self):
+        found = re.search(r"Depends: (linux-image-\S+)", self.ask("apt-cache", "depends", KERNEL_PACKAGE))
+        if not found:
+            raise Missing(f"apt-cache knows of no kernel behind {KERNEL_PACKAGE}")
+        return found.group(1)
+
+
+# ---- The initial file system ----
+
+def archive(files):
+    """cpio, "newc", of (path, mode, bytes); a folder's bytes are None. Several of these in a row are one, to the kernel."""
+    parts = []
+    for path, mode, data in [*files, ("TRAILER!!!", 0, b"")]:
+        kind = 0o040000 if data is None else 0o100000
+        name, data = path.encode() + b"\0", data or b""
+        numbers = (0, kind | mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name), 0)
+        head = b"070701" + b"".join(b"%08x" % number for number in numbers) + name
+        parts += [head, b"\0" * (-len(head) % 4), data, b"\0" * (-len(data) % 4)]
+    return b"".join(parts)
+
+
+def read_module(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    return lzma.decompress(data) if path.endswith(".xz") else data
+
+
+def modules_in_order(root):
+    """(name, bytes) of MODULES and all that they need, each after what it needs."""
+    paths = {}
+    for folder, _, names in os.walk(os.path.join(root, "lib/modules")):
+        for name in names:
+            if ".ko" in name:
+                paths[name.split(".ko")[0].replace("-", "_")] = os.path.join(folder, name)
+    order = {}
+
+    def add(name):
+        if name in order:
+            return
+        if name not in paths:
+            raise Missing(f"the kernel's package has no module {name}")
+        data = read_module(paths[name])
+        needs = re.search(rb"\0depends=([^\0]*)\0", data).group(1).decode()
+        for other in filter(None, needs.split(",")):
+            add(other.replace("-", "_"))
+        order[name] = data
+
+    for name in MODULES:
+        add(name)
+    return list(order.items())
+
+
+def unpacked_kernel(boot_image):
+    """The ELF file within, if it was packed by xz: QEMU enters it directly, and saves seconds of emulated unpacking."""
+    sectors = boot_image[0x1F1]
+    offset, length = struct.unpack_from("<II", boot_image, 0x248)
+    begin = (sectors + 1) * 512 + offset
+    try:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(boot_image[begin:begin + length])
+    except lzma.LZMAError:
+        return boot_image
+
+
+def make_kernel(apt, target):
+    with tempfile.TemporaryDirectory(dir=apt.folder) as root:
+        apt.unpack([apt.newest_kernel(), "busybox-static"], root)
+        [boot] = [name for name in os.listdir(os.path.join(root, "boot")) if name.startswith("vmlinuz-")]
+        with open(os.path.join(root, "boot", boot), "rb") as file:
+            kernel = unpacked_kernel(file.read())
+        with open(os.path.join(root, "bin/busybox"), "rb") as file:
+            busybox = file.read()
+        modules = modules_in_order(root)
+    files = [("bin", 0o755, None), ("modules", 0o755, None), ("bin/busybox", 0o755, busybox)]
+    files += [(f"modules/{number:03}-{name}.ko", 0o644, data) for number, (name, data) in enumerate(modules)]
+    os.makedirs(target)
+    for name, data in (("kernel", kernel), ("initial", archive(files))):
+        with open(os.path.join(target, name), "wb") as file:
+            file.write(data)
+
+
+# ---- The cache ----
+
+@contextlib.contextmanager
+def only_one(path):
+    with open(path, "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def add_packages(apt, layer, wanted):
+    """Only adds, since another guest may be looking at it."""
+    listing = layer + ".packages"
+    known = set()
+    if os.path.exists(listing):
+        with open(listing, encoding="ascii") as file:
+            known = set(file.read().split())
+    if set(wanted) <= known:
+        return
+    names = apt.not_installed(sorted(set(wanted) | known))
+    for folder in ("bin", "sbin", "lib", "lib64"):  # As on the host, where these are links as well.
+        os.makedirs(os.path.join(layer, "usr", folder), exist_ok=True)
+        if not os.path.lexists(os.path.join(layer, folder)):
+            os.symlink("usr/" + folder, os.path.join(layer, folder))
+    if names:
+        apt.unpack(names, layer)
+    with open(listing, "w", encoding="ascii") as file:
+        file.write("\n".join(sorted(set(wanted) | known)) + "\n")
+
+
+def prepare(cache, packages):
+    """Makes what is not there yet. A cache is made once for a list of modules, and stays as it is until it is removed."""
+    os.makedirs(os.path.join(cache, "apt"), exist_ok=True)
+    kernel = os.path.join(cache, "kernel-" + "-".join(MODULES))
+    layer = os.path.join(cache, "layer")
+    apt = Apt(os.path.join(cache, "apt"))
+    with only_one(os.path.join(cache, "lock")):
+        if not os.path.isdir(kernel):
+            shutil.rmtree(kernel + ".new", ignore_errors=True)
+            make_kernel(apt, kernel + ".new")
+            os.rename(kernel + ".new", kernel)
+        add_packages(apt, layer, PACKAGES + packages)
+    return Image(os.path.join(kernel, "kernel"), os.path.join(kernel, "initial"), layer)

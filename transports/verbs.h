@@ -1,0 +1,38 @@
+// RDMA between ranks: a carrier over the reliable connections of RDMA devices, InfiniBand or RoCE.
+//
+// Memory of the host only: what lies on a GPU comes and goes through it. (GPUDirect, by dma-buf or a peer's memory
+// driver, would register a device's slots in their place; devices of several hosts are refused before that.)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "src/base/config.h"
+#include "src/base/status.h"
+#include "transports/carrier.h"
+
+namespace tutti {
+
+struct VerbsOptions {
+  std::string hca;              // Which ports: verbs/hca_filter.h.
+  std::int32_t gid_index = -1;  // -1: the port's best.
+  std::uint8_t traffic_class = 0;
+  // An end that does not answer is reported after about 4.096 us * 2^timeout * (retry_count + 1), by hardware up to
+  // four times later. By the defaults that is 3.8 s, so that a cut of 3 s does no harm, as over TCP.
+  std::uint8_t timeout = 17;
+  std::uint8_t retry_count = 6;
+
+  static VerbsOptions from(const Config& config) {
+    return {.hca = config.ib_hca,
+            .gid_index = config.ib_gid_index,
+            .traffic_class = static_cast<std::uint8_t>(config.ib_traffic_class),
+            .timeout = static_cast<std::uint8_t>(config.ib_timeout),
+            .retry_count = static_cast<std::uint8_t>(config.ib_retry_count)};
+  }
+};
+
+// Fails, and says why, where there is no libibverbs.so.1, no device, or no port of one that is up and admitted.
+Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options);
+
+}  // namespace tutti

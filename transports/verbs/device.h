@@ -1,0 +1,62 @@
+// RDMA devices that this process has opened, and which of their ports carry messages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/owned.h"
+#include "src/base/status.h"
+#include "transports/verbs.h"
+#include "transports/verbs/library.h"
+
+namespace tutti {
+
+void release_context(ibv_context* context);
+void release_domain(ibv_pd* domain);
+void release_region(ibv_mr* region);
+
+// Memory that a device may read, and that the other end may write into if `remote`.
+using MemoryRegion = Owned<ibv_mr*, release_region>;
+enum class RegionUse : std::uint8_t { local, remote };
+
+// With one protection domain, of all its connections: registered memory serves them all.
+class VerbsDevice {
+ public:
+  static Result<std::shared_ptr<VerbsDevice>> open(ibv_device* device);
+
+  const std::string& name() const { return name_; }
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* domain() const { return domain_.get(); }
+  Result<MemoryRegion> register_memory(void* address, std::size_t bytes, RegionUse use) const;
+
+ private:
+  std::string name_;
+  Owned<ibv_context*, release_context> context_;
+  Owned<ibv_pd*, release_domain> domain_;
+};
+
+// One that is up.
+struct VerbsPort {
+  std::shared_ptr<VerbsDevice> device;
+  std::uint8_t number = 1;
+  bool ethernet = false;  // RoCE: the other end is reached by its GID. If not: by its LID.
+  std::uint16_t lid = 0;
+  ibv_mtu mtu = IBV_MTU_1024;
+  std::uint32_t gid_index = 0;
+  ibv_gid gid = {};
+
+  // "rxe0 port 1, gid 1 (::ffff:10.77.0.1)"
+  std::string describe() const;
+};
+
+std::string describe(const ibv_gid& gid);
+
+inline constexpr std::size_t kMostPorts = 8;
+
+// Those that are up and that `options` admit, kMostPorts at most, by name. If there is none, the error says of each
+// why.
+Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options);
+
+}  // namespace tutti

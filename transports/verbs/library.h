@@ -1,0 +1,46 @@
+// libibverbs.so.1, opened when it is first needed, so that a program runs where there is none.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+// What is not here is called through a device's own table, by inline functions of verbs.h (post_send, poll_cq, ...).
+struct VerbsLibrary {
+  decltype(&ibv_fork_init) fork_init = nullptr;
+  decltype(&::ibv_get_device_list) get_device_list = nullptr;
+  decltype(&ibv_free_device_list) free_device_list = nullptr;
+  decltype(&ibv_get_device_name) get_device_name = nullptr;
+  decltype(&ibv_open_device) open_device = nullptr;
+  decltype(&ibv_close_device) close_device = nullptr;
+  int (*query_port)(ibv_context*, std::uint8_t port, ibv_port_attr*) = nullptr;  // Leaves the newest fields alone.
+  decltype(&_ibv_query_gid_ex) query_gid = nullptr;
+  decltype(&ibv_alloc_pd) alloc_pd = nullptr;
+  decltype(&ibv_dealloc_pd) dealloc_pd = nullptr;
+  ibv_mr* (*reg_mr)(ibv_pd*, void* address, std::size_t length, int access) = nullptr;
+  decltype(&ibv_dereg_mr) dereg_mr = nullptr;
+  decltype(&ibv_create_comp_channel) create_comp_channel = nullptr;
+  decltype(&ibv_destroy_comp_channel) destroy_comp_channel = nullptr;
+  decltype(&ibv_create_cq) create_cq = nullptr;
+  decltype(&ibv_destroy_cq) destroy_cq = nullptr;
+  decltype(&ibv_get_cq_event) get_cq_event = nullptr;
+  decltype(&ibv_ack_cq_events) ack_cq_events = nullptr;
+  decltype(&ibv_create_qp) create_qp = nullptr;
+  decltype(&ibv_modify_qp) modify_qp = nullptr;
+  decltype(&ibv_destroy_qp) destroy_qp = nullptr;
+  decltype(&ibv_wc_status_str) wc_status_str = nullptr;
+  decltype(&ibv_port_state_str) port_state_str = nullptr;
+};
+
+// Names each function that it lacks. Never closed: a driver that has been loaded stays.
+Result<VerbsLibrary> open_verbs_library(const char* path);
+// Opens the process's, once.
+Status verbs_library();
+// Once that has returned well.
+const VerbsLibrary& ibv();
+// Not in a forked child: what it has inherited is its parent's, and the device would end that.
+bool releases_verbs();
+
+}  // namespace tutti

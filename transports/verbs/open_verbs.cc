@@ -1,0 +1,26 @@
+#include "transports/verbs.h"
+#include "transports/verbs/verbs_carrier.h"
+
+namespace tutti {
+namespace {
+
+class VerbsSource final : public CarrierSource {
+ public:
+  VerbsSource(std::vector<VerbsPort> ports, VerbsOptions options)
+      : ports_(std::move(ports)), options_(std::move(options)) {}
+
+  Result<std::unique_ptr<Carrier>> make() override { return VerbsCarrier::create(ports_, options_); }
+
+ private:
+  std::vector<VerbsPort> ports_;
+  VerbsOptions options_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options) {
+  std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
+  return std::unique_ptr<CarrierSource>(std::make_unique<VerbsSource>(std::move(ports), options));
+}
+
+}  // namespace tutti

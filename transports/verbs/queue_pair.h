@@ -1,0 +1,65 @@
+// A reliable connection of an RDMA port, with a queue of what has been completed on it, and a descriptor to sleep on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/base/owned.h"
+#include "src/base/status.h"
+#include "transports/verbs/device.h"
+#include "transports/verbs/wire.h"
+
+namespace tutti {
+
+void release_channel(ibv_comp_channel* channel);
+void release_completions(ibv_cq* completions);
+void release_queue_pair(ibv_qp* queue_pair);
+
+class QueuePair {
+ public:
+  struct Depth {
+    std::uint32_t sends = 0;
+    std::uint32_t receives = 0;
+    std::uint32_t inline_bytes = 0;  // Wanted: a device may have less.
+  };
+  // Takes receives from then on.
+  static Result<QueuePair> create(const VerbsPort& port, const VerbsOptions& options, const Depth& depth);
+  QueuePair(QueuePair&&) = default;
+
+  const VerbsPort& port() const { return port_; }
+  RailAddress address() const;
+  // Sends from then on. May take a moment: the system asks the network where the address is.
+  Status connect(const RailAddress& other);
+
+  // What a device copies when a send is posted.
+  std::uint32_t inline_bytes() const { return inline_bytes_; }
+  Status post(ibv_send_wr& first);
+  Status post(ibv_recv_wr& first);
+  // How many were written to `completions`, `most` at most.
+  Result<int> poll(ibv_wc* completions, int most);
+
+  int descriptor() const { return channel_.get()->fd; }
+  // Readable when there is a completion after this. What was there before is not told: poll once more.
+  Status arm();
+
+  // "rxe0 port 1, gid 1 (::ffff:10.77.0.1) to ::ffff:10.77.0.2"
+  std::string describe() const;
+  // Of a completion that tells a failure.
+  Status failure(const ibv_wc& completion) const;
+
+ private:
+  QueuePair() = default;
+  Status refused(const std::string& action, int error) const;
+  ibv_qp_attr way_to(const RailAddress& other) const;
+
+  VerbsPort port_;
+  VerbsOptions options_;
+  std::uint32_t inline_bytes_ = 0;
+  std::uint32_t first_packet_ = 0;
+  std::string other_;
+  Owned<ibv_comp_channel*, release_channel> channel_;
+  Owned<ibv_cq*, release_completions> completions_;
+  Owned<ibv_qp*, release_queue_pair> queue_pair_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,137 @@
+#include "transports/verbs/rail.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMemoryBytes = 2 * Rail::kRecords * kRecordBytes;
+constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;  // Marks a work request's number; below it is the place.
+
+}  // namespace
+
+void Rail::Unmap::operator()(std::byte* memory) const { ::munmap(memory, kMemoryBytes); }
+
+Result<std::unique_ptr<Rail>> Rail::create(const VerbsPort& port, const VerbsOptions& options) {
+  // A message is two sends: its data and its record.
+  QueuePair pair = TUTTI_TRY(QueuePair::create(port, options, {2 * kRecords, kRecords, kRecordBytes}));
+  std::unique_ptr<Rail> rail(new Rail(std::move(pair)));
+  void* mapped = ::mmap(nullptr, kMemoryBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return system_error("map memory for RDMA device " + port.device->name());
+  rail->records_.reset(static_cast<std::byte*>(mapped));
+  rail->region_ = TUTTI_TRY(port.device->register_memory(mapped, kMemoryBytes, RegionUse::remote));
+  for (std::uint32_t place = 0; place < kRecords; ++place) TUTTI_CHECK_OK(rail->make_room({&place, 1}));
+  return rail;
+}
+
+Status Rail::make_room(std::span<const std::uint32_t> places) {
+  std::array<ibv_recv_wr, kBatch> requests = {};
+  std::array<ibv_sge, kBatch> buffers = {};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    buffers[i] = {reinterpret_cast<std::uint64_t>(incoming(places[i])), kRecordBytes, region_.get()->lkey};
+    requests[i].wr_id = kReceive | places[i];
+    requests[i].sg_list = &buffers[i];
+    requests[i].num_sge = 1;
+    requests[i].next = i + 1 < places.size() ? &requests[i + 1] : nullptr;
+  }
+  return places.empty() ? Status() : pair_.post(requests[0]);
+}
+
+Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Write& write) {
+  record.received = told_ = received_;
+  std::byte* place = outgoing(sent_);
+  std::memcpy(place, &record, sizeof record);
+  if (!data.empty()) std::memcpy(place + sizeof record, data.data(), data.size());
+  tickets_[sent_ % kRecords] = {record.head.lane, record.head.number, write.bytes > 0};
+
+  const auto bytes = static_cast<std::uint32_t>(sizeof record + data.size());
+  ibv_sge telling = {reinterpret_cast<std::uint64_t>(place), bytes, region_.get()->lkey};
+  ibv_send_wr tell = {};
+  tell.wr_id = sent_;
+  tell.sg_list = &telling;
+  tell.num_sge = 1;
+  tell.opcode = IBV_WR_SEND;
+  tell.send_flags = IBV_SEND_SIGNALED;
+  if (bytes <= pair_.inline_bytes()) tell.send_flags |= IBV_SEND_INLINE;
+  ++sent_;
+  if (write.bytes == 0) return pair_.post(tell);
+
+  ibv_sge writing = {reinterpret_cast<std::uint64_t>(write.from), write.bytes, write.from_key};
+  ibv_send_wr put = {};
+  put.wr_id = tell.wr_id;
+  put.sg_list = &writing;
+  put.num_sge = 1;
+  put.opcode = IBV_WR_RDMA_WRITE;
+  put.wr.rdma.remote_addr = write.to;
+  put.wr.rdma.rkey = write.to_key;
+  put.next = &tell;
+  return pair_.post(put);
+}
+
+// Those that arm() has found come first.
+Status Rail::poll() {
+  if (waiting_ == 0) waiting_ = TUTTI_TRY(pair_.poll(polled_.data(), kBatch));
+  return {};
+}
+
+// What was under way when a connection ends is completed as well. The first that says more than that says why.
+Status Rail::failure() const {
+  const std::span<const ibv_wc> polled(polled_.data(), static_cast<std::size_t>(waiting_));
+  const ibv_wc* told = nullptr;
+  for (const ibv_wc& one : polled) {
+    if (one.status == IBV_WC_SUCCESS) continue;
+    if (told == nullptr || (told->status == IBV_WC_WR_FLUSH_ERR && one.status != IBV_WC_WR_FLUSH_ERR)) told = &one;
+  }
+  return told == nullptr ? Status() : pair_.failure(*told);
+}
+
+Status Rail::advance(RailEvents& events) {
+  for (;;) {
+    TUTTI_CHECK_OK(poll());
+    if (waiting_ == 0) break;
+    std::array<std::uint32_t, kBatch> places;
+    std::size_t freed = 0;
+    for (int i = 0; i < waiting_; ++i) {
+      // In order: what came before the connection ended counts.
+      if (polled_[i].status != IBV_WC_SUCCESS) return failure();
+      TUTTI_CHECK_OK(take_in(polled_[i], events));
+      if ((polled_[i].wr_id & kReceive) != 0) places[freed++] = static_cast<std::uint32_t>(polled_[i].wr_id);
+    }
+    waiting_ = 0;
+    TUTTI_CHECK_OK(make_room({places.data(), freed}));
+    received_ += static_cast<std::uint32_t>(freed);
+  }
+  // Where nothing else goes there, so that the other end may go on.
+  if (received_ - told_ >= kRecords / 2 && room() > 0) return send({}, {}, {});
+  return {};
+}
+
+Status Rail::take_in(const ibv_wc& completion, RailEvents& events) {
+  if ((completion.wr_id & kReceive) == 0) {
+    const Ticket& ticket = tickets_[completed_++ % kRecords];
+    if (ticket.written) events.written(ticket.lane, ticket.number);
+    return {};
+  }
+  const std::byte* place = incoming(static_cast<std::uint32_t>(completion.wr_id));
+  VerbsRecord record;
+  if (completion.byte_len < sizeof record) return remote_error("over " + describe() + " came less than a record");
+  std::memcpy(&record, place, sizeof record);
+  if (record.received - taken_ > sent_ - taken_)
+    return remote_error("over " + describe() + " came word of records that were not sent");
+  taken_ = record.received;
+  const std::span data(place + sizeof record, completion.byte_len - sizeof record);
+  return record.kind == RecordKind::receipt ? Status() : events.came(record, data);
+}
+
+Result<bool> Rail::arm() {
+  if (waiting_ > 0) return false;
+  TUTTI_CHECK_OK(pair_.arm());
+  TUTTI_CHECK_OK(poll());
+  return waiting_ == 0;
+}
+
+}  // namespace tutti

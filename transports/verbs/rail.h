@@ -1,0 +1,101 @@
+// One of the ways between two ranks: a queue pair, what is under way on it, and room for what comes.
+//
+// Either end has room for kRecords of the other, and tells how many it has had, so that none is sent without room. Data
+// of a message are written into its slot before the record that tells of it, which the device keeps in order.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "src/base/status.h"
+#include "transports/verbs/queue_pair.h"
+#include "transports/verbs/wire.h"
+
+namespace tutti {
+
+class RailEvents {
+ public:
+  // `data`: of an eager message; valid during the call.
+  virtual Status came(const VerbsRecord& record, std::span<const std::byte> data) = 0;
+  // A message that was written has arrived: its data are not read again.
+  virtual void written(std::uint32_t lane, std::uint64_t number) = 0;
+
+ protected:
+  ~RailEvents() = default;
+};
+
+class Rail {
+ public:
+  // What of a message is written before its record; none if there are no bytes.
+  struct Write {
+    const std::byte* from = nullptr;
+    std::uint32_t from_key = 0;
+    std::uint32_t to_key = 0;
+    std::uint64_t to = 0;
+    std::uint32_t bytes = 0;
+  };
+  static constexpr std::uint32_t kRecords = 128;
+
+  static Result<std::unique_ptr<Rail>> create(const VerbsPort& port, const VerbsOptions& options);
+
+  const VerbsPort& port() const { return port_; }
+  RailAddress address() const { return pair_.address(); }
+  Status connect(const RailAddress& other) { return pair_.connect(other); }
+  std::string describe() const { return pair_.describe(); }
+  int descriptor() const { return pair_.descriptor(); }
+
+  // For one more record of a message, or a credit.
+  bool has_room() const { return room() > kForReceipts; }
+  // `data`: of an eager message.
+  Status send(VerbsRecord record, std::span<const std::byte> data, const Write& write);
+  // Whether the other end has all that was sent.
+  bool acknowledged() const { return completed_ == sent_; }
+
+  // Takes in what has come and what has been completed.
+  Status advance(RailEvents& events);
+  // False: there is something to advance.
+  Result<bool> arm();
+
+ private:
+  static constexpr std::uint32_t kForReceipts = 4;  // Kept, or two ends without room would wait for each other.
+  static constexpr int kBatch = 16;
+
+  // What a completion of a send means for its message.
+  struct Ticket {
+    std::uint32_t lane = 0;
+    std::uint64_t number = 0;
+    bool written = false;  // If not: nothing.
+  };
+
+  explicit Rail(QueuePair pair) : port_(pair.port()), pair_(std::move(pair)) {}
+  std::byte* outgoing(std::uint32_t record) const { return records_.get() + record % kRecords * kRecordBytes; }
+  std::byte* incoming(std::uint32_t place) const { return records_.get() + (kRecords + place) * kRecordBytes; }
+  std::uint32_t room() const { return kRecords - std::max(sent_ - completed_, sent_ - taken_); }
+  Status make_room(std::span<const std::uint32_t> places);
+  Status poll();
+  Status take_in(const ibv_wc& completion, RailEvents& events);
+  Status failure() const;
+
+  struct Unmap {
+    void operator()(std::byte* memory) const;
+  };
+  VerbsPort port_;                             // Its device outlives what is registered with it.
+  std::unique_ptr<std::byte, Unmap> records_;  // Going out, then coming in.
+  MemoryRegion region_;
+  QueuePair pair_;
+
+  // Records, modulo 2^32.
+  std::uint32_t sent_ = 0, completed_ = 0;
+  std::uint32_t taken_ = 0;                // Of those sent: as far as the other end has told.
+  std::uint32_t received_ = 0, told_ = 0;  // Of the other end's, and what it has been told of that.
+  std::array<Ticket, kRecords> tickets_;
+  std::array<ibv_wc, kBatch> polled_;
+  int waiting_ = 0;  // Of those polled, not taken in yet.
+};
+
+}  // namespace tutti

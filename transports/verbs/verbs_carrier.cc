@@ -1,0 +1,259 @@
+#include "transports/verbs/verbs_carrier.h"
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kStripedBytes = 64 << 10;  // Messages from here on go over all rails.
+constexpr std::uint32_t kCut = 4096;               // Where they are cut.
+
+}  // namespace
+
+// ---- Two ends ----
+
+Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPort>& ports,
+                                                      const VerbsOptions& options) {
+  std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier);
+  for (const VerbsPort& port : ports) {
+    std::unique_ptr<Rail> rail = TUTTI_TRY(Rail::create(port, options));
+    carrier->rails_.push_back(std::move(rail));
+  }
+  carrier->descriptor_ = adopt_socket(::epoll_create1(EPOLL_CLOEXEC));
+  if (!carrier->descriptor_) return system_error("make a descriptor for " + carrier->describe());
+  return std::unique_ptr<Carrier>(std::move(carrier));
+}
+
+std::string VerbsCarrier::describe() const {
+  std::string text = "verbs";
+  for (const auto& rail : rails_) text += ", " + rail->describe();
+  return text;
+}
+
+std::vector<std::byte> VerbsCarrier::address() const {
+  VerbsAddress address;
+  address.rails = static_cast<std::uint32_t>(rails_.size());
+  for (std::size_t i = 0; i < rails_.size(); ++i) address.rail[i] = rails_[i]->address();
+  std::vector<std::byte> bytes(sizeof address);
+  std::memcpy(bytes.data(), &address, sizeof address);
+  return bytes;
+}
+
+Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
+  VerbsAddress other;
+  if (bytes.size() != sizeof other) return remote_error("the other end's address is none of " + describe());
+  std::memcpy(&other, bytes.data(), sizeof other);
+  if (other.version != kVerbsVersion || other.rails == 0 || other.rails > kMostPorts)
+    return remote_error("the other end's address is none of " + describe());
+  rails_.resize(std::min<std::size_t>(rails_.size(), other.rails));
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    TUTTI_CHECK_OK(rails_[i]->connect(other.rail[i]));
+    epoll_event readable = {};
+    readable.events = EPOLLIN;
+    if (::epoll_ctl(descriptor_.get(), EPOLL_CTL_ADD, rails_[i]->descriptor(), &readable) != 0)
+      return system_error("wait for " + rails_[i]->describe());
+  }
+  return {};
+}
+
+bool VerbsCarrier::acknowledged() const {
+  return std::all_of(rails_.begin(), rails_.end(), [](const auto& rail) { return rail->acknowledged(); });
+}
+
+// ---- Lanes ----
+
+Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) {
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes for " + describe());
+  return LaneMemory(static_cast<std::byte*>(mapped), [bytes](std::byte* memory) { ::munmap(memory, bytes); });
+}
+
+Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, RegionUse use) const {
+  Slots slots;
+  slots.at = half.view.slots;
+  slots.bytes = std::size_t{half.view.slot_bytes} << half.view.slot_shift;
+  std::vector<const VerbsDevice*> devices;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    const VerbsDevice* device = rails_[i]->port().device.get();
+    const auto known = std::find(devices.begin(), devices.end(), device);
+    if (known == devices.end()) {
+      MemoryRegion region = TUTTI_TRY(device->register_memory(slots.at, slots.bytes, use));
+      slots.of_rail[i] = region.get();
+      slots.regions.push_back(std::move(region));
+      devices.push_back(device);
+    } else {
+      slots.of_rail[i] = slots.regions[static_cast<std::size_t>(known - devices.begin())].get();
+    }
+  }
+  return slots;
+}
+
+Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const HalfLane& reading) {
+  Reading made;
+  made.slots = TUTTI_TRY(registered(reading, RegionUse::remote));
+  made.view = reading.view;
+  VerbsLanding landing;
+  landing.address = reinterpret_cast<std::uint64_t>(made.slots.at);
+  landing.bytes = made.slots.bytes;
+  for (std::size_t i = 0; i < rails_.size(); ++i) landing.keys[i] = made.slots.of_rail[i]->rkey;
+  if (!reading_.emplace(lane, std::move(made)).second) return internal_error("a lane landed twice");
+  std::vector<std::byte> bytes(sizeof landing);
+  std::memcpy(bytes.data(), &landing, sizeof landing);
+  return bytes;
+}
+
+Status VerbsCarrier::attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> bytes) {
+  Writing made;
+  made.slots = TUTTI_TRY(registered(writing, RegionUse::local));
+  if (bytes.size() != sizeof made.landing) return remote_error("a landing came that is none of " + describe());
+  std::memcpy(&made.landing, bytes.data(), sizeof made.landing);
+  if (made.landing.bytes != made.slots.bytes)
+    return remote_error("the reader's slots of a lane have " + std::to_string(made.landing.bytes) + " bytes, not " +
+                        std::to_string(made.slots.bytes) + ", over " + describe());
+  if (!writing_.emplace(lane, std::move(made)).second) return internal_error("a lane was attached twice");
+  return {};
+}
+
+void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
+  if (end == LaneEnd::reader) {
+    reading_.erase(lane);
+    return;
+  }
+  writing_.erase(lane);
+  std::erase(untold_, lane);
+}
+
+// ---- Sending ----
+
+// Of a message that goes over all rails, what the one carries; of any other, all.
+Rail::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
+                                  std::size_t rail) const {
+  std::size_t begin = 0, end = head.bytes;
+  if (head.bytes >= kStripedBytes) {
+    const auto cut = [&](std::size_t part) { return head.bytes / kCut * part / rails_.size() * kCut; };
+    begin = cut(rail);
+    if (rail + 1 < rails_.size()) end = cut(rail + 1);
+  }
+  const auto offset = static_cast<std::size_t>(data - lane.slots.at) + begin;
+  return {.from = data + begin,
+          .from_key = lane.slots.of_rail[rail]->lkey,
+          .to_key = lane.landing.keys[rail],
+          .to = lane.landing.address + offset,
+          .bytes = static_cast<std::uint32_t>(end - begin)};
+}
+
+Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
+  const auto found = writing_.find(head.lane);
+  if (found == writing_.end()) return internal_error("a message of a lane that is not attached");
+  Writing& lane = found->second;
+  VerbsRecord record;
+  record.head = head;
+  std::uint16_t& under_way = lane.under_way[head.number % HalfLane::kSlots];
+  if (head.bytes <= kEagerBytes) {
+    if (!home(head.lane).has_room()) return false;
+    record.kind = RecordKind::eager;
+    TUTTI_CHECK_OK(home(head.lane).send(record, {data, head.bytes}, {}));
+  } else if (head.bytes < kStripedBytes || rails_.size() == 1) {
+    if (!home(head.lane).has_room()) return false;
+    record.kind = RecordKind::message;
+    under_way = 1;
+    TUTTI_CHECK_OK(home(head.lane).send(record, {}, part_of(lane, head, data, head.lane % rails_.size())));
+  } else {
+    if (!std::all_of(rails_.begin(), rails_.end(), [](const auto& rail) { return rail->has_room(); })) return false;
+    record.kind = RecordKind::message;
+    under_way = record.parts = static_cast<std::uint16_t>(rails_.size());
+    for (std::size_t i = 0; i < rails_.size(); ++i)
+      TUTTI_CHECK_OK(rails_[i]->send(record, {}, part_of(lane, head, data, i)));
+  }
+  lane.put = head.number + 1;
+  if (under_way == 0) leave(head.lane, lane);
+  return true;
+}
+
+Result<bool> VerbsCarrier::credit(std::uint32_t lane, std::uint64_t taken) {
+  if (!home(lane).has_room()) return false;
+  VerbsRecord record;
+  record.kind = RecordKind::credit;
+  record.head.lane = lane;
+  record.head.number = taken;
+  TUTTI_CHECK_OK(home(lane).send(record, {}, {}));
+  return true;
+}
+
+void VerbsCarrier::written(std::uint32_t number, std::uint64_t message) {
+  const auto found = writing_.find(number);
+  if (found == writing_.end()) return;
+  --found->second.under_way[message % HalfLane::kSlots];
+  leave(number, found->second);
+}
+
+// Slots are given back in order.
+void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
+  const std::uint64_t before = lane.left;
+  while (lane.left < lane.put && lane.under_way[lane.left % HalfLane::kSlots] == 0) ++lane.left;
+  if (lane.left != before && std::exchange(lane.told, false)) untold_.push_back(number);
+}
+
+// ---- Receiving ----
+
+Status VerbsCarrier::advance(CarrierEvents& events) {
+  events_ = &events;
+  for (const auto& rail : rails_) TUTTI_CHECK_OK(rail->advance(*this));
+  for (const std::uint32_t number : untold_) {
+    Writing& lane = writing_.at(number);
+    lane.told = true;
+    events.left(number, lane.left);
+  }
+  untold_.clear();
+  return {};
+}
+
+Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data) {
+  if (record.kind == RecordKind::credit) return events_->credited(record.head.lane, record.head.number);
+  if (record.kind != RecordKind::message && record.kind != RecordKind::eager)
+    return remote_error("a record of an unknown kind came over " + describe());
+  const auto found = reading_.find(record.head.lane);
+  if (found == reading_.end()) return remote_error("a message of a lane that is not read came over " + describe());
+  return came(record, data, found->second);
+}
+
+// Parts of a message come in any order, and so do messages that go over several rails and those that do not.
+Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
+  const MessageHead& head = record.head;
+  Arrival& arrival = lane.arrivals[head.number % HalfLane::kSlots];
+  const bool eager = record.kind == RecordKind::eager;
+  const bool right = head.number - lane.next < HalfLane::kSlots && head.bytes <= lane.view.slot_bytes &&
+                     record.parts > 0 && record.parts <= (eager ? 1 : rails_.size()) &&
+                     data.size() == (eager ? head.bytes : 0);
+  const bool fits = arrival.came == 0 || (arrival.parts == record.parts && arrival.came < arrival.parts &&
+                                          std::memcmp(&arrival.head, &head, sizeof head) == 0);
+  if (!right || !fits) return remote_error("a message out of turn, or longer than its slot, came over " + describe());
+  if (eager && !data.empty()) std::memcpy(slot_of(lane.view, head.number), data.data(), data.size());
+  arrival = {head, record.parts, static_cast<std::uint16_t>(arrival.came + 1)};
+  for (;;) {
+    Arrival& first = lane.arrivals[lane.next % HalfLane::kSlots];
+    if (first.came == 0 || first.came < first.parts) return {};
+    TUTTI_CHECK_OK(events_->arrived(first.head));
+    first = {};
+    ++lane.next;
+  }
+}
+
+bool VerbsCarrier::arm() {
+  if (!untold_.empty()) return false;
+  // All, even if one has something: the others' may be what is waited for next time. A failure is found by advance().
+  bool quiet = true;
+  for (const auto& rail : rails_) {
+    const Result<bool> armed = rail->arm();
+    quiet = armed.ok() && armed.value() && quiet;
+  }
+  return quiet;
+}
+
+}  // namespace tutti

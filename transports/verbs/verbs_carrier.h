@@ -1,0 +1,85 @@
+// The lanes between two ranks over RDMA. What is small goes with the record that tells of it; all else is written from
+// the writer's slot into the reader's, large messages over all rails at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/owned.h"
+#include "src/base/socket.h"
+#include "transports/carrier.h"
+#include "transports/verbs/rail.h"
+
+namespace tutti {
+
+class VerbsCarrier final : public Carrier, private RailEvents {
+ public:
+  // One rail for each port.
+  static Result<std::unique_ptr<Carrier>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
+
+  std::string name() const override { return "verbs"; }
+  std::string describe() const override;
+  std::vector<std::byte> address() const override;
+  Status connect(std::span<const std::byte> address) override;
+  Result<LaneMemory> allocate(std::size_t bytes) override;
+  Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override;
+  Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override;
+  void forget(std::uint32_t lane, LaneEnd end) override;
+  Result<bool> put(const MessageHead& head, const std::byte* data) override;
+  Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override;
+  Status advance(CarrierEvents& events) override;
+  bool acknowledged() const override;
+  int descriptor() const override { return descriptor_.get(); }
+  bool arm() override;
+
+ private:
+  // Registered once for each device.
+  struct Slots {
+    std::vector<MemoryRegion> regions;
+    std::array<const ibv_mr*, kMostPorts> of_rail = {};
+    std::byte* at = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Writing {
+    Slots slots;
+    VerbsLanding landing;
+    std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // Parts of message k that are, at k % kSlots.
+    std::uint64_t put = 0, left = 0;                             // Messages.
+    bool told = true;                                            // The connection knows what has left.
+  };
+  struct Arrival {
+    MessageHead head;
+    std::uint16_t parts = 0, came = 0;
+  };
+  struct Reading {
+    Slots slots;
+    LaneView view;
+    std::array<Arrival, HalfLane::kSlots> arrivals;  // Of message k at k % kSlots.
+    std::uint64_t next = 0;                          // The first that has not arrived.
+  };
+
+  VerbsCarrier() = default;
+  Rail& home(std::uint32_t lane) { return *rails_[lane % rails_.size()]; }
+  Result<Slots> registered(const HalfLane& half, RegionUse use) const;
+  Rail::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data, std::size_t rail) const;
+  void leave(std::uint32_t number, Writing& lane);
+
+  Status came(const VerbsRecord& record, std::span<const std::byte> data) override;
+  Status came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
+  void written(std::uint32_t lane, std::uint64_t number) override;
+
+  std::vector<std::unique_ptr<Rail>> rails_;
+  Socket descriptor_;  // Readable when one of the rails' is.
+  std::unordered_map<std::uint32_t, Writing> writing_;
+  std::unordered_map<std::uint32_t, Reading> reading_;
+  std::vector<std::uint32_t> untold_;  // Lanes of which messages have left.
+  CarrierEvents* events_ = nullptr;    // During advance().
+};
+
+}  // namespace tutti
