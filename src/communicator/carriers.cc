@@ -3,6 +3,7 @@
 #include <array>
 
 #include "src/base/config.h"
+#include "transports/ucx.h"
 #include "transports/verbs.h"
 
 namespace tutti {
@@ -15,6 +16,7 @@ struct CarrierKind {
 
 // One line for each.
 constexpr std::array kKinds = {
+    CarrierKind{"ucx", open_ucx},
     CarrierKind{"verbs", [] { return open_verbs(VerbsOptions::from(config())); }},
 };
 

@@ -179,7 +179,11 @@ void TcpConnection::exchange() {
   if (lost()) return;
   if (way_ == Way::carrier) {
     const Status carried = carry();
-    if (!carried.ok()) return lose(carried.message());
+    if (!carried.ok()) {
+      while (!lost() && receive_some()) {  // The other end's last words, if there are any.
+      }
+      return lose(carried.message());
+    }
   }
   while (send_some()) {
   }
@@ -205,6 +209,7 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
     return lane.half->context == context && lane.half->tell_all;
   };
   if (std::any_of(reading.begin(), reading.end(), owes)) return true;
+  if (way_ == Way::carrier && !carrier_->passed_on()) return true;
   return std::any_of(writing.begin(), writing.end(), [&](const LaneTable::Numbered& lane) {
     const HalfLane& half = *lane.half;
     if (half.context != context) return false;
