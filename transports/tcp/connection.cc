@@ -176,19 +176,22 @@ void TcpConnection::push() {
 }
 
 void TcpConnection::exchange() {
-  if (lost()) return;
-  if (way_ == Way::carrier) {
-    const Status carried = carry();
-    if (!carried.ok()) {
-      while (!lost() && receive_some()) {  // The other end's last words, if there are any.
+  do {
+    again_ = false;
+    if (lost()) return;
+    if (way_ == Way::carrier) {
+      const Status carried = carry();
+      if (!carried.ok()) {
+        while (!lost() && receive_some()) {  // The other end's last words, if there are any.
+        }
+        return lose(carried.message());
       }
-      return lose(carried.message());
     }
-  }
-  while (send_some()) {
-  }
-  while (!lost() && receive_some()) {
-  }
+    while (send_some()) {
+    }
+    while (!lost() && receive_some()) {
+    }
+  } while (again_);
   if (!lanes_.ended().empty()) bury();
 }
 
@@ -237,6 +240,7 @@ void TcpConnection::lose(const std::string& why) {
   if (lost()) return;
   reason_ = why;
   lost_.store(true, std::memory_order_release);
+  (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Nothing more will come of it: the other end is to know.
 }
 
 std::string TcpConnection::reason() {
