@@ -12,12 +12,19 @@ namespace {
 struct CarrierKind {
   const char* name;
   Result<std::unique_ptr<CarrierSource>> (*open)();
+  Result<std::string> (*describe)();
 };
+
+Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
+Result<std::string> describe_rdma() {
+  TUTTI_CHECK_OK(open_rdma().status());
+  return std::string("works");
+}
 
 // One line for each.
 constexpr std::array kKinds = {
-    CarrierKind{"ucx", open_ucx},
-    CarrierKind{"verbs", [] { return open_verbs(VerbsOptions::from(config())); }},
+    CarrierKind{"ucx", open_ucx, describe_ucx},
+    CarrierKind{"verbs", open_rdma, describe_rdma},
 };
 
 }  // namespace
@@ -33,6 +40,12 @@ Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transpor
     if (transport == kind.name) return kind.open();
   }
   return std::unique_ptr<CarrierSource>();
+}
+
+std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
+  std::vector<std::pair<std::string, Result<std::string>>> all;
+  for (const CarrierKind& kind : kKinds) all.emplace_back(kind.name, kind.describe());
+  return all;
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/status.h"
@@ -15,5 +16,8 @@ std::vector<std::string> transport_names();
 
 // Of the transport with this name; null for those that need none. Fails where the machine has not what it takes.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
+
+// For people: those that need something of the machine, and what it has of that, or why there is none.
+std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "src/base/log.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
+#include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
 #include "tools/tutti/commands.h"
@@ -79,9 +80,14 @@ void print_transports() {
   std::printf("transports\n");
   print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
   Result<Address> address = own_address(config().socket_ifname);
-  if (!address.ok()) return print_line("tcp", "off: " + std::move(address).status().message());
-  const std::string shown = describe(address.value());
-  print_line("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
+  if (address.ok()) {
+    const std::string shown = describe(address.value());
+    print_line("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
+  } else {
+    print_line("tcp", "off: " + std::move(address).status().message());
+  }
+  for (auto& [name, found] : describe_carriers())
+    print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
 }
 
 void print_devices() {
