@@ -114,7 +114,8 @@ constexpr std::array kEntries = {
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
-           "what carries messages between ranks: shm, for ranks of one host, or tcp or verbs (RDMA), also where they "
+           "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
+           "they "
            "share one"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.transport); }},

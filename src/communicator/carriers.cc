@@ -15,11 +15,13 @@ struct CarrierKind {
   Result<std::string> (*describe)();
 };
 
+Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
+Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
+
 // One line for each.
 constexpr std::array kKinds = {
     CarrierKind{"ucx", open_ucx, describe_ucx},
-    CarrierKind{"verbs", [] { return open_verbs(VerbsOptions::from(config())); },
-                [] { return describe_verbs(VerbsOptions::from(config())); }},
+    CarrierKind{"verbs", open_rdma, describe_rdma},
 };
 
 }  // namespace
@@ -30,17 +32,17 @@ std::vector<std::string> transport_names() {
   return names;
 }
 
-std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
-  std::vector<std::pair<std::string, Result<std::string>>> all;
-  for (const CarrierKind& kind : kKinds) all.emplace_back(kind.name, kind.describe());
-  return all;
-}
-
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport) {
   for (const CarrierKind& kind : kKinds) {
     if (transport == kind.name) return kind.open();
   }
   return std::unique_ptr<CarrierSource>();
+}
+
+std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
+  std::vector<std::pair<std::string, Result<std::string>>> all;
+  for (const CarrierKind& kind : kKinds) all.emplace_back(kind.name, kind.describe());
+  return all;
 }
 
 }  // namespace tutti

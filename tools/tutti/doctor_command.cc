@@ -75,20 +75,19 @@ void print_machine() {
   print_line("/dev/shm", shared_memory());
 }
 
-std::string shown_or_why(Result<std::string> shown) {
-  return shown.ok() ? std::move(shown).value() : "off: " + std::move(shown).status().message();
-}
-
 void print_transports() {
   const File memory{::memfd_create("tutti doctor", MFD_CLOEXEC)};
   std::printf("transports\n");
   print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
-  print_line("tcp", shown_or_why([]() -> Result<std::string> {
-               const Address address = TUTTI_TRY(own_address(config().socket_ifname));
-               const std::string shown = describe(address);
-               return shown.substr(0, shown.rfind(':')) + " (" + interface_of(address) + ")";
-             }()));
-  for (auto& [name, described] : describe_carriers()) print_line(name.c_str(), shown_or_why(std::move(described)));
+  Result<Address> address = own_address(config().socket_ifname);
+  if (address.ok()) {
+    const std::string shown = describe(address.value());
+    print_line("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
+  } else {
+    print_line("tcp", "off: " + std::move(address).status().message());
+  }
+  for (auto& [name, found] : describe_carriers())
+    print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
 }
 
 void print_devices() {

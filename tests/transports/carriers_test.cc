@@ -1,0 +1,106 @@
+// What a connection does with a carrier that does not do what it should.
+#include <gtest/gtest.h>
+
+#include "tests/transports/ends.h"
+#include "tests/transports/memory_carrier.h"
+
+namespace tutti {
+namespace {
+
+struct Faulty {
+  Fault writer = Fault::none, reader = Fault::none;
+  bool insists = true;
+};
+
+class Carriers : public testing::Test {
+ protected:
+  void start(const Faulty& faults) {
+    ends = std::make_unique<Connections>(std::make_unique<MemorySource>(faults.writer, faults.reader), Seal{},
+                                         faults.insists);
+    out = ends->writing(lane_of(1, 4096));
+    in = ends->reading(lane_of(1, 4096));
+  }
+  void stream(std::uint64_t messages) {
+    ends->until([&] {
+      if (out.next < messages && slot_free(out)) post(out, message_of(out.next, 3000));
+      while (bulk_arrived(in)) EXPECT_TRUE(next_is(in, message_of(in.next, 3000)));
+      return in.next == messages || ends->ends[0]->lost() || ends->ends[1]->lost();
+    });
+  }
+  void expect_lost(int end, const char* why) {
+    stream(50);
+    ends->until([&] { return ends->ends[end]->lost(); });
+    EXPECT_NE(ends->ends[end]->reason().find(why), std::string::npos) << ends->ends[end]->reason();
+  }
+  std::unique_ptr<Connections> ends;
+  LaneState out, in;
+};
+
+TEST_F(Carriers, MayHaveNoRoom) {
+  start({Fault::no_room, Fault::no_room});
+  stream(200);
+  EXPECT_EQ(in.next, 200U) << ends->why();
+}
+
+TEST_F(Carriers, ThatDoNotReachLeaveItToTcpWhereTheyMay) {
+  for (const Faulty& faults :
+       {Faulty{Fault::refuse_connect, Fault::none, false}, Faulty{Fault::none, Fault::refuse_connect, false}}) {
+    start(faults);
+    stream(50);
+    EXPECT_EQ(in.next, 50U) << ends->why();
+  }
+}
+
+TEST_F(Carriers, ThatDoNotReachAreAnErrorWhereTheyWereAskedFor) {
+  start({Fault::none, Fault::refuse_connect});
+  ends->until([&] { return ends->ends[1]->lost(); });
+  EXPECT_NE(ends->ends[1]->reason().find("it does not want to (there)"), std::string::npos) << ends->ends[1]->reason();
+  ends->until([&] { return ends->ends[0]->lost(); });
+}
+
+TEST_F(Carriers, MayBringNoMessageOutOfTurn) {
+  start({Fault::wrong_number, Fault::none});
+  expect_lost(1, "out of turn");
+}
+
+TEST_F(Carriers, MayBringNoMessageLongerThanASlot) {
+  start({Fault::too_long, Fault::none});
+  expect_lost(1, "longer than a slot");
+}
+
+TEST_F(Carriers, MayBringNoMessageOfALaneThatThereIsNot) {
+  start({Fault::no_such_lane, Fault::none});
+  expect_lost(1, "no such lane");
+}
+
+TEST_F(Carriers, MayBringNoCreditsThatAreNotDue) {
+  start({Fault::none, Fault::undue_credits});
+  expect_lost(0, "were not sent");
+}
+
+TEST_F(Carriers, MayNotTakeCreditsBack) {
+  start({Fault::none, Fault::fewer_credits});
+  expect_lost(0, "were not sent");
+}
+
+TEST_F(Carriers, SayWhatBroke) {
+  start({Fault::none, Fault::break_down});
+  expect_lost(1, "memory is out of order (there)");
+}
+
+// The last words of the other end are heard, though the carrier broke down before they were looked for.
+TEST_F(Carriers, ThatBreakDownLeaveWhatWasSaid) {
+  start({Fault::none, Fault::break_down});
+  for (int turn = 0; turn < 20; ++turn) {  // It is settled, and the lane has landed.
+    ends->advance(0);
+    ends->advance(1);
+  }
+  ends->ends[0]->send(0, message_of(1, 20));
+  post(out, message_of(0, 10));
+  ends->advance(0);
+  ends->until([&] { return ends->ends[1]->lost(); });
+  EXPECT_EQ(ends->ends[1]->take(0), message_of(1, 20));
+}
+
+}  // namespace
+}  // namespace tutti

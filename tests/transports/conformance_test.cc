@@ -1,0 +1,213 @@
+// What every transport promises of its lanes, whatever carries them: messages in order, as far as there are slots and
+// no farther. The suite runs over all of them; a new one is a line in ends.cc.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "tests/transports/ends.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kMost = 16 << 20;
+
+std::vector<std::string> names() {
+  std::vector<std::string> all = {"shm"};
+  for (const Tested& tested : connections_tested()) all.emplace_back(tested.name);
+  return all;
+}
+
+class Conformance : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "shm") {
+      ends = shared_memory();
+      return;
+    }
+    for (const Tested& tested : connections_tested()) {
+      if (GetParam() != tested.name) continue;
+      auto source = tested.open();
+      if (!source.ok()) GTEST_SKIP() << std::move(source).status().message();
+      const Seal seal = {.protection = tested.sealed ? Protection::encrypted : Protection::none, .secret = {}};
+      ends = std::make_unique<Connections>(std::move(source).value(), seal);
+    }
+  }
+  std::mt19937_64 seeded() {
+    const auto seed = std::random_device()();
+    RecordProperty("seed", static_cast<int>(seed));
+    std::cout << "seed " << seed << "\n";
+    return std::mt19937_64(seed);
+  }
+  // One thread drives both ends; each message is made anew where it is checked.
+  void stream(const LaneSpec& spec, std::uint64_t messages, const std::function<std::size_t(std::uint64_t)>& size) {
+    LaneState out = ends->writing(spec), in = ends->reading(spec);
+    ends->until([&] {
+      if (out.next < messages && slot_free(out)) post(out, message_of(out.next, size(out.next)));
+      while (in.next < messages && bulk_arrived(in)) {
+        const std::uint64_t number = in.next;
+        EXPECT_TRUE(next_is(in, message_of(number, size(number)))) << "message " << number;
+      }
+      return in.next == messages;
+    });
+  }
+  // Like stream(), with a thread for each end, which sleeps where it can.
+  void stream_between_threads(const LaneSpec& spec, std::uint64_t messages, std::size_t bytes);
+
+  std::unique_ptr<Ends> ends;
+};
+
+void Conformance::stream_between_threads(const LaneSpec& spec, std::uint64_t messages, std::size_t bytes) {
+  LaneState out = ends->writing(spec), in = ends->reading(spec);
+  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  std::vector<std::vector<std::byte>> sent;
+  for (std::uint64_t kind = 0; kind < 3; ++kind) sent.push_back(message_of(kind, bytes));
+  std::atomic<bool> over = false;
+  std::thread writer([&] {
+    while (out.next < messages && !patience.passed()) {
+      if (slot_free(out)) {
+        post(out, sent[out.next % sent.size()]);
+        ends->advance(0);
+        continue;
+      }
+      ends->advance(0);
+      if (!slot_free(out)) ends->wait(0, 1);
+    }
+    while (!ends->drained(0) && !patience.passed()) ends->wait(0, 1);
+    over = true;
+  });
+  while (in.next < messages && !patience.passed()) {
+    if (bulk_arrived(in)) {
+      const std::uint64_t number = in.next;
+      EXPECT_TRUE(next_is(in, sent[number % sent.size()])) << "message " << number;
+      continue;
+    }
+    ends->advance(1);
+    if (!bulk_arrived(in)) ends->wait(1, 1);
+  }
+  while (!over) ends->advance(1);
+  writer.join();
+  EXPECT_EQ(in.next, messages) << ends->why();
+}
+
+TEST_P(Conformance, CarriesMessagesOfAllSizesInOrder) {
+  std::mt19937_64 random = seeded();
+  constexpr std::uint32_t kSlotBytes = 64 << 10;
+  std::vector<std::size_t> sizes = {
+      0, 1, 7, 8, 31, 32, 33, 192, 193, 224, 225, 4095, 8159, 8160, 8161, 8192, 20000, kSlotBytes - 1, kSlotBytes};
+  for (int i = 0; i < 80; ++i) sizes.push_back(random() % (kSlotBytes + 1));
+  std::shuffle(sizes.begin(), sizes.end(), random);
+  stream(lane_of(1, kSlotBytes), 4 * sizes.size(), [&](std::uint64_t number) { return sizes[number % sizes.size()]; });
+}
+
+TEST_P(Conformance, CarriesTheLargestSlots) {
+  const std::size_t sizes[] = {kMost, 0, kMost - 1, 3, 5 << 20};
+  stream(lane_of(1, kMost), 10, [&](std::uint64_t number) { return sizes[number % std::size(sizes)]; });
+}
+
+TEST_P(Conformance, WrapsAroundWithTheFewestSlots) {
+  LaneSpec one = lane_of(1, 4096);
+  one.slot_shift = 0;  // Between hosts there are more all the same.
+  stream(one, 200, [](std::uint64_t number) { return number * 37 % 4097; });
+}
+
+TEST_P(Conformance, CarriesNoMoreThanThereAreSlots) {
+  LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
+  std::uint64_t fit = 0;
+  for (; slot_free(out) && fit < 100; ++fit) post(out, message_of(fit, 64 << 10));
+  EXPECT_EQ(fit, HalfLane::kSlots);
+  ends->until([&] { return load_acquire(&in.view.words->posted) == fit; });
+  for (int turn = 0; turn < 20; ++turn) {
+    ends->advance(0);
+    ends->advance(1);
+  }
+  EXPECT_FALSE(slot_free(out));
+  // Credits come back before the slots that plans count on have run out.
+  for (std::uint64_t taken = 0; taken < fit / 2; ++taken) {
+    ASSERT_TRUE(bulk_arrived(in));
+    EXPECT_TRUE(next_is(in, message_of(taken, 64 << 10)));
+  }
+  ends->until([&] { return slot_free(out); });
+}
+
+TEST_P(Conformance, CarriesManyLanesBothWays) {
+  std::mt19937_64 random = seeded();
+  constexpr std::uint16_t kLanes = 64;
+  constexpr std::uint64_t kMessages = 30;
+  std::vector<LaneState> out, in, answering, answers;
+  for (std::uint16_t lane = 0; lane < kLanes; ++lane) {
+    const LaneSpec spec = lane_of(lane, 4096);
+    if (random() % 2 == 0) (void)ends->reading(spec);  // Either end may be the first.
+    if (random() % 2 == 0) (void)ends->reading(back(spec));
+    out.push_back(ends->writing(spec));
+    in.push_back(ends->reading(spec));
+    answering.push_back(ends->writing(back(spec)));
+    answers.push_back(ends->reading(back(spec)));
+  }
+  std::uint64_t answered = 0;
+  ends->until([&] {
+    for (int i = 0; i < kLanes; ++i) {
+      const auto lane = random() % kLanes;
+      if (out[lane].next < kMessages && slot_free(out[lane])) post(out[lane], message_of(lane, 100 + lane));
+      if (bulk_arrived(in[lane]) && slot_free(answering[lane])) {
+        EXPECT_TRUE(next_is(in[lane], message_of(lane, 100 + lane)));
+        post(answering[lane], message_of(lane + 1000, 3000));
+      }
+      if (bulk_arrived(answers[lane])) {
+        EXPECT_TRUE(next_is(answers[lane], message_of(lane + 1000, 3000)));
+        ++answered;
+      }
+    }
+    return answered == kMessages * kLanes;
+  });
+}
+
+TEST_P(Conformance, StreamsSmallMessagesBetweenThreads) { stream_between_threads(lane_of(1, 4096), 3000, 100); }
+
+TEST_P(Conformance, StreamsMuchBetweenThreads) { stream_between_threads(lane_of(1, 1 << 20), 64, 1 << 20); }
+
+TEST_P(Conformance, DISABLED_StreamsAGibibyteBetweenThreads) {
+  stream_between_threads(lane_of(1, 4 << 20), 256, 4 << 20);
+}
+
+// Who waits is woken, though what it waits for may have been found by the other thread.
+TEST_P(Conformance, WakesWhoWaits) {
+  LaneState out = ends->writing(lane_of(1, 4096)), in = ends->reading(lane_of(1, 4096));
+  LaneState answering = ends->writing(back(lane_of(1, 4096))), answers = ends->reading(back(lane_of(1, 4096)));
+  constexpr std::uint64_t kRounds = 300;
+  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const auto receive = [&](int end, LaneState& lane) {
+    while (!bulk_arrived(lane) && !patience.passed()) {
+      ends->advance(end);
+      if (!bulk_arrived(lane)) ends->wait(end, kPatienceMs);
+    }
+    EXPECT_TRUE(next_is(lane, message_of(lane.next, 64)));
+  };
+  const auto send = [&](int end, LaneState& lane) {
+    while (!slot_free(lane) && !patience.passed()) ends->advance(end);
+    post(lane, message_of(lane.next, 64));
+    ends->advance(end);
+  };
+  std::thread peer([&] {
+    for (std::uint64_t round = 0; round < kRounds && !patience.passed(); ++round) {
+      receive(1, in);
+      send(1, answering);
+    }
+  });
+  for (std::uint64_t round = 0; round < kRounds && !patience.passed(); ++round) {
+    send(0, out);
+    receive(0, answers);
+  }
+  peer.join();
+  EXPECT_EQ(answers.next, kRounds) << ends->why();
+  EXPECT_FALSE(patience.passed()) << "nobody was woken" << ends->why();
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Conformance, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace tutti

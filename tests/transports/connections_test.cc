@@ -1,0 +1,296 @@
+// What a connection between hosts promises beside its lanes, whatever carries its messages: communicators that share it
+// and end, ranks that die, are stopped, or leave while something is under way.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "tests/transports/ends.h"
+#include "tests/transports/loopback.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kSlotBytes = 64 << 10;
+
+class ConnectionsOver : public testing::TestWithParam<Tested> {
+ protected:
+  void SetUp() override {
+    auto probe = GetParam().open();
+    if (!probe.ok()) GTEST_SKIP() << std::move(probe).status().message();
+  }
+  Seal seal() const {
+    return {.protection = GetParam().sealed ? Protection::encrypted : Protection::none, .secret = {}};
+  }
+  std::unique_ptr<Connections> connect() const {
+    return std::make_unique<Connections>(std::move(GetParam().open()).value(), seal());
+  }
+  // One end, for a process of its own.
+  std::unique_ptr<TcpConnection> connect(Socket socket, bool odd, std::unique_ptr<CarrierSource>& source) const {
+    source = std::move(GetParam().open()).value();
+    std::unique_ptr<Carrier> carrier;
+    if (source) carrier = std::move(source->make()).value();
+    return std::make_unique<TcpConnection>(std::move(socket), odd, odd ? "there" : "here", std::move(carrier),
+                                           source != nullptr, seal());
+  }
+  static void fill(LaneState& lane, std::uint32_t bytes = kSlotBytes) {
+    while (slot_free(lane)) post(lane, message_of(lane.next, bytes));
+  }
+};
+
+TEST_P(ConnectionsOver, KeepContextsApart) {
+  const auto ends = connect();
+  LaneState first = ends->writing(lane_of(1), 1), second = ends->writing(lane_of(1), 2);
+  LaneState in_first = ends->reading(lane_of(1), 1), in_second = ends->reading(lane_of(1), 2);
+  post(first, message_of(1, 100));
+  post(second, message_of(2, 100));
+  ends->ends[0]->send(2, message_of(3, 50));
+  ends->until([&] { return bulk_arrived(in_first) && bulk_arrived(in_second) && ends->ends[1]->has_notes(); });
+  EXPECT_TRUE(next_is(in_first, message_of(1, 100)));
+  EXPECT_TRUE(next_is(in_second, message_of(2, 100)));
+  EXPECT_FALSE(ends->ends[1]->take(1));
+  EXPECT_EQ(ends->ends[1]->take(2), message_of(3, 50));
+  EXPECT_NE(ends->ends[0]->new_context(), ends->ends[1]->new_context());
+}
+
+TEST_P(ConnectionsOver, TellAllCreditsWhenAsked) {
+  const auto ends = connect();
+  LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
+  post(out, message_of(0, 10));
+  ends->until([&] { return bulk_arrived(in); });
+  take(in);
+  ends->until([&] { return ends->ends[0]->drained(0); });
+  for (int i = 0; i < 100; ++i) {
+    ends->advance(0);
+    ends->advance(1);
+  }
+  EXPECT_EQ(load_acquire(&out.view.credits->taken), 0U);  // One alone is not worth a message.
+  ends->ends[1]->tell_credits();
+  ends->until([&] { return ends->ends[1]->drained(0); });
+  ends->until([&] { return load_acquire(&out.view.credits->taken) == 1; });
+}
+
+// Whoever has drained may sleep: what is missing needs the other end alone.
+TEST_P(ConnectionsOver, AreDrainedWhenAllGoesOnByItself) {
+  for (const std::uint32_t bytes : {100U, kSlotBytes, 1U << 20}) {
+    const auto ends = connect();
+    LaneState out = ends->writing(lane_of(1, 1 << 20)), in = ends->reading(lane_of(1, 1 << 20));
+    while (slot_free(out)) post(out, message_of(out.next, bytes));
+    ends->until([&] { return ends->ends[0]->drained(0); });
+    const Deadline patience = Deadline::after_ms(kPatienceMs);
+    while (load_acquire(&in.view.words->posted) < out.next && !patience.passed()) ends->advance(1);
+    for (std::uint64_t number = 0; number < out.next; ++number) {
+      ASSERT_TRUE(bulk_arrived(in)) << number;
+      EXPECT_TRUE(next_is(in, message_of(number, bytes)));
+    }
+  }
+}
+
+TEST_P(ConnectionsOver, RefuseLanesThatCannotBe) {
+  const auto ends = connect();
+  for (const std::uint32_t bytes : {0U, 100U, 1U << 30})
+    EXPECT_FALSE(ends->ends[0]->open(0, lane_of(1, bytes), LaneEnd::writer).ok()) << bytes;
+  LaneSpec lines = lane_of(1);
+  lines.protocol = Protocol::lines;
+  EXPECT_FALSE(ends->ends[0]->open(0, lines, LaneEnd::writer).ok());
+  (void)ends->writing(lane_of(2));
+  EXPECT_FALSE(ends->ends[0]->open(0, lane_of(2), LaneEnd::reader).ok());
+}
+
+// ---- Communicators that end ----
+
+// At whatever point one end leaves a communicator, the others that use the connection go on.
+TEST_P(ConnectionsOver, OutliveAContextInAnyPhase) {
+  const auto seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  for (int turn = 0; turn < 30; ++turn) {
+    const auto ends = connect();
+    LaneState out = ends->writing(lane_of(1), 1), other = ends->writing(lane_of(1), 2);
+    LaneState in_other = ends->reading(lane_of(1), 2);
+    (void)ends->reading(lane_of(1), 1);
+    fill(out);
+    // Before the carrier is settled, before a lane has landed, with messages under way, or after them.
+    for (std::uint32_t steps = random() % 12; steps > 0; --steps) ends->advance(static_cast<int>(random() % 2));
+    const int first = static_cast<int>(random() % 2);
+    ends->ends[first]->close(1);
+    for (std::uint32_t steps = random() % 6; steps > 0; --steps) ends->advance(static_cast<int>(random() % 2));
+    ends->ends[1 - first]->close(1);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      ends->until([&] { return slot_free(other); });
+      post(other, message_of(i, kSlotBytes));
+      ends->until([&] { return bulk_arrived(in_other); });
+      ASSERT_TRUE(next_is(in_other, message_of(i, kSlotBytes))) << "turn " << turn;
+    }
+  }
+}
+
+TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
+  const auto ends = connect();
+  for (std::uint32_t context = 1; context <= 100; ++context) {
+    LaneState out = ends->writing(lane_of(1, 4096), context), in = ends->reading(lane_of(1, 4096), context);
+    for (std::uint64_t number = 0; number < 3; ++number) {
+      post(out, message_of(number, 4096));
+      ends->until([&] { return bulk_arrived(in); });
+      ASSERT_TRUE(next_is(in, message_of(number, 4096))) << "context " << context;
+    }
+    ends->ends[context % 2]->close(context);
+    ends->ends[1 - context % 2]->close(context);
+  }
+}
+
+// ---- Ranks that leave ----
+
+// The other end is told, or finds out; whatever it does then is of no effect.
+TEST_P(ConnectionsOver, SayWhyTheyWereLostInAnyPhase) {
+  const auto seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  for (int turn = 0; turn < 20; ++turn) {
+    const auto ends = connect();
+    const int gone = static_cast<int>(random() % 2);
+    LaneState out = ends->writing(lane_of(1));
+    (void)ends->reading(lane_of(1));
+    if (random() % 4 > 0) fill(out, 4096);
+    for (std::uint32_t steps = random() % 12; steps > 0; --steps) ends->advance(static_cast<int>(random() % 2));
+    ends->ends[gone].reset();
+    TcpConnection& left = *ends->ends[1 - gone];
+    ends->until([&] { return left.lost(); });
+    EXPECT_NE(left.reason().find(gone == 0 ? "(there)" : "(here)"), std::string::npos) << left.reason();
+    EXPECT_TRUE(left.drained(0));
+    left.send(0, {});
+    left.tell_credits();
+    left.wait(1);
+    left.close(0);
+  }
+}
+
+// What was sent before an end left is with the other.
+TEST_P(ConnectionsOver, BringWhatWasSentBeforeTheEnd) {
+  for (const std::uint32_t bytes : {100U, kSlotBytes}) {
+    const auto ends = connect();
+    LaneState out = ends->writing(lane_of(1)), in = ends->reading(lane_of(1));
+    while (slot_free(out)) post(out, message_of(out.next, bytes));
+    ends->until([&] { return ends->ends[0]->drained(0); });
+    ends->ends[0]->send(0, message_of(7, 20));
+    std::thread leaving([&] { ends->ends[0].reset(); });
+    TcpConnection& reader = *ends->ends[1];
+    const Deadline patience = Deadline::after_ms(kPatienceMs);
+    while (!reader.lost() && !patience.passed()) reader.advance();
+    leaving.join();
+    for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
+      ASSERT_TRUE(bulk_arrived(in)) << number << " of " << bytes << " bytes; " << reader.reason();
+      EXPECT_TRUE(next_is(in, message_of(number, bytes)));
+    }
+    EXPECT_EQ(reader.take(0), message_of(7, 20));
+  }
+}
+
+// ---- Ranks that die or stand still ----
+
+class ProcessesOver : public ConnectionsOver {
+ protected:
+  // The other end, in a process: takes messages for ever.
+  pid_t start_reader(const Socket& socket) const {
+    const int kept = ::dup(socket.get());  // A fork's child loses sockets.
+    const pid_t child = ::fork();
+    if (child != 0) {
+      ::close(kept);
+      return child;
+    }
+    std::unique_ptr<CarrierSource> source;
+    const auto connection = connect(adopt_socket(kept), true, source);
+    LaneState in = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::reader)).value()};
+    for (;;) {
+      connection->advance();
+      if (!bulk_arrived(in)) {
+        connection->wait(1);
+        continue;
+      }
+      if (!next_is(in, message_of(in.next % 16, kSlotBytes))) ::_exit(1);
+    }
+  }
+  void SetUp() override {
+    if (GetParam().open == nullptr || std::string(GetParam().name) == "memory")
+      GTEST_SKIP() << "memory is that of one process";
+    // Libraries are opened in each process: not before the fork.
+  }
+};
+
+TEST_P(ProcessesOver, SayThatTheOtherEndWasKilled) {
+  auto [mine, theirs] = loopback_pair();
+  const pid_t reader = start_reader(theirs);
+  std::unique_ptr<CarrierSource> source;
+  auto probe = GetParam().open();
+  if (!probe.ok()) {
+    ::kill(reader, SIGKILL);
+    ::waitpid(reader, nullptr, 0);
+    GTEST_SKIP() << std::move(probe).status().message();
+  }
+  theirs.reset();
+  const auto connection = connect(std::move(mine), false, source);
+  LaneState out = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::writer)).value()};
+  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const auto drive = [&](std::uint64_t until) {
+    while (out.next < until && !connection->lost() && !patience.passed()) {
+      if (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
+      connection->advance();
+    }
+  };
+  drive(100);
+  EXPECT_EQ(out.next, 100U) << (connection->lost() ? connection->reason() : "it hangs");
+  ::kill(reader, SIGKILL);
+  ::waitpid(reader, nullptr, 0);
+  drive(~std::uint64_t{0});
+  ASSERT_TRUE(connection->lost());
+  EXPECT_NE(connection->reason().find("(here)"), std::string::npos) << connection->reason();
+}
+
+TEST_P(ProcessesOver, TakeNoHarmWhenTheOtherEndIsStopped) {
+  auto [mine, theirs] = loopback_pair();
+  const pid_t reader = start_reader(theirs);
+  theirs.reset();
+  auto probe = GetParam().open();
+  if (!probe.ok()) {
+    ::kill(reader, SIGKILL);
+    ::waitpid(reader, nullptr, 0);
+    GTEST_SKIP() << std::move(probe).status().message();
+  }
+  std::unique_ptr<CarrierSource> source;
+  const auto connection = connect(std::move(mine), false, source);
+  LaneState out = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::writer)).value()};
+  const Deadline patience = Deadline::after_ms(kPatienceMs);
+  const auto drive = [&](std::uint64_t messages) {
+    for (const std::uint64_t until = out.next + messages; out.next < until && !connection->lost();) {
+      ASSERT_FALSE(patience.passed()) << "it hangs";
+      if (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
+      connection->advance();
+    }
+  };
+  drive(50);
+  ::kill(reader, SIGSTOP);
+  int status = 0;
+  ::waitpid(reader, &status, WUNTRACED);
+  while (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
+  for (std::int64_t later = 0; later < 30; ++later) {  // As if seconds passed.
+    for (int i = 0; i < 50; ++i) connection->advance();
+    connection->look(now_ns() + later * 1'000'000'000);
+  }
+  EXPECT_FALSE(connection->lost()) << connection->reason();
+  ::kill(reader, SIGCONT);
+  drive(50);
+  EXPECT_FALSE(connection->lost()) << connection->reason();
+  ::kill(reader, SIGKILL);
+  ::waitpid(reader, nullptr, 0);
+}
+
+std::string name_of(const testing::TestParamInfo<Tested>& info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(All, ConnectionsOver, testing::ValuesIn(connections_tested()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, ProcessesOver, testing::ValuesIn(connections_tested()), name_of);
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,98 @@
+// The two ends of what carries lanes between two ranks, over any transport, for tests: driven by one thread or by two.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/executor/lane_io.h"
+#include "transports/carrier.h"
+#include "transports/tcp/connection.h"
+#include "transports/transport.h"
+
+namespace tutti {
+
+inline constexpr Signature kSignature = {0x5eed};
+inline constexpr int kPatienceMs = 60'000;  // A hang becomes a failure.
+
+class Ends {
+ public:
+  virtual ~Ends() = default;
+  virtual LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) = 0;
+  virtual void advance(int end) = 0;
+  // Sleeps until there may be something to advance.
+  virtual void wait(int end, int timeout_ms) = 0;
+  // What this end has posted goes on by itself.
+  virtual bool drained(int end) = 0;
+
+  // End 0 writes, end 1 reads, if the spec says so.
+  LaneState writing(const LaneSpec& spec, std::uint32_t context = 0) {
+    return {.view = open(static_cast<int>(spec.writer), spec, LaneEnd::writer, context)};
+  }
+  LaneState reading(const LaneSpec& spec, std::uint32_t context = 0) {
+    return {.view = open(static_cast<int>(spec.reader), spec, LaneEnd::reader, context)};
+  }
+  template <typename Done>
+  void until(const Done& done) {
+    const Deadline patience = Deadline::after_ms(kPatienceMs);
+    while (!done()) {
+      ASSERT_FALSE(patience.passed()) << "it hangs" << why();
+      advance(0);
+      advance(1);
+    }
+  }
+  virtual std::string why() { return ""; }
+};
+
+// A connection's.
+struct Connections : Ends {
+  // The carriers, if there are any, are of one source.
+  explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true);
+  LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) override;
+  void advance(int end) override;
+  void wait(int end, int timeout_ms) override { ends[end]->wait(timeout_ms); }
+  bool drained(int end) override { return ends[end]->drained(0); }
+  std::string why() override;
+
+  std::unique_ptr<CarrierSource> source;
+  std::unique_ptr<TcpConnection> ends[2];  // Null: it has ended.
+};
+
+struct Tested {
+  const char* name;
+  // Fails where this machine has not what it takes.
+  Result<std::unique_ptr<CarrierSource>> (*open)();
+  bool sealed = false;
+};
+
+// All that connections may send their messages by: "tcp" itself is the first.
+const std::vector<Tested>& connections_tested();
+
+// Lanes in shared memory, both of whose ends are in this process.
+std::unique_ptr<Ends> shared_memory();
+
+inline LaneSpec lane_of(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) {
+  LaneSpec lane;
+  lane.writer = 0;
+  lane.reader = 1;
+  lane.tag = tag;
+  lane.slot_bytes = slot_bytes;
+  lane.slot_shift = 3;
+  return lane;
+}
+// The lane back.
+inline LaneSpec back(LaneSpec lane) {
+  std::swap(lane.writer, lane.reader);
+  return lane;
+}
+
+std::vector<std::byte> message_of(std::uint64_t number, std::size_t bytes);
+void post(LaneState& lane, const std::vector<std::byte>& message);
+// Whether the next message is this one; takes it.
+bool next_is(LaneState& lane, const std::vector<std::byte>& message);
+
+}  // namespace tutti

@@ -1,0 +1,150 @@
+// A carrier within one process that does what carrier.h asks, by plain memory, and what it forbids, when told so.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "src/base/owned.h"
+#include "transports/carrier.h"
+
+namespace tutti {
+
+enum class Fault : std::uint8_t {
+  none,
+  refuse_connect,
+  no_room,  // Every other time.
+  wrong_number,
+  too_long,
+  no_such_lane,
+  undue_credits,
+  fewer_credits,
+  break_down,  // Once something has come.
+};
+
+// What two ends share.
+struct MemoryWire {
+  struct Message {
+    MessageHead head;
+    const std::byte* data;
+  };
+  struct End {
+    std::vector<Message> messages;  // For this end, still in the other's slots.
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> credits;
+    std::map<std::uint32_t, HalfLane const*> landed;
+    std::map<std::uint32_t, std::uint64_t> gone;  // Of its own messages, by lane.
+    Owned<int, ::close, -1> bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  };
+  std::mutex mutex;
+  End ends[2];
+};
+
+class MemoryCarrier : public Carrier {
+ public:
+  MemoryCarrier(std::shared_ptr<MemoryWire> wire, int which, Fault fault)
+      : wire_(std::move(wire)), mine_(wire_->ends[which]), other_(wire_->ends[1 - which]), fault_(fault) {}
+
+  std::string name() const override { return "memory"; }
+  std::string describe() const override { return "memory, of a test"; }
+  std::vector<std::byte> address() const override { return {std::byte{7}}; }
+  Status connect(std::span<const std::byte> address) override {
+    if (fault_ == Fault::refuse_connect) return unsupported("it does not want to");
+    return address.size() == 1 && address[0] == std::byte{7} ? Status() : remote_error("a strange address");
+  }
+
+  Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate(bytes); }
+  Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
+    const std::lock_guard lock(wire_->mutex);
+    mine_.landed[lane] = &reading;
+    return std::vector<std::byte>(3, std::byte{1});
+  }
+  Status attach(std::uint32_t, const HalfLane&, std::span<const std::byte> landing) override {
+    return landing.size() == 3 ? Status() : remote_error("a strange landing");
+  }
+  void forget(std::uint32_t lane, LaneEnd end) override {
+    const std::lock_guard lock(wire_->mutex);
+    if (end == LaneEnd::reader) mine_.landed.erase(lane);
+  }
+
+  Result<bool> put(const MessageHead& head, const std::byte* data) override {
+    const std::lock_guard lock(wire_->mutex);
+    if (fault_ == Fault::no_room && (calls_++ % 2) == 0) return false;
+    MessageHead said = head;
+    if (fault_ == Fault::wrong_number && head.number == 2) ++said.number;
+    if (fault_ == Fault::too_long && head.number == 2) said.bytes = 1U << 30;
+    if (fault_ == Fault::no_such_lane && head.number == 2) said.lane = 77;
+    other_.messages.push_back({said, data});
+    ring(other_);
+    return true;
+  }
+  Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override {
+    const std::lock_guard lock(wire_->mutex);
+    if (fault_ == Fault::no_room && (calls_++ % 2) == 0) return false;
+    if (fault_ == Fault::undue_credits) taken += 1000;
+    other_.credits.emplace_back(lane, taken);
+    if (fault_ == Fault::fewer_credits) other_.credits.emplace_back(lane, taken - 1);
+    ring(other_);
+    return true;
+  }
+  Status advance(CarrierEvents& events) override {
+    const std::lock_guard lock(wire_->mutex);
+    std::uint64_t rings = 0;
+    (void)!::read(mine_.bell.get(), &rings, sizeof rings);
+    for (const MemoryWire::Message& message : mine_.messages) {
+      if (fault_ == Fault::break_down) return remote_error("memory is out of order");
+      const MessageHead& head = message.head;
+      const auto landed = mine_.landed.find(head.lane);
+      if (landed != mine_.landed.end() && head.bytes <= landed->second->spec.slot_bytes && head.bytes > 0)
+        std::memcpy(slot_of(landed->second->view, head.number), message.data, head.bytes);
+      other_.gone[head.lane] = head.number + 1;
+      TUTTI_CHECK_OK(events.arrived(head));
+    }
+    if (!mine_.messages.empty()) ring(other_);
+    mine_.messages.clear();
+    for (const auto& [lane, messages] : std::exchange(mine_.gone, {})) events.left(lane, messages);
+    for (const auto& [lane, taken] : std::exchange(mine_.credits, {})) TUTTI_CHECK_OK(events.credited(lane, taken));
+    return {};
+  }
+
+  int descriptor() const override { return mine_.bell.get(); }
+  bool arm() override {
+    const std::lock_guard lock(wire_->mutex);
+    return mine_.messages.empty() && mine_.credits.empty() && mine_.gone.empty();
+  }
+
+ private:
+  static void ring(MemoryWire::End& end) {
+    const std::uint64_t once = 1;
+    (void)!::write(end.bell.get(), &once, sizeof once);
+  }
+
+  std::shared_ptr<MemoryWire> wire_;
+  MemoryWire::End &mine_, &other_;
+  Fault fault_;
+  std::uint64_t calls_ = 0;
+};
+
+// Ends in turn: the first and the second belong together, the third and the fourth, and so on.
+class MemorySource : public CarrierSource {
+ public:
+  explicit MemorySource(Fault first = Fault::none, Fault second = Fault::none) : faults_{first, second} {}
+  Result<std::unique_ptr<Carrier>> make() override {
+    const int which = made_++ % 2;
+    if (which == 0) wire_ = std::make_shared<MemoryWire>();
+    return std::unique_ptr<Carrier>(std::make_unique<MemoryCarrier>(wire_, which, faults_[which]));
+  }
+
+ private:
+  Fault faults_[2];
+  int made_ = 0;
+  std::shared_ptr<MemoryWire> wire_;
+};
+
+}  // namespace tutti
