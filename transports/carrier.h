@@ -72,6 +72,8 @@ class Carrier {
   virtual Result<bool> put(const MessageHead& head, const std::byte* data) = 0;
   // Tells the writer of a lane how much has been taken. False: there is no room, later.
   virtual Result<bool> credit(std::uint32_t lane, std::uint64_t taken) = 0;
+  // Whether all that was put and credited goes on by itself. What has left() does.
+  virtual bool passed_on() { return true; }
   // Takes in what has come and what has left. An error ends the connection: it names the device and what went wrong.
   virtual Status advance(CarrierEvents& events) = 0;
   // Whether the other end has all that was sent: what is under way ends with the carrier.

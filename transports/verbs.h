@@ -35,4 +35,7 @@ struct VerbsOptions {
 // Fails, and says why, where there is no libibverbs.so.1, no device, or no port of one that is up and admitted.
 Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options);
 
+// For people: the ports that open_verbs() would take. Fails as that does.
+Result<std::string> describe_verbs(const VerbsOptions& options);
+
 }  // namespace tutti

@@ -64,8 +64,6 @@ Result<Board> Board::adopt(File file, Rank ranks) {
   return board;
 }
 
-bool Board::failed() const { return load_acquire(&header().failed) != 0; }
-
 void Board::fail(Rank finder, const Status& status, FailureReason reason) const {
   BoardHeader& head = header();
   if (!compare_exchange(&head.claimed, 0U, 1U)) return;
@@ -127,10 +125,14 @@ void Board::publish(std::span<const std::byte> failure) const {
 // The number is taken away first and given back last, so that a reader never takes half a record for a whole one.
 void Board::announce(Rank self, const CallRecord& record) const {
   std::uint64_t* shared = reinterpret_cast<std::uint64_t*>(&entry(self).calls[record.sequence % kCallHistory]);
-  const auto words = std::bit_cast<CallWords>(record);
   store_relaxed(&shared[0], std::uint64_t{0});
   std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 1; i < words.size(); ++i) store_relaxed(&shared[i], words[i]);
+#pragma GCC unroll 8
+  for (std::size_t i = 1; i < sizeof record / 8; ++i) {
+    std::uint64_t word;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(&record) + i * 8, 8);
+    store_relaxed(&shared[i], word);
+  }
   store_release(&shared[0], record.sequence);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
@@ -95,7 +96,7 @@ class Board {
   Rank ranks() const { return header().ranks; }
   Rank ranks_here() const { return ranks() - static_cast<Rank>(far_.size()); }
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
-  bool failed() const;
+  bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
   // Keeps the first failure, here and for all ranks; later ones are dropped.
   void fail(Rank finder, const Status& status, FailureReason reason = FailureReason::shared) const;

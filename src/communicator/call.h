@@ -32,4 +32,10 @@ struct Call {
   const Unequal* unequal = nullptr;  // all_to_all_v; outlives the call.
 };
 
+// All that tells shapes of calls apart, but for the count.
+inline std::uint64_t shape_of(const Call& call) {
+  return std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
+         std::uint64_t(call.reduction) << 8;
+}
+
 }  // namespace tutti

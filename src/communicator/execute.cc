@@ -25,8 +25,13 @@ Status HostCommunicator::run(const Call& call, const CommunicatorOptions* option
   if (board_.failed()) [[unlikely]]
     return board_.failure(rank_);
   if (far_) TUTTI_CHECK_OK(hear_before_call());
-  Status status = caught([&] { return run_unheard(call, chosen); });
-  if (status.ok()) return {};
+  Status status = caught([&] {
+    const bool again = latest_ != nullptr && !latest_->moves.empty() && call.kind == Kind::collective &&
+                       latest_->serves(call, chosen.forced);
+    return again ? run_brief(*latest_, call, chosen) : run_unheard(call, chosen);
+  });
+  if (status.ok()) [[likely]]
+    return status;
   status = told(std::move(status));
   outwait_visitors();
   return status;
@@ -108,6 +113,46 @@ Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call) {
   const Progress progress = prepared.interpreter->advance();
   board_.announce(rank_, prepared.record);
   return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
+}
+
+Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options) {
+  begin(prepared, options);
+  prepared.launch.self = {const_cast<std::byte*>(call.input), call.output};
+  struct Hooks {
+    HostCommunicator& owner;
+    const CallRecord& record;
+    bool announced = false;
+    // What it has sent is on its way: time to tell the peers of the call. Who looks for an answer at once takes the
+    // line away from a writer who is about to write it.
+    void look() {
+      owner.board_.announce(owner.rank_, record);
+      announced = true;
+    }
+    Status await(const Blocked& blocked, Progress progress) {
+      if (progress == Progress::mismatch) return owner.mismatch_with(blocked.operand->peer);
+      return owner.await_peer(blocked);
+    }
+  } hooks{*this, prepared.record};
+  TUTTI_CHECK_OK(BriefRun(prepared.moves, signature_of(prepared.record), prepared.interpreter->machine(), hooks).run());
+  if (!hooks.announced) hooks.look();
+  return {};
+}
+
+Status HostCommunicator::await_peer(const Blocked& blocked) {
+  const Rank peer = blocked.operand->peer;
+  Patience patience;
+  while (!blocked.over()) {
+    if (crowded_) {
+      TUTTI_CHECK_OK(wait_for(peer, patience));
+      continue;
+    }
+    pause();
+    if (++patience.polls <= kQuickPolls) continue;
+    pause();
+    pause();
+    if (patience.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, patience));
+  }
+  return {};
 }
 
 Status HostCommunicator::complete(Prepared& prepared) {

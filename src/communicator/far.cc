@@ -16,7 +16,9 @@ constexpr std::int64_t kSpinNs = 50'000;  // Before it sleeps between messages.
 constexpr std::int64_t kTellingMs = 100;
 constexpr std::int64_t kTellNs = 200'000'000;  // Then it tells the others which call it waits in.
 constexpr std::uint32_t kPollsPerClock = 16;
-constexpr std::int64_t kNewsNs = 50'000;  // Before a call looks for news once more.
+constexpr std::int64_t kOfferNs = 1'000'000;  // The same where it offers its CPU to others meanwhile.
+constexpr std::int64_t kAloneNs = 2'000;      // A yield takes less where nobody else wants the CPU.
+constexpr std::int64_t kNewsNs = 50'000;      // Before a call looks for news once more.
 
 }  // namespace
 
@@ -95,6 +97,7 @@ std::string HostCommunicator::unheard_of() const {
 // the call has posted goes out first, to whomever; then the others are looked after now and then.
 Status HostCommunicator::wait_far(Rank peer, Patience& patience) {
   if (patience.polls == 1) mesh_.push();
+  if (shares_cpu_) ::sched_yield();
   if (patience.polls % kPollsPerClock != 0) {
     if (mesh_.far(peer)) mesh_.connection(peer).advance();
     return {};
@@ -102,13 +105,23 @@ Status HostCommunicator::wait_far(Rank peer, Patience& patience) {
   mesh_.advance();
   const std::int64_t now = now_ns();
   if (patience.yielded_ns == 0) patience.yielded_ns = now;
-  if (now - patience.yielded_ns < kSpinNs) return {};
+  if (now - patience.yielded_ns < (shares_cpu_ ? kOfferNs : kSpinNs)) {
+    find_others(now);
+    return {};
+  }
   if (mesh_.far(peer)) {
     mesh_.wait(peer, 1);
   } else {
     ::sched_yield();
   }
   return look_around(peer, patience);
+}
+
+// Others that want this CPU, of this job or not, run when it is offered to them. They are what an answer may be waiting
+// for: while there are such, it is offered at each poll.
+void HostCommunicator::find_others(std::int64_t now) {
+  ::sched_yield();
+  shares_cpu_ = now_ns() - now > kAloneNs;
 }
 
 void HostCommunicator::tell_of_long_wait(std::int64_t now, Patience& patience) {

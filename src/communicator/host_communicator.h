@@ -18,6 +18,7 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/links.h"
 #include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/brief.h"
 #include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
 #include "src/plan/embedding.h"
@@ -117,7 +118,12 @@ class HostCommunicator final : public Communicator {
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
-    bool serves(const Call& call, std::uint32_t forced) const;
+    std::vector<Move> moves;  // Of a call that runs at once and needs nothing but its buffers; else none.
+    // The question of every call, whether it is like the one before.
+    bool serves(const Call& call, std::uint32_t forced) const {
+      return key.count == call.count && key.shape == shape_of(call) && key.forced == forced &&
+             (call.output - call.input == in_place_distance) == key.in_place;
+    }
   };
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
@@ -140,6 +146,7 @@ class HostCommunicator final : public Communicator {
   // Gives the interpreter the buffers. `announced`: the call as the peers see it.
   void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
   Status run_at_once(Prepared& prepared, const Call& call);
+  Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Status complete(Prepared& prepared);
   Status wait_and_advance(Prepared& prepared, Progress progress);
 
@@ -156,6 +163,11 @@ class HostCommunicator final : public Communicator {
     bool told_call = false;  // To other hosts.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
+  // Between two near cores a message is there after so many, with a pause each. Later ones are more patient, so that
+  // they do not keep taking the line away from a writer who is far.
+  static constexpr std::uint32_t kQuickPolls = 4;
+  // Until the peer has moved.
+  Status await_peer(const Blocked& blocked);
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
@@ -194,6 +206,7 @@ class HostCommunicator final : public Communicator {
   void tell_call(NewsKind kind);
   std::string unheard_of() const;
   Status wait_far(Rank peer, Patience& patience);
+  void find_others(std::int64_t now);
   void tell_of_long_wait(std::int64_t now, Patience& patience);
   // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
   bool drained();
@@ -238,6 +251,7 @@ class HostCommunicator final : public Communicator {
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
   std::mutex hearing_;
+  bool shares_cpu_ = false;    // As the last look found.
   std::int64_t heard_ns_ = 0;  // When a call has last looked for news.
   PassedRegions passed_regions_;
   std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.

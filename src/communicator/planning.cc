@@ -64,11 +64,6 @@ Problem problem_of(const Call& call, Rank ranks) {
   return problem;
 }
 
-std::uint64_t shape_of(const Call& call) {
-  return std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
-         std::uint64_t(call.reduction) << 8;
-}
-
 std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
   if (has_root(call.collective) && rank != call.root) return kNever;
@@ -84,10 +79,6 @@ CallRecord record_of(const Call& call, std::uint32_t forced) {
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
   return record;
-}
-
-Signature signature_of(const CallRecord& record) {
-  return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
 }
 
 Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallRecord& theirs) {

@@ -17,8 +17,6 @@ namespace tutti {
 std::uint32_t mix(std::uint64_t value);
 
 Problem problem_of(const Call& call, Rank ranks);
-// All that tells shapes of calls apart, but for the count.
-std::uint64_t shape_of(const Call& call);
 // How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
 // one of them passes no such thing: no two addresses are this far apart.
 std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
@@ -26,7 +24,9 @@ std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
 CallRecord record_of(const Call& call, std::uint32_t forced);
 
 // What this call's messages carry: one left over from another call must not pass for one of this.
-Signature signature_of(const CallRecord& record);
+inline Signature signature_of(const CallRecord& record) {
+  return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
+}
 // That two ranks made different calls, in the words of the one.
 Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallRecord& theirs);
 

@@ -149,6 +149,10 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch, copies);
   prepared.launch.straight = prepared.straight.view();
+  const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
+                     prepared.interpreter->machine().plain();
+  if (plain && !far_ && prepared.mapped_algorithm == nullptr)
+    prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
 }
 
 Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
@@ -220,12 +224,6 @@ void HostCommunicator::compile(WiredPlan& wired) {
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
   return {call.count, shape_of(call), options.forced,
           call.output - call.input == in_place_distance(call, ranks_, rank_)};
-}
-
-// The question of every call, whether it is like the one before.
-bool HostCommunicator::Prepared::serves(const Call& call, std::uint32_t forced) const {
-  return key.count == call.count && key.shape == shape_of(call) && key.forced == forced &&
-         (call.output - call.input == in_place_distance) == key.in_place;
 }
 
 }  // namespace tutti

@@ -35,6 +35,7 @@ std::string Fleet::run(const Voyage& voyage) {
   }
   const std::string complaint =
       voyage.engine == nullptr ? sail(convoy.sailors(), voyage) : voyage.engine->run(convoy.calls(), voyage.channels);
+  for (const auto& sailor : convoy.sailors()) brief_runs_ += sailor->brief_runs();
   return complaint.empty() ? convoy.complaint() : complaint;
 }
 

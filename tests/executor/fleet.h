@@ -27,10 +27,14 @@ class Fleet {
     return found == lanes_.end() ? 0 : found->second;
   }
 
+  // How many operations of a rank were run from a list of moves.
+  std::uint32_t brief_runs() const { return brief_runs_; }
+
  private:
   std::mt19937_64 random_;
   ShmTransport transport_{0};  // One rank's: it owns all memory.
   std::map<std::pair<LaneForm, Protocol>, std::uint32_t> lanes_;
+  std::uint32_t brief_runs_ = 0;
 };
 
 }  // namespace tutti

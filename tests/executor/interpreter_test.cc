@@ -66,6 +66,7 @@ TEST_P(FormsSeen, AreAllOnBothProtocols) {
     EXPECT_GT(fleet_.lanes(form, protocol), 0U);
     EXPECT_GT(fleet_.lanes(LaneForm::one_way, protocol), 0U);
   }
+  EXPECT_GT(fleet_.brief_runs(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, FormsSeen,

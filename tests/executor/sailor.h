@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/brief.h"
 #include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
 #include "src/executor/team/call.h"
@@ -38,6 +39,9 @@ class Sailor {
   // Gives an operation the input of another one, and an output that nobody has written.
   void load(std::uint32_t operation, std::uint32_t number) { cargoes_[operation].load(plan_.steps.self(), number); }
 
+  // Operations that were run from a list of moves.
+  std::uint32_t brief_runs() const { return brief_runs_; }
+
   // Why it did not come to the end, if it did not.
   const std::string& stopped_by() const { return complaint_; }
 
@@ -52,6 +56,7 @@ class Sailor {
   LaneState* bind(const std::vector<LaneUse>& uses, const Operand& operand, bool sends, Wires& wires,
                   std::uint16_t channel) const;
   bool finish(std::uint32_t operation, Watch& watch);
+  bool run_briefly(std::uint32_t operation, Watch& watch);
   bool fail(const std::string& complaint, Watch& watch);
 
   const Plan& plan_;
@@ -70,6 +75,8 @@ class Sailor {
   std::pmr::vector<MeetingPlace> place_;
   std::vector<Cargo> cargoes_;
   StraightProgram straight_;
+  std::vector<Move> moves_;
+  std::uint32_t brief_runs_ = 0;
   std::vector<RankBuffers> peers_;  // Where a CPU finds them.
   std::optional<Interpreter<CpuMachine>> interpreter_;
   std::string complaint_;

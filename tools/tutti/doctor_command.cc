@@ -15,6 +15,7 @@
 #include "src/base/log.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
+#include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
 #include "tools/tutti/commands.h"
@@ -74,14 +75,20 @@ void print_machine() {
   print_line("/dev/shm", shared_memory());
 }
 
+std::string shown_or_why(Result<std::string> shown) {
+  return shown.ok() ? std::move(shown).value() : "off: " + std::move(shown).status().message();
+}
+
 void print_transports() {
   const File memory{::memfd_create("tutti doctor", MFD_CLOEXEC)};
   std::printf("transports\n");
   print_line("shm", memory ? "works" : "off: " + system_error("memfd_create").message());
-  Result<Address> address = own_address(config().socket_ifname);
-  if (!address.ok()) return print_line("tcp", "off: " + std::move(address).status().message());
-  const std::string shown = describe(address.value());
-  print_line("tcp", shown.substr(0, shown.rfind(':')) + " (" + interface_of(address.value()) + ")");
+  print_line("tcp", shown_or_why([]() -> Result<std::string> {
+               const Address address = TUTTI_TRY(own_address(config().socket_ifname));
+               const std::string shown = describe(address);
+               return shown.substr(0, shown.rfind(':')) + " (" + interface_of(address) + ")";
+             }()));
+  for (auto& [name, described] : describe_carriers()) print_line(name.c_str(), shown_or_why(std::move(described)));
 }
 
 void print_devices() {

@@ -2,12 +2,18 @@
 #include "transports/verbs.h"
 
 namespace tutti {
+namespace {
 
-Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions&) {
+Status not_built() {
   return unsupported(
       "this library was built without RDMA verbs: build it where infiniband/verbs.h is (libibverbs-dev, rdma-core), "
-      "and "
-      "see that the configuration says 'VERBS on', or use tcp");
+      "and see that the configuration says 'VERBS on', or use tcp");
 }
+
+}  // namespace
+
+Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions&) { return not_built(); }
+
+Result<std::string> describe_verbs(const VerbsOptions&) { return not_built(); }
 
 }  // namespace tutti

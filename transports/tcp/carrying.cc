@@ -38,10 +38,11 @@ Status TcpConnection::meet_carrier(const WireHeader& header, const std::byte* pa
     return {};
   }
   Status connected = carrier_->connect({zero + 1, end});
-  if (!connected.ok() && insists_) return connected;
   reaches_ = connected.ok();
   tell(WireKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
-  return {};
+  if (reaches_ || !insists_) return {};
+  (void)send_some();
+  return connected;
 }
 
 Status TcpConnection::settle(bool other_reaches) {
@@ -56,6 +57,7 @@ Status TcpConnection::settle(bool other_reaches) {
 
 void TcpConnection::take_way(Way way) {
   way_ = way;
+  again_ = true;
   for (const auto& [number, half] : lanes_.writing()) half->ready = way == Way::tcp;
 }
 
@@ -72,6 +74,7 @@ Status TcpConnection::accept_landing(const WireHeader& header, const std::byte* 
   if (half->ready) return remote_error("a landing came twice");
   TUTTI_CHECK_OK(carrier_->attach(header.lane, *half, {payload, header.bytes}));
   half->ready = true;
+  again_ = true;
   return {};
 }
 

@@ -176,15 +176,22 @@ void TcpConnection::push() {
 }
 
 void TcpConnection::exchange() {
-  if (lost()) return;
-  if (way_ == Way::carrier) {
-    const Status carried = carry();
-    if (!carried.ok()) return lose(carried.message());
-  }
-  while (send_some()) {
-  }
-  while (!lost() && receive_some()) {
-  }
+  do {
+    again_ = false;
+    if (lost()) return;
+    if (way_ == Way::carrier) {
+      const Status carried = carry();
+      if (!carried.ok()) {
+        while (!lost() && receive_some()) {  // The other end's last words, if there are any.
+        }
+        return lose(carried.message());
+      }
+    }
+    while (send_some()) {
+    }
+    while (!lost() && receive_some()) {
+    }
+  } while (again_);
   if (!lanes_.ended().empty()) bury();
 }
 
@@ -205,6 +212,7 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
     return lane.half->context == context && lane.half->tell_all;
   };
   if (std::any_of(reading.begin(), reading.end(), owes)) return true;
+  if (way_ == Way::carrier && !carrier_->passed_on()) return true;
   return std::any_of(writing.begin(), writing.end(), [&](const LaneTable::Numbered& lane) {
     const HalfLane& half = *lane.half;
     if (half.context != context) return false;
@@ -232,6 +240,7 @@ void TcpConnection::lose(const std::string& why) {
   if (lost()) return;
   reason_ = why;
   lost_.store(true, std::memory_order_release);
+  (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Nothing more will come of it: the other end is to know.
 }
 
 std::string TcpConnection::reason() {

@@ -129,6 +129,7 @@ class TcpConnection : private CarrierEvents {
   std::unique_ptr<Carrier> carrier_;  // Outlived by the memory of lanes.
   bool insists_ = false;
   Way way_ = Way::open;
+  bool again_ = false;    // What has come lets messages go that could not before.
   bool met_ = false;      // The other end has introduced itself,
   bool reaches_ = false;  // and this one reaches it by the carrier.
   LaneTable lanes_;

@@ -31,7 +31,7 @@ bool TcpConnection::receive_some() {
   end_ += got - placed;
   const Status parsed = parse();
   if (!parsed.ok()) lose(parsed.message());
-  return !lost() && got == whole;
+  return !lost() && (got == whole || stream_.has_more());
 }
 
 Status TcpConnection::parse() {

@@ -29,6 +29,8 @@ class Stream {
   ssize_t send(std::span<const iovec> parts, std::size_t total);
   // As recvmsg(): 0 at the end, -1 and errno; EBADMSG: what came is not what the other end has sent.
   ssize_t receive(std::span<iovec> parts);
+  // More has come than was received, of which the socket does not tell.
+  bool has_more() const { return opening_ && (!readable_.empty() || begin_ < end_); }
   // Bytes that were taken and that the socket has not. flush() is false once the connection is broken: errno.
   std::size_t held() const { return outgoing_.size() - sent_; }
   // Though the last send() took a part: a record goes at a time.

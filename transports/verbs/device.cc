@@ -134,6 +134,8 @@ Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options) {
   TUTTI_CHECK_OK(verbs_library());
   int count = 0;
   ibv_device** list = ibv().get_device_list(&count);
+  if (list == nullptr && errno == ENOSYS)  // The kernel has no such module.
+    return unsupported("this machine has no RDMA device: `ibv_devices` and `rdma link` list what there is; use tcp");
   if (list == nullptr) return system_error("list RDMA devices");
   std::vector<VerbsPort> ports;
   std::string reasons;

@@ -23,4 +23,11 @@ Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options) {
   return std::unique_ptr<CarrierSource>(std::make_unique<VerbsSource>(std::move(ports), options));
 }
 
+Result<std::string> describe_verbs(const VerbsOptions& options) {
+  const std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
+  std::string list;
+  for (const VerbsPort& port : ports) list += (list.empty() ? "" : "; ") + port.describe();
+  return list;
+}
+
 }  // namespace tutti

@@ -45,8 +45,9 @@ struct Operands<Isa, 0, 0> {
 template <class Isa, typename T, Reduction kReduction>
 class Kernel {
  public:
+  // A function of its own, so that who picks it has nothing to save.
   template <unsigned kSources, unsigned kTargets>
-  static void run(const FoldArguments& arguments, std::uint64_t count) {
+  [[gnu::noinline]] static void run(const FoldArguments& arguments, std::uint64_t count) {
     std::uint64_t i = 0;
     if (count >= kBlock) i = run_blocks<kSources, kTargets>(arguments, count);
     Kernel(arguments).template finish<kLanes>(Operands<Isa, kSources, kTargets>(arguments), i, count);
@@ -65,7 +66,9 @@ class Kernel {
   static constexpr std::uint64_t kBlock = std::uint64_t{kLanes} * kUnroll;
 
   explicit Kernel(const FoldArguments& arguments) : arguments_(arguments) {
-    if constexpr (Format<T>::is_float) {
+    if constexpr (kReduction != Reduction::pre_mul_sum) {
+      return;
+    } else if constexpr (Format<T>::is_float) {
       factor_ = static_cast<Accumulator<T>>(arguments.scale);
     } else {
       factor_ = static_cast<Accumulator<T>>(arguments.integer_scale);

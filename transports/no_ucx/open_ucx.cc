@@ -1,0 +1,19 @@
+// The UCX of a library that was built without.
+#include "transports/ucx.h"
+
+namespace tutti {
+namespace {
+
+Status not_built() {
+  return unsupported(
+      "this library was built without UCX: build it where ucp/api/ucp.h is (libucx-dev), and see that the "
+      "configuration says 'UCX on', or use tcp");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CarrierSource>> open_ucx() { return not_built(); }
+
+Result<std::string> describe_ucx() { return not_built(); }
+
+}  // namespace tutti

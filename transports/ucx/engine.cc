@@ -1,0 +1,191 @@
+#include "transports/ucx/engine.h"
+
+#include <poll.h>
+
+#include <cstring>
+#include <utility>
+
+#include "src/base/log.h"
+#include "transports/carrier.h"
+#include "transports/ucx/end.h"
+#include "transports/ucx/wire.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kMostRounds = 16;  // Of progress at a time: others have things to do as well.
+constexpr std::int64_t kPartingMs = 1000;
+
+Status ucx_error(const std::string& action, ucs_status_t status) {
+  return {Code::system, "UCX cannot " + action + ": " + explain_ucx(status)};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<UcxEngine>> UcxEngine::make() {
+  TUTTI_CHECK_OK(ucx_library());
+  std::shared_ptr<UcxEngine> engine(new UcxEngine);
+  TUTTI_CHECK_OK(engine->start());
+  return engine;
+}
+
+Status UcxEngine::start() {
+  const UcxWords words;
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = ucx().config_read(nullptr, nullptr, &config);
+  if (status != UCS_OK) return ucx_error("read its configuration (UCX_... in the environment)", status);
+  ucp_params_t parameters = {};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  ucp_context_h context = nullptr;
+  status = ucx().init_version(1, 13, &parameters, config, &context);
+  ucx().config_release(config);
+  if (status != UCS_OK) return ucx_error("start", status);
+  context_.reset(context);
+
+  ucp_worker_params_t how = {};
+  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucp_worker_h worker = nullptr;
+  status = ucx().worker_create(context, &how, &worker);
+  if (status != UCS_OK) return ucx_error("make a worker", status);
+  worker_.reset(worker);
+  status = ucx().worker_get_efd(worker, &descriptor_);
+  if (status != UCS_OK) return ucx_error("tell when something has come", status);
+
+  ucp_am_handler_param_t handler = {};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.arg = this;
+  for (const auto& [id, take] : {std::pair(kUcxMessage, &take_message), std::pair(kUcxWord, &take_word)}) {
+    handler.id = id;
+    handler.cb = take;
+    status = ucx().worker_set_am_recv_handler(worker, &handler);
+    if (status != UCS_OK) return ucx_error("take active messages", status);
+  }
+  return ask_address();
+}
+
+// Where there are many devices, those that lead out of this host have to do.
+Status UcxEngine::ask_address() {
+  std::size_t bytes = 0;
+  for (const std::uint32_t which : {0U, std::uint32_t{UCP_WORKER_ADDRESS_FLAG_NET_ONLY}}) {
+    ucp_worker_attr_t asked = {};
+    asked.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+    asked.address_flags = which;
+    const ucs_status_t status = ucx().worker_query(worker_.get(), &asked);
+    if (status != UCS_OK) return ucx_error("say where it is", status);
+    bytes = asked.address_length;
+    const auto* from = reinterpret_cast<const std::byte*>(asked.address);
+    address_.assign(from, from + bytes);
+    ucx().worker_release_address(worker_.get(), asked.address);
+    if (bytes + sizeof(UcxAddressHead) <= kMostCarrierBytes) return {};
+  }
+  return unsupported("UCX has an address of " + std::to_string(bytes) + " bytes here, and " +
+                     std::to_string(kMostCarrierBytes - sizeof(UcxAddressHead)) +
+                     " can be told: give it fewer devices with UCX_NET_DEVICES or UCX_TLS");
+}
+
+// ---- Memory ----
+
+Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
+  LaneMemory memory = HalfLane::allocate(bytes);
+  ucp_mem_map_params_t what = {};
+  what.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  what.address = memory.get();
+  what.length = bytes;
+  const std::lock_guard lock(mutex_);
+  const UcxWords words;
+  ucp_mem_h handle = nullptr;
+  const ucs_status_t status = ucx().mem_map(context_.get(), &what, &handle);
+  if (status != UCS_OK)
+    return ucx_error("register " + std::to_string(bytes) + " bytes for a lane (ulimit -l may be too low)", status);
+  registered_.emplace(memory.get(), handle);
+  std::byte* at = memory.get();
+  return LaneMemory(at, [engine = shared_from_this(), memory = std::move(memory)](std::byte* freed) mutable {
+    engine->free(freed);
+    memory.reset();
+  });
+}
+
+void UcxEngine::free(std::byte* memory) {
+  const std::lock_guard lock(mutex_);
+  const UcxWords words;
+  const auto found = registered_.find(memory);
+  (void)ucx().mem_unmap(context_.get(), found->second);
+  registered_.erase(found);
+}
+
+ucp_mem_h UcxEngine::handle_of(const LaneMemory& memory) const {
+  const auto found = registered_.find(memory.get());
+  return found == registered_.end() ? nullptr : found->second;
+}
+
+// ---- What comes ----
+
+void UcxEngine::progress() {
+  const UcxWords words;
+  for (int round = 0; round < kMostRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
+  }
+  if (!asked_.empty()) std::erase_if(asked_, [](UcxEnd* end) { return end->answer(); });
+}
+
+bool UcxEngine::arm() {
+  const UcxWords words;
+  return ucx().worker_arm(worker_.get()) == UCS_OK;
+}
+
+UcxEnd* UcxEngine::find(std::uint64_t token) const {
+  const auto found = ends_.find(token);
+  return found == ends_.end() ? nullptr : found->second;
+}
+
+// What has no token of ours is from a stranger, or for an end that is gone.
+ucs_status_t UcxEngine::take_message(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                     std::size_t bytes, const ucp_am_recv_param_t* how) {
+  UcxMessage message;
+  if (header_bytes != sizeof message) return UCS_OK;
+  std::memcpy(&message, header, sizeof message);
+  UcxEnd* end = static_cast<UcxEngine*>(engine)->find(message.token);
+  if (end == nullptr) return UCS_OK;
+  const bool waits_there = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  return end->take_message(message.head, {data, bytes, waits_there});
+}
+
+ucs_status_t UcxEngine::take_word(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                  const ucp_am_recv_param_t*) {
+  UcxWord word;
+  if (header_bytes != sizeof word) return UCS_OK;
+  std::memcpy(&word, header, sizeof word);
+  UcxEnd* end = static_cast<UcxEngine*>(engine)->find(word.token);
+  if (end != nullptr) end->take_word(word);
+  return UCS_OK;
+}
+
+// ---- The end ----
+
+void UcxEngine::wait_a_little(std::unique_lock<std::mutex>& lock) const {
+  lock.unlock();
+  pollfd polled = {descriptor_, POLLIN, 0};
+  ::poll(&polled, 1, 1);
+  lock.lock();
+}
+
+void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock) {
+  if (parting_.at_ns == Deadline().at_ns) parting_ = Deadline::after_ms(kPartingMs);
+  for (progress(); !end->may_part() && !parting_.passed(); progress()) wait_a_little(lock);
+  end->close();
+  const Deadline patience = Deadline::after_ms(kPartingMs);
+  for (progress(); !end->closed() && !patience.passed(); progress()) wait_a_little(lock);
+  ends_.erase(end->token());
+  std::erase(asked_, end.get());
+  if (!end->closed()) {
+    log(LogLevel::warn, "ucx does not let go of what it was to send or receive: its memory is not freed");
+    (void)end.release();
+  }
+  lock.unlock();  // Memory is freed without it.
+  end.reset();
+}
+
+}  // namespace tutti

@@ -1,0 +1,111 @@
+#include <sys/random.h>
+
+#include <mutex>
+#include <utility>
+
+#include "transports/ucx.h"
+#include "transports/ucx/end.h"
+#include "transports/ucx/engine.h"
+
+namespace tutti {
+namespace {
+
+// An end, and the lock around it.
+class UcxCarrier : public Carrier {
+ public:
+  UcxCarrier(std::shared_ptr<UcxEngine> engine, std::unique_ptr<UcxEnd> end)
+      : engine_(std::move(engine)), end_(std::move(end)) {}
+  ~UcxCarrier() override {
+    std::unique_lock lock(engine_->mutex());
+    engine_->part(std::move(end_), lock);
+  }
+
+  std::string name() const override { return "ucx"; }
+  std::string describe() const override { return std::string("ucx, version ") + ucx().get_version_string(); }
+
+  std::vector<std::byte> address() const override { return end_->address(); }
+  Status connect(std::span<const std::byte> address) override {
+    const std::lock_guard lock(engine_->mutex());
+    return end_->connect(address);
+  }
+
+  Result<LaneMemory> allocate(std::size_t bytes) override { return engine_->allocate(bytes); }
+  // The writer needs to know nothing of it: this end finds the slot by the message's number.
+  Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
+    const std::lock_guard lock(engine_->mutex());
+    end_->land(lane, reading);
+    return std::vector<std::byte>();
+  }
+  Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override {
+    if (!landing.empty()) return remote_error("a landing came that UCX knows nothing of");
+    const std::lock_guard lock(engine_->mutex());
+    end_->attach(lane, writing);
+    return {};
+  }
+  void forget(std::uint32_t lane, LaneEnd end) override {
+    LaneMemory freed;  // Later than the lock.
+    const std::lock_guard lock(engine_->mutex());
+    freed = end_->forget(lane, end);
+  }
+
+  // UCX queues what does not go at once.
+  Result<bool> put(const MessageHead& head, const std::byte* data) override {
+    const std::lock_guard lock(engine_->mutex());
+    TUTTI_CHECK_OK(end_->put(head, data));
+    return true;
+  }
+  Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override {
+    const std::lock_guard lock(engine_->mutex());
+    return end_->credit(lane, taken);
+  }
+  Status advance(CarrierEvents& events) override {
+    const std::lock_guard lock(engine_->mutex());
+    engine_->progress();
+    return end_->tell(events);
+  }
+  bool passed_on() override {
+    const std::lock_guard lock(engine_->mutex());
+    return end_->passed_on();
+  }
+
+  int descriptor() const override { return end_->descriptor(); }
+  bool arm() override {
+    const std::lock_guard lock(engine_->mutex());
+    return end_->arm();
+  }
+
+ private:
+  std::shared_ptr<UcxEngine> engine_;
+  std::unique_ptr<UcxEnd> end_;
+};
+
+class UcxSource : public CarrierSource {
+ public:
+  explicit UcxSource(std::shared_ptr<UcxEngine> engine) : engine_(std::move(engine)) {}
+
+  Result<std::unique_ptr<Carrier>> make() override {
+    std::uint64_t token = 0;
+    if (::getrandom(&token, sizeof token, 0) != sizeof token) return system_error("getrandom");
+    const std::lock_guard lock(engine_->mutex());
+    std::unique_ptr<UcxEnd> end = TUTTI_TRY(UcxEnd::make(*engine_, token));
+    engine_->enroll(token, *end);
+    return std::unique_ptr<Carrier>(std::make_unique<UcxCarrier>(engine_, std::move(end)));
+  }
+
+ private:
+  std::shared_ptr<UcxEngine> engine_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CarrierSource>> open_ucx() {
+  std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
+  return std::unique_ptr<CarrierSource>(std::make_unique<UcxSource>(std::move(engine)));
+}
+
+Result<std::string> describe_ucx() {
+  TUTTI_CHECK_OK(ucx_library());
+  return std::string("version ") + ucx().get_version_string();
+}
+
+}  // namespace tutti

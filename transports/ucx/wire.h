@@ -1,0 +1,49 @@
+// What two ends say to each other by UCX, and what they tell of themselves over their connection before. Fixed-width
+// plain data.
+//
+// A worker hears whoever reaches it. The token in front of all is a random number that only the other end was told.
+#pragma once
+
+#include <cstdint>
+
+#include "transports/carrier.h"
+
+namespace tutti {
+
+// UCP's numbers of active messages.
+inline constexpr unsigned kUcxMessage = 0;  // A UcxMessage, and the data.
+inline constexpr unsigned kUcxWord = 1;     // A UcxWord.
+
+inline constexpr std::uint32_t kUcxVersion = 1;
+
+// In front of the worker's address, of `bytes`.
+struct UcxAddressHead {
+  std::uint32_t version = kUcxVersion;
+  std::uint32_t bytes = 0;
+  std::uint64_t token = 0;
+};
+static_assert(sizeof(UcxAddressHead) == 16);
+
+struct UcxMessage {
+  std::uint64_t token = 0;
+  MessageHead head;
+};
+static_assert(sizeof(UcxMessage) == 32);
+
+enum class UcxWordKind : std::uint32_t {
+  credit = 1,    // So many messages of the receiver's lane have been taken: `taken`.
+  question = 2,  // The sender is about to leave, and waits for
+  answer = 3,    // this: what has arrived.
+  farewell = 4,  // It has left, and answers no more.
+};
+
+struct UcxWord {
+  std::uint64_t token = 0;
+  std::uint64_t arrived = 0;  // Messages of all lanes, so far.
+  std::uint64_t taken = 0;
+  std::uint32_t lane = 0;
+  UcxWordKind kind = UcxWordKind::credit;
+};
+static_assert(sizeof(UcxWord) == 32);
+
+}  // namespace tutti
