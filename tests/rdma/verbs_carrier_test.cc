@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <random>
 
 #include "tests/rdma/carriers.h"
@@ -99,6 +100,60 @@ TEST_P(VerbsCarrierOver, MessagesOfAllSizesArriveInOrder) {
   pair.until([&] { return pair.writer.carrier->acknowledged() && pair.reader.carrier->acknowledged(); });
 }
 
+// Packets of 4096 bytes, and some that acknowledge.
+std::uint64_t packets_of(const char* device) {
+  std::uint64_t packets = 0;
+  std::ifstream(std::string("/sys/class/infiniband/") + device + "/ports/1/hw_counters/sent_pkts") >> packets;
+  return packets;
+}
+
+TEST(VerbsCarrier, DividesALargeMessageOverItsRails) {
+  CarrierPair pair({"rxe0", "rxe1"}, {"rxe1", "rxe0"});
+  pair.connect(0);
+  const std::map<std::string, std::uint64_t> before = {{"rxe0", packets_of("rxe0")}, {"rxe1", packets_of("rxe1")}};
+  ASSERT_TRUE(pair.writer.put(0, 0, kSlotBytes).value());
+  pair.until([&] { return pair.reader.arrivals == 1; });
+  for (const auto& [device, packets] : before) {
+    EXPECT_GE(packets_of(device.c_str()) - packets, kSlotBytes / 4096 / 2) << device;
+    EXPECT_LT(packets_of(device.c_str()) - packets, kSlotBytes / 4096) << device;
+  }
+}
+
+// The other end of two rails answers on one of them only.
+TEST(VerbsCarrier, KeepsASlotUntilAllPartsOfItsMessageHaveLeft) {
+  const VerbsPort port = ports_of({"rxe1"}).front();
+  CarrierEnd writer({"rxe0", "rxe0"});
+  VerbsAddress ours, theirs;
+  std::memcpy(&theirs, writer.carrier->address().data(), sizeof theirs);
+  std::vector<std::unique_ptr<Rail>> rails;
+  ours.rails = 2;
+  for (std::size_t i = 0; i < 2; ++i) {
+    rails.push_back(std::move(Rail::create(port, {})).value());
+    ours.rail[i] = rails[i]->address();
+  }
+  ASSERT_TRUE(rails[0]->connect(theirs.rail[0]).ok());
+  ASSERT_TRUE(writer.carrier->connect(std::as_bytes(std::span(&ours, 1))).ok());
+
+  std::vector<std::byte> memory(HalfLane::kSlots * kSlotBytes);
+  const MemoryRegion region =
+      std::move(port.device->register_memory(memory.data(), memory.size(), RegionUse::remote)).value();
+  VerbsLanding landing;
+  landing.address = reinterpret_cast<std::uint64_t>(memory.data());
+  landing.bytes = memory.size();
+  landing.keys = {region.get()->rkey, region.get()->rkey};
+  for (const std::uint32_t lane : {0U, 2U}) {  // Their home is the first rail.
+    HalfLane& half = writer.add(lane, LaneEnd::writer);
+    ASSERT_TRUE(writer.carrier->attach(lane, half, std::as_bytes(std::span(&landing, 1))).ok());
+  }
+  ASSERT_TRUE(writer.put(0, 0, kSlotBytes).value());
+  ASSERT_TRUE(writer.put(0, 1, 8).value());
+  ASSERT_TRUE(writer.put(2, 0, 4096).value());
+  const Deadline patience = Deadline::after_ms(60'000);
+  while (writer.gone[2] == 0 && !patience.passed()) ASSERT_TRUE(writer.advance().ok());
+  EXPECT_EQ(writer.gone[2], 1U);
+  EXPECT_EQ(writer.gone[0], 0U);
+}
+
 // ---- Room ----
 
 // Puts small messages of many lanes until there is no room. How many fit.
@@ -158,6 +213,17 @@ TEST(VerbsCarrier, GoesOnAfterNeitherEndHadRoom) {
 
 // ---- Sleeping ----
 
+// What left at once has not been told yet.
+TEST(VerbsCarrier, LetsNobodySleepOverSlotsThatAreFree) {
+  CarrierPair pair({"rxe0"}, {"rxe1"});
+  pair.connect(0);
+  for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
+    ASSERT_TRUE(pair.writer.put(0, number, 8).value());
+    EXPECT_FALSE(pair.writer.carrier->arm());
+    pair.until([&] { return pair.writer.gone[0] == number + 1; });
+  }
+}
+
 TEST(VerbsCarrier, WakesWhoSleeps) {
   for (const Names& names : {Names{"rxe1"}, Names{"rxe1", "rxe0"}}) {
     CarrierPair pair(names, names);
@@ -210,137 +276,6 @@ TEST(VerbsCarrier, ForgetsLanes) {
     pair.reader.arrivals = 0;
     pair.writer.gone.clear();
   }
-}
-
-// ---- What is not so ----
-
-TEST(VerbsCarrier, ConnectsToNoNonsense) {
-  const auto refuses = [](const std::function<void(VerbsAddress&)>& spoil) {
-    CarrierEnd one({"rxe0"}), other({"rxe1"});
-    VerbsAddress address;
-    std::memcpy(&address, other.carrier->address().data(), sizeof address);
-    spoil(address);
-    return !one.carrier->connect(std::as_bytes(std::span(&address, 1))).ok();
-  };
-  EXPECT_FALSE(refuses([](VerbsAddress&) {}));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.version = 2; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = 0; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = kMostPorts + 1; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].mtu = 9; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].ethernet = 0; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].queue_pair = 1 << 24; }));
-  CarrierEnd one({"rxe0"}), other({"rxe1"});
-  std::vector<std::byte> shorter = other.carrier->address();
-  shorter.pop_back();
-  EXPECT_FALSE(one.carrier->connect(shorter).ok());
-}
-
-TEST(VerbsCarrier, AttachesToNoNonsense) {
-  CarrierPair pair({"rxe0"}, {"rxe1"});
-  const auto landing = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
-  HalfLane& writing = pair.writer.add(0, LaneEnd::writer);
-  EXPECT_FALSE(pair.writer.carrier->attach(0, writing, std::span(landing).first(landing.size() - 1)).ok());
-  HalfLane& smaller = pair.writer.add(1, LaneEnd::writer, kSlotBytes / 2);
-  EXPECT_FALSE(pair.writer.carrier->attach(0, smaller, landing).ok());
-  EXPECT_TRUE(pair.writer.carrier->attach(0, writing, landing).ok());
-}
-
-TEST(VerbsCarrier, SaysThatAWriteWasRefused) {
-  CarrierPair pair({"rxe0"}, {"rxe1"});
-  auto bytes = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
-  VerbsLanding landing;
-  std::memcpy(&landing, bytes.data(), sizeof landing);
-  landing.keys[0] ^= 0x5500;
-  ASSERT_TRUE(
-      pair.writer.carrier->attach(0, pair.writer.add(0, LaneEnd::writer), std::as_bytes(std::span(&landing, 1))).ok());
-  ASSERT_TRUE(pair.writer.put(0, 0, 4096).value());
-  const Deadline patience = Deadline::after_ms(60'000);
-  Status status;
-  while (status.ok() && !patience.passed()) status = pair.writer.advance();
-  EXPECT_NE(status.message().find("rxe0 port 1"), std::string::npos) << status.message();
-  EXPECT_NE(status.message().find("refuses"), std::string::npos) << status.message();
-}
-
-// A stranger that has got hold of the other end of a carrier with one lane.
-class VerbsStranger : public testing::Test {
- protected:
-  VerbsStranger() : end_({"rxe0"}) {
-    auto rail = Rail::create(ports_of({"rxe1"}).front(), {});
-    rail_ = std::move(rail).value();
-    VerbsAddress ours, theirs;
-    std::memcpy(&theirs, end_.carrier->address().data(), sizeof theirs);
-    ours.rails = 1;
-    ours.rail[0] = rail_->address();
-    EXPECT_TRUE(rail_->connect(theirs.rail[0]).ok());
-    EXPECT_TRUE(end_.carrier->connect(std::as_bytes(std::span(&ours, 1))).ok());
-    EXPECT_TRUE(end_.carrier->land(0, end_.add(0, LaneEnd::reader, 128)).ok());
-    right_.kind = RecordKind::eager;
-    right_.head.bytes = 8;
-  }
-  // What the end makes of it.
-  Status say(const VerbsRecord& record, std::size_t bytes) {
-    const std::vector<std::byte> data(bytes);
-    EXPECT_TRUE(rail_->send(record, data, {}).ok());
-    const std::uint64_t before = end_.arrivals;
-    const Deadline patience = Deadline::after_ms(60'000);
-    Status status;
-    while (status.ok() && end_.arrivals == before && !patience.passed()) status = end_.advance();
-    return status;
-  }
-  void expect_refused(const VerbsRecord& record, std::size_t bytes) {
-    const Status status = say(record, bytes);
-    EXPECT_EQ(status.code(), Code::remote);
-    EXPECT_NE(status.message().find("rxe0 port 1"), std::string::npos) << status.message();
-    EXPECT_EQ(end_.arrivals, 0U);
-  }
-  CarrierEnd end_;
-  std::unique_ptr<Rail> rail_;
-  VerbsRecord right_;
-};
-
-TEST_F(VerbsStranger, IsHeardIfAllIsRight) { EXPECT_TRUE(say(right_, 8).ok()); }
-
-TEST_F(VerbsStranger, MaySendNoUnknownRecord) {
-  right_.kind = static_cast<RecordKind>(9);
-  expect_refused(right_, 8);
-}
-
-TEST_F(VerbsStranger, MaySendNoMessageOfALaneThatIsNotRead) {
-  right_.head.lane = 1;
-  expect_refused(right_, 8);
-}
-
-TEST_F(VerbsStranger, MaySendNoMessageFarAhead) {
-  right_.head.number = HalfLane::kSlots;
-  expect_refused(right_, 8);
-}
-
-TEST_F(VerbsStranger, MaySendNoMessageTwice) {
-  EXPECT_TRUE(say(right_, 8).ok());
-  EXPECT_EQ(std::exchange(end_.arrivals, 0), 1U);
-  expect_refused(right_, 8);
-}
-
-TEST_F(VerbsStranger, MaySendNoMoreThanASlot) {
-  right_.head.bytes = 136;
-  expect_refused(right_, 136);
-}
-
-TEST_F(VerbsStranger, MaySendNoOtherNumberOfBytesThanItSays) {
-  right_.head.bytes = 16;
-  expect_refused(right_, 8);
-}
-
-TEST_F(VerbsStranger, MaySendNoPartsOverRailsThatThereAreNot) {
-  right_.kind = RecordKind::message;
-  right_.parts = 2;
-  expect_refused(right_, 0);
-}
-
-TEST_F(VerbsStranger, MaySendNoMessageWithoutParts) {
-  right_.kind = RecordKind::message;
-  right_.parts = 0;
-  expect_refused(right_, 0);
 }
 
 }  // namespace

@@ -51,5 +51,13 @@ TEST(VerbsPorts, LeaveOutWhatIsDown) {
   EXPECT_NE(down[0].find("not active"), std::string::npos) << down[0];
 }
 
+// The last of these tests: it leaves rxe1 with other addresses.
+TEST(VerbsPorts, PreferIpv4ToAnIpv6AddressThatComesFirst) {
+  ASSERT_EQ(std::system("ip address del 10.77.0.2/24 dev r1 && ip address add fd77::2/64 dev r1 nodad"), 0);
+  EXPECT_EQ(names({.hca = "rxe1"}), (std::vector<std::string>{"rxe1 port 1, gid 1 (fd77::2)"}));
+  ASSERT_EQ(std::system("ip address add 10.77.0.3/24 dev r1"), 0);
+  EXPECT_EQ(names({.hca = "rxe1"}), (std::vector<std::string>{"rxe1 port 1, gid 2 (::ffff:10.77.0.3)"}));
+}
+
 }  // namespace
 }  // namespace tutti
