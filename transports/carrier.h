@@ -65,7 +65,7 @@ class Carrier {
   virtual Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) = 0;
   // This end writes the lane, and this is what its reader's land() returned.
   virtual Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) = 0;
-  // No more of this lane: its number may come again, with another half. Nothing is under way.
+  // No more of this lane, whose number does not come again. Messages of it that come late are dropped.
   virtual void forget(std::uint32_t lane, LaneEnd end) = 0;
 
   // Begins to send a message that lies in its slot and stays there until left(). False: there is no room, later.

@@ -81,6 +81,7 @@ Status TcpConnection::accept_landing(const WireHeader& header, const std::byte* 
 // ---- Carrying ----
 
 Status TcpConnection::carry() {
+  if (broken_) return std::move(*std::exchange(broken_, std::nullopt));
   TUTTI_CHECK_OK(carrier_->advance(*this));
   for (const auto& [number, half] : lanes_.writing()) {
     HalfLane& lane = *half;

@@ -40,12 +40,12 @@ TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::un
     : stream_(std::move(socket), seal, odd),
       route_(std::move(route)),
       next_context_(odd ? 1 : 2),
-      carrier_(std::move(carrier)),
       insists_(insists),
       lanes_([this](std::size_t bytes) -> Result<LaneMemory> {
         if (carrier_) return carrier_->allocate(bytes);
         return HalfLane::allocate(bytes);
-      }) {
+      }),
+      carrier_(std::move(carrier)) {
   keep_alive(stream_.socket());
   outgoing_.reserve(kMostOutgoing);
   introduce();
@@ -60,18 +60,16 @@ TcpConnection::~TcpConnection() {
   const Deadline deadline = Deadline::after_ms(kPartingMs);
   bool stopped = false;
   while (!lost() && !deadline.passed()) {
-    if (!stopped && stream_.flush() && stream_.held() == 0) {
+    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
+    const bool told = untold_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
+    if (!stopped && carried && told) {
       stopped = true;
       if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return;
     }
-    const bool carried = way_ != Way::carrier || carrier_->acknowledged();
-    if (carried && stopped && stream_.unacknowledged() == 0) break;
+    if (stopped && stream_.unacknowledged() == 0) break;
     pollfd polled = {stream_.socket().get(), POLLIN, 0};
     ::poll(&polled, 1, kPartingLookMs);
-    if (!carried) {
-      const Status advanced = carrier_->advance(*this);
-      if (!advanced.ok()) lose(advanced.message());
-    }
+    if (!stopped) exchange();
     while (!lost() && receive_some()) {
     }
   }
@@ -238,6 +236,8 @@ void TcpConnection::wait(int timeout_ms) {
 
 void TcpConnection::lose(const std::string& why) {
   if (lost()) return;
+  // What the carrier has brought may be all that a call still needs.
+  if (way_ == Way::carrier && !std::exchange(losing_, true)) (void)carrier_->advance(*this).ok();
   reason_ = why;
   lost_.store(true, std::memory_order_release);
   (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Nothing more will come of it: the other end is to know.

@@ -84,6 +84,7 @@ class TcpConnection : private CarrierEvents {
 
   // All with the lock held.
   void collect();
+  bool overtakes(const Outgoing& told);
   void tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
             std::uint64_t number = 0);
   static bool owes_credits(const HalfLane& reading);
@@ -126,13 +127,16 @@ class TcpConnection : private CarrierEvents {
   std::uint64_t acknowledged_ = 0;  // Bytes.
   bool outstanding_ = false;        // When last looked.
 
-  std::unique_ptr<Carrier> carrier_;  // Outlived by the memory of lanes.
   bool insists_ = false;
   Way way_ = Way::open;
-  bool again_ = false;    // What has come lets messages go that could not before.
-  bool met_ = false;      // The other end has introduced itself,
-  bool reaches_ = false;  // and this one reaches it by the carrier.
+  bool again_ = false;  // What has come lets messages go that could not before.
+  bool losing_ = false;
+  std::optional<Status> broken_;       // What the carrier has said last, if that is not to be heard at once.
+  bool met_ = false;                   // The other end has introduced itself,
+  bool reaches_ = false;               // and this one reaches it by the carrier.
+  std::int64_t holding_since_ns_ = 0;  // What is told next, for the carrier. 0: not.
   LaneTable lanes_;
+  std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
   std::map<std::uint32_t, std::deque<Note>> notes_;
 
   std::deque<Outgoing> untold_;          // Lanes and notes: before messages.

@@ -7,12 +7,14 @@
 #include <cstring>
 
 #include "src/base/atomic.h"
+#include "src/base/clock.h"
 #include "transports/tcp/connection.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kMostVectors = 32;
+constexpr std::int64_t kHoldNs = 100'000'000;
 
 }  // namespace
 
@@ -29,6 +31,7 @@ void TcpConnection::collect() {
     first_ = 0;
   }
   while (!untold_.empty() && outgoing_.size() < kMostOutgoing) {
+    if (overtakes(untold_.front())) return;
     put(untold_.front().header, untold_.front().context, nullptr, std::move(untold_.front().own));
     untold_.pop_front();
   }
@@ -55,6 +58,23 @@ void TcpConnection::collect() {
     half->tell_all = false;
     put(header, half->context, nullptr);
   }
+}
+
+// What was put and credited before a note goes by the carrier, and is to be there first: who hears that a rank leaves,
+// or has failed, looks for what it still sent. Not for ever: others keep the carrier busy.
+bool TcpConnection::overtakes(const Outgoing& told) {
+  const WireKind kind = told.header.kind;
+  if (way_ != Way::carrier || lost() || (kind != WireKind::note && kind != WireKind::closed)) return false;
+  const LaneTable::Numbers& reading = lanes_.reading();
+  const auto owes = [&](const LaneTable::Numbered& lane) {
+    return lane.half->context == told.context && lane.half->tell_all;
+  };
+  const std::int64_t now = now_ns();
+  if (holding_since_ns_ == 0) holding_since_ns_ = now;
+  const bool waits = !carrier_->acknowledged() || std::any_of(reading.begin(), reading.end(), owes);
+  if (waits && now - holding_since_ns_ < kHoldNs) return true;
+  holding_since_ns_ = 0;
+  return false;
 }
 
 void TcpConnection::tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,

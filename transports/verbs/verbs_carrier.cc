@@ -103,6 +103,7 @@ Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const Half
   landing.bytes = made.slots.bytes;
   for (std::size_t i = 0; i < rails_.size(); ++i) landing.keys[i] = made.slots.of_rail[i]->rkey;
   if (!reading_.emplace(lane, std::move(made)).second) return internal_error("a lane landed twice");
+  next_reading_ = std::max(next_reading_, lane + 1);
   std::vector<std::byte> bytes(sizeof landing);
   std::memcpy(bytes.data(), &landing, sizeof landing);
   return bytes;
@@ -219,6 +220,7 @@ Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> 
   if (record.kind != RecordKind::message && record.kind != RecordKind::eager)
     return remote_error("a record of an unknown kind came over " + describe());
   const auto found = reading_.find(record.head.lane);
+  if (found == reading_.end() && record.head.lane < next_reading_) return {};  // It has been forgotten since.
   if (found == reading_.end()) return remote_error("a message of a lane that is not read came over " + describe());
   return came(record, data, found->second);
 }

@@ -78,6 +78,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Socket descriptor_;  // Readable when one of the rails' is.
   std::unordered_map<std::uint32_t, Writing> writing_;
   std::unordered_map<std::uint32_t, Reading> reading_;
+  std::uint32_t next_reading_ = 0;     // Lanes have been read up to this number; none gets it twice.
   std::vector<std::uint32_t> untold_;  // Lanes of which messages have left.
   CarrierEvents* events_ = nullptr;    // During advance().
 };
