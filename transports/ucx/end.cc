@@ -71,8 +71,8 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
   std::vector<std::uint64_t> aligned((head.bytes + 7) / 8);
   std::memcpy(aligned.data(), address.data() + sizeof head, head.bytes);
   ucp_ep_params_t how = {};
-  how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  how.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   how.address = reinterpret_cast<const ucp_address_t*>(aligned.data());
   how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   how.err_handler.arg = this;
@@ -208,8 +208,8 @@ bool UcxEnd::say(Speech& speech, UcxWord word) {
   return true;
 }
 
-// What UCX has sent may still be in a buffer of its own, which nobody empties once this thread has left. A flush returns
-// when it is on its way.
+// What UCX has sent may still be in a buffer of its own, which nobody empties once this thread has left. A flush
+// returns when it is on its way.
 void UcxEnd::pass_on() {
   if (passing_ || !unpassed_ || endpoint_ == nullptr || !error_.empty()) return;
   unpassed_ = false;
@@ -279,8 +279,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
   arrival.state = Arrival::State::coming;
   ++busy_;
   std::byte* slot = slot_of(arrival.lane->view, arrival.head.number);
-  const ucs_status_ptr_t begun_fetch =
-      ucx().am_recv_data_nbx(engine_.worker(), data.at, slot, data.bytes, &how);
+  const ucs_status_ptr_t begun_fetch = ucx().am_recv_data_nbx(engine_.worker(), data.at, slot, data.bytes, &how);
   if (begun_fetch == nullptr || UCS_PTR_IS_ERR(begun_fetch)) come(arrival, UCS_PTR_STATUS(begun_fetch));
   return UCS_INPROGRESS;  // UCX keeps what it needs of it.
 }
@@ -347,7 +346,8 @@ Status UcxEnd::tell(CarrierEvents& events) {
 // ---- Sleeping ----
 
 bool UcxEnd::arm() {
-  const bool idle = arrived_.empty() && left_.empty() && credited_.empty() && error_.empty() && (passing_ || !unpassed_);
+  const bool idle =
+      arrived_.empty() && left_.empty() && credited_.empty() && error_.empty() && (passing_ || !unpassed_);
   armed_ = idle && engine_.arm();
   return armed_;
 }
