@@ -202,6 +202,7 @@ class ProcessesOver : public ConnectionsOver {
       ::close(kept);
       return child;
     }
+    if (!GetParam().open().ok()) ::_exit(2);
     std::unique_ptr<CarrierSource> source;
     const auto connection = connect(adopt_socket(kept), true, source);
     LaneState in = {.view = std::move(connection->open(0, lane_of(1), LaneEnd::reader)).value()};

@@ -35,10 +35,14 @@ struct MemoryWire {
     MessageHead head;
     const std::byte* data;
   };
+  struct Landed {
+    LaneMemory memory;
+    LaneView view;
+  };
   struct End {
     std::vector<Message> messages;  // For this end, still in the other's slots.
     std::vector<std::pair<std::uint32_t, std::uint64_t>> credits;
-    std::map<std::uint32_t, HalfLane const*> landed;
+    std::map<std::uint32_t, Landed> landed;
     std::map<std::uint32_t, std::uint64_t> gone;  // Of its own messages, by lane.
     Owned<int, ::close, -1> bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   };
@@ -51,6 +55,12 @@ class MemoryCarrier : public Carrier {
   MemoryCarrier(std::shared_ptr<MemoryWire> wire, int which, Fault fault)
       : wire_(std::move(wire)), mine_(wire_->ends[which]), other_(wire_->ends[1 - which]), fault_(fault) {}
 
+  ~MemoryCarrier() override {  // What the other end has not fetched is gone.
+    const std::lock_guard lock(wire_->mutex);
+    other_.messages.clear();
+    mine_.landed.clear();
+  }
+
   std::string name() const override { return "memory"; }
   std::string describe() const override { return "memory, of a test"; }
   std::vector<std::byte> address() const override { return {std::byte{7}}; }
@@ -62,15 +72,20 @@ class MemoryCarrier : public Carrier {
   Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate(bytes); }
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(wire_->mutex);
-    mine_.landed[lane] = &reading;
+    mine_.landed[lane] = {reading.memory, reading.view};
     return std::vector<std::byte>(3, std::byte{1});
   }
-  Status attach(std::uint32_t, const HalfLane&, std::span<const std::byte> landing) override {
+  Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override {
+    attached_[lane] = writing.memory;
     return landing.size() == 3 ? Status() : remote_error("a strange landing");
   }
   void forget(std::uint32_t lane, LaneEnd end) override {
     const std::lock_guard lock(wire_->mutex);
-    if (end == LaneEnd::reader) mine_.landed.erase(lane);
+    if (end == LaneEnd::reader) {
+      mine_.landed.erase(lane);
+    } else {
+      attached_.erase(lane);
+    }
   }
 
   Result<bool> put(const MessageHead& head, const std::byte* data) override {
@@ -101,8 +116,8 @@ class MemoryCarrier : public Carrier {
       if (fault_ == Fault::break_down) return remote_error("memory is out of order");
       const MessageHead& head = message.head;
       const auto landed = mine_.landed.find(head.lane);
-      if (landed != mine_.landed.end() && head.bytes <= landed->second->spec.slot_bytes && head.bytes > 0)
-        std::memcpy(slot_of(landed->second->view, head.number), message.data, head.bytes);
+      if (landed != mine_.landed.end() && head.bytes <= landed->second.view.slot_bytes && head.bytes > 0)
+        std::memcpy(slot_of(landed->second.view, head.number), message.data, head.bytes);
       other_.gone[head.lane] = head.number + 1;
       TUTTI_CHECK_OK(events.arrived(head));
     }
@@ -129,6 +144,7 @@ class MemoryCarrier : public Carrier {
   MemoryWire::End &mine_, &other_;
   Fault fault_;
   std::uint64_t calls_ = 0;
+  std::map<std::uint32_t, LaneMemory> attached_;
 };
 
 // Ends in turn: the first and the second belong together, the third and the fourth, and so on.

@@ -34,6 +34,8 @@ Status UcxEngine::start() {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucx().config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return ucx_error("read its configuration (UCX_... in the environment)", status);
+  // Slots are registered once, by allocate(): nothing needs a cache that watches all memory of the program.
+  (void)ucx().config_modify(config, "RCACHE_ENABLE", "n");
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

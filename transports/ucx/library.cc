@@ -74,6 +74,7 @@ Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path) 
   find(ucp, "ucp_get_version", all.get_version);
   find(ucp, "ucp_get_version_string", all.get_version_string);
   find(ucp, "ucp_config_read", all.config_read);
+  find(ucp, "ucp_config_modify", all.config_modify);
   find(ucp, "ucp_config_release", all.config_release);
   find(ucp, "ucp_init_version", all.init_version);
   find(ucp, "ucp_cleanup", all.cleanup);

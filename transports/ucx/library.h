@@ -15,6 +15,7 @@ struct UcxLibrary {
   decltype(&::ucp_get_version) get_version = nullptr;
   decltype(&::ucp_get_version_string) get_version_string = nullptr;
   decltype(&::ucp_config_read) config_read = nullptr;
+  decltype(&::ucp_config_modify) config_modify = nullptr;
   decltype(&::ucp_config_release) config_release = nullptr;
   decltype(&::ucp_init_version) init_version = nullptr;
   decltype(&::ucp_cleanup) cleanup = nullptr;
