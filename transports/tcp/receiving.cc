@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "src/base/atomic.h"
+#include "src/base/log.h"
 #include "transports/tcp/connection.h"
 
 namespace tutti {
@@ -20,8 +21,11 @@ bool TcpConnection::receive_some() {
   std::array<iovec, 2> parts = {{{at_, direct}, {staging, room}}};
   const ssize_t received = stream_.receive(std::span(parts).subspan(direct > 0 ? 0 : 1));
   if (received == 0) lose("the other end closed it");
-  if (received < 0 && errno != EAGAIN && errno != EINTR) lose(errno == EBADMSG ? kDamaged : std::strerror(errno));
-  if (received <= 0) return received < 0 && errno == EINTR;
+  const int error = received < 0 ? errno : 0;
+  if (error == EBADMSG)  // The other end only sees that this one gives up, and may be the first to tell of it.
+    log(LogLevel::warn, "%s (%s)", kDamaged, route_.c_str());
+  if (received < 0 && error != EAGAIN && error != EINTR) lose(error == EBADMSG ? kDamaged : std::strerror(error));
+  if (received <= 0) return error == EINTR;
   const auto got = static_cast<std::size_t>(received);
   const std::size_t whole = direct + room;
   const std::size_t placed = std::min(got, direct);
