@@ -171,13 +171,16 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
 
 Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
   const PlanKey& key = wired.key;
-  Loop loop = loop_of(wired.overlaps, kBulkSlots);
   const Protocol protocol = key.protocol;
-  if (is_small(protocol)) loop.slots = 1;
+  Loop loop = loop_of(wired.overlaps, kBulkSlots);
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
+  // One slot is enough where no message is sent before the one before it has come back, and stays in the nearest cache.
+  loop.slots = 1;
+  const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
   std::vector<LaneSpec> specs;
-  for (const LaneUse& use : uses) {
-    specs.push_back(spec_of(use, rank_, protocol));
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const LaneUse& use = uses[i];
+    specs.push_back(spec_of(use, rank_, protocol, use == alone[i] ? Slots::one : Slots::several));
     wired.slot_bytes =
         protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
