@@ -17,6 +17,7 @@ inline constexpr unsigned kUnroll = 4;  // Registers per operand in flight.
 // last: in another core's cache. In bytes; small folds are over before that helps.
 inline constexpr std::uint64_t kAheadBytes = 1024;
 inline constexpr std::uint64_t kPreparedBytes = 8192;
+inline constexpr std::uint64_t kCopiedBytes = 16384;
 
 // The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
 // FoldArguments they would be read again after every store, which might have changed them.
@@ -84,7 +85,7 @@ class Kernel {
     if constexpr (kTargets == 0) {
       if (arguments.streamed_targets != 0) i = kernel.start_streaming(operands, count);
     }
-    if (count * sizeof(T) >= kPreparedBytes) {
+    if (arguments.manners.fetches_ahead && count * sizeof(T) >= kPreparedBytes) {
       constexpr std::uint64_t kAhead = kAheadBytes / sizeof(T);
       const std::uint64_t fresh = fresh_targets(operands);
       for (; count - i >= kAhead + kBlock; i += kBlock) {
@@ -199,9 +200,28 @@ class Kernel {
   Accumulator<T> factor_{};
 };
 
+inline bool stores_back(const FoldArguments& arguments) {
+  for (std::uint32_t t = 0; t < arguments.target_count; ++t) {
+    if (arguments.targets[t] == arguments.sources[0]) return true;
+  }
+  return false;
+}
+
+// For several targets in parts that stay in the nearest cache.
+inline void copy_by_libc(const FoldArguments& arguments, std::uint64_t bytes) {
+  const std::uint64_t most = arguments.target_count == 1 ? bytes : kCopiedBytes;
+  for (std::uint64_t begin = 0; begin < bytes; begin += most) {
+    const std::uint64_t length = bytes - begin < most ? bytes - begin : most;
+    for (std::uint32_t t = 0; t < arguments.target_count; ++t)
+      std::memcpy(arguments.targets[t] + begin, arguments.sources[0] + begin, length);
+  }
+}
+
 template <class Isa>
 void copy_bytes(const FoldArguments& arguments, std::uint64_t bytes) {
   using Bytes = Kernel<Isa, std::uint8_t, Reduction::sum>;
+  if (bytes >= arguments.manners.libc_copies_bytes && arguments.streamed_targets == 0 && !stores_back(arguments))
+    return copy_by_libc(arguments, bytes);
   if (arguments.streamed_targets == 0 && arguments.target_count == 1)
     return Bytes::template run<1, 1>(arguments, bytes);
   if (arguments.streamed_targets == 0 && arguments.target_count == 2)

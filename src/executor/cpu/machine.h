@@ -18,7 +18,7 @@ class MachineMemory {
     widest_ = widest + 1;
     pointers_.resize(std::size_t{2} * widest_);
     sources_.resize(widest_);
-    targets_.resize(widest_);
+    targets_.resize(std::size_t{2} * widest_);  // Sources, too, may be stored back into.
     stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
   }
   static constexpr std::size_t kStageBytes = 512;  // The data of a small message.
@@ -60,6 +60,10 @@ class CpuMachine {
     arguments_.integer_scale = integer_factor;
     scales_ = true;
     set_plain();
+  }
+
+  bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
+    return bytes >= arguments_.manners.stored_back_bytes && goes_back_empty(lane.view);
   }
 
   // ---- Worker 0 of 1 ----
