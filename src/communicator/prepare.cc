@@ -146,6 +146,7 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
                                plan.memory.pointers());
   const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
   prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
+  prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch,
                                  {.copies = copies, .stored_back_bytes = arguments.manners.stored_back_bytes});

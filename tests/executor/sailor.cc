@@ -139,7 +139,7 @@ std::string Sailor::differs_from(const Sailor& other) const {
 // Some ranks store back what they have read, others do not.
 CacheManners Sailor::manners() const {
   if (plan_.steps.self() % 2 == 1) return {};
-  return {.stored_back_bytes = 0, .fetches_ahead = false, .libc_copies_bytes = 64};
+  return {.stored_back_bytes = 0, .fetches_targets = false, .libc_copies_bytes = 64};
 }
 
 void Sailor::lay_out() {

@@ -26,6 +26,10 @@ struct FoldArguments {
 
   CacheManners manners = {};
 
+  // Sources that are fetched ahead, beyond their end, too: more of the same buffer will follow. Bit i is the i-th
+  // source.
+  std::uint64_t fetched_sources = 0;
+
   // Targets written past the caches: large outputs that will not be read again soon. Bit i is the i-th target; those
   // beyond the 64th are ordinary ones.
   std::uint64_t streamed_targets = 0;

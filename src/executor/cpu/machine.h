@@ -54,6 +54,12 @@ class CpuMachine {
     set_plain();
   }
 
+  // Whether the rank's own buffers are fetched ahead of what is read: they are in no cache.
+  void fetch_buffers(bool fetches) {
+    fetches_buffers_ = fetches;
+    set_plain();
+  }
+
   // Of this rank's input, for pre_mul_sum.
   void scale(double factor, std::int64_t integer_factor) {
     arguments_.scale = factor;
@@ -95,6 +101,8 @@ class CpuMachine {
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
+    if (fetches_buffers_ && operand.reserved == 0 && index < 64)
+      arguments_.fetched_sources |= std::uint64_t{1} << index;
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
@@ -115,11 +123,12 @@ class CpuMachine {
     own_ = FoldArguments::kNone;
     function_(arguments_);
     arguments_.streamed_targets = 0;
+    arguments_.fetched_sources = 0;
   }
 
  private:
   void set_plain() {
-    plain_ = !scales_ && !streams_output_;
+    plain_ = !scales_ && !streams_output_ && !fetches_buffers_;
     arguments_.own = own_ = FoldArguments::kNone;
   }
 
@@ -131,6 +140,7 @@ class CpuMachine {
   bool plain_ = true;
   bool scales_ = false;
   bool streams_output_ = false;
+  bool fetches_buffers_ = false;
   std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
 };
 
