@@ -13,7 +13,7 @@ namespace tutti {
 // Bytes of a slot, by protocol.
 struct SlotSizes {
   std::uint32_t bulk = 128 * 1024;
-  std::uint32_t lines = 8 * kLineBytes;
+  std::uint32_t lines = 10 * kLineBytes;  // 560 bytes of data.
 };
 
 // How many slots a lane has that goes back with data in it. Those of other lanes need credits, and have more.

@@ -21,7 +21,7 @@ class MachineMemory {
     targets_.resize(std::size_t{2} * widest_);  // Sources, too, may be stored back into.
     stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
   }
-  static constexpr std::size_t kStageBytes = 512;  // The data of a small message.
+  static constexpr std::size_t kStageBytes = 640;  // The data of a small message.
 
   std::byte** pointers() { return pointers_.data(); }
   const std::byte** sources() { return sources_.data(); }
