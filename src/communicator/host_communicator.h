@@ -182,6 +182,7 @@ class HostCommunicator final : public Communicator {
       Rank peer) const;  // What the rank is seen to do that does not finalize, and why it may be so.
   void show_cpu();
   bool shares_cpu_with(Rank peer) const;
+  bool one_here_is_behind() const;
   void find_crowd();
   Status compare_calls();
   Status mismatch(Rank peer, const CallRecord& theirs);

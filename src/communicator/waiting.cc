@@ -12,9 +12,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kPollsBeforeYield = 4;
-constexpr std::int64_t kYieldNs = 200'000;    // Between looks around while yielding.
-constexpr std::int64_t kProbeNs = 5'000'000;  // Between looks at the peers' sockets.
+constexpr std::uint32_t kPollsBeforeYield = 16;  // While ranks on other CPUs are at work, as those here have been.
+constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while yielding.
+constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
 constexpr Rank kMostListed = 16;
 
 }  // namespace
@@ -28,7 +28,8 @@ void HostCommunicator::show_cpu() {
 Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
   ++patience.polls;
   if (far_) return wait_far(peer, patience);
-  const bool yields = crowded_ && (patience.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer));
+  const bool yields = crowded_ && (patience.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer) ||
+                                   (patience.polls == 1 && one_here_is_behind()));
   if (!yields) {
     pause();
     return patience.polls % kPollsPerLook == 0 ? look_around(peer, patience) : Status();
@@ -39,6 +40,15 @@ Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
   if (now - patience.yielded_ns < kYieldNs) return {};
   patience.yielded_ns = 0;
   return look_around(peer, patience);
+}
+
+// Whether a rank that shares this one's CPU has not begun this call: others will wait for it, too.
+bool HostCommunicator::one_here_is_behind() const {
+  if (record_ == nullptr) return false;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    if (rank != rank_ && shares_cpu_with(rank) && board_.last(rank) < record_->sequence) return true;
+  }
+  return false;
 }
 
 Status HostCommunicator::look_around(Rank peer, Patience& patience) {
