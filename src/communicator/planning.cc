@@ -102,10 +102,12 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {
-  return {.pieces = overlaps ? 2 * slots : 1,
+  const std::uint32_t pieces = overlaps ? 2 * slots : 1;
+  return {.pieces = pieces,
           .skew = overlaps ? 1U : 0U,
           .order = StageOrder::earliest_first,
-          .slots = slots};
+          .slots = slots,
+          .banks = pieces};
 }
 
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
@@ -114,8 +116,7 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   proved.plans = emit_plans(algorithm, logical(embedding, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
-  // Pieces overlap where lanes have the slots for it, and where there is no scratch that they would share.
-  proved.overlaps = pipelined && proved.plans.front().shape.scratch == 0;
+  proved.overlaps = pipelined;  // Where lanes have the slots for it, as the proof says.
   if (problem.ranks <= kAlwaysVerified || config().verify)
     TUTTI_CHECK_OK(
         prove(proved, slots).during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
