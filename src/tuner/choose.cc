@@ -19,6 +19,8 @@ constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a c
 constexpr std::uint64_t kFlatBytes =
     4 * kKiB;  // Of all-reduce: above, what passes between hosts counts, not how often.
 constexpr std::uint64_t kNetworkPieceBytes = 128 * kKiB;  // Fewer system calls; longer ones leave the caches.
+constexpr std::uint64_t kAcrossPieceBytes = 64 * kKiB;    // Over hosts, where a rank speaks with few others.
+constexpr std::uint64_t kShardPieceBytes = 32 * kKiB;     // Of an all-reduce over hosts, to each other one.
 constexpr std::uint64_t kRoundBytes = 64 * kKiB;          // What a network carries in the time of one more round.
 constexpr Rank kFewRanks = 8;      // Above, a rank no longer sends its whole block to each other one.
 constexpr Rank kFewLeaves = 4;     // Up to here a root serves all ranks itself.
@@ -89,6 +91,14 @@ std::uint64_t shared_among(Rank ranks, std::uint64_t piece_bytes) {
   return std::max(piece_bytes / std::bit_ceil(ranks - 1), kLeastPieceBytes);
 }
 
+// Of an all-reduce over hosts, messages within one are of a whole shard, and those between hosts of a part for each.
+std::uint64_t network_piece_bytes(std::string_view algorithm, const Query& query) {
+  if (algorithm != "hierarchical" || query.problem.groups.empty())
+    return shared_among(query.problem.ranks, kNetworkPieceBytes);
+  if (query.problem.collective != Collective::all_reduce) return kAcrossPieceBytes;
+  return std::min(kShardPieceBytes * query.problem.groups[0].size(), kNetworkPieceBytes);
+}
+
 }  // namespace
 
 Status check_protocol(std::string_view protocol) {
@@ -116,7 +126,7 @@ Result<Choice> choose(const Query& query) {
   const Rank ranks = query.problem.ranks;
   choice.piece_bytes = lines                            ? kLinesBytes
                        : one_message                    ? kStreamBytes
-                       : query.network                  ? shared_among(ranks, kNetworkPieceBytes)
+                       : query.network                  ? network_piece_bytes(choice.algorithm, query)
                        : exchange                       ? shared_among(ranks, kExchangePieceBytes)
                        : choice.algorithm == "two_shot" ? shared_among(ranks, kPieceBytes)
                                                         : kPieceBytes;

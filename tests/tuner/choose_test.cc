@@ -81,6 +81,36 @@ TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
 }
 
+// The rank's shard is shared out to the hosts: messages between two are as long whatever their number, up to a slot.
+TEST(Choose, KeepsMessagesBetweenHostsLong) {
+  const auto across = [](std::vector<Rank> hosts) {
+    Query asked = query(Collective::all_reduce, hosts[0] * static_cast<Rank>(hosts.size()), 1 << 24);
+    asked.network = true;
+    asked.problem.groups = {std::move(hosts)};
+    const Choice choice = choose(asked).value();
+    EXPECT_EQ(choice.algorithm, "hierarchical");
+    return choice.piece_bytes / asked.problem.groups[0].size();
+  };
+  EXPECT_EQ(across({2, 2}), 32U << 10);
+  EXPECT_EQ(across({8, 8}), 32U << 10);
+  EXPECT_EQ(across({2, 2, 2, 2}), 32U << 10);
+  EXPECT_EQ(across({2, 2, 2, 2, 2, 2, 2, 2}), 16U << 10);
+}
+
+// A rank has few lanes over hosts: what it sends need not get shorter with each rank that there is.
+TEST(Choose, KeepsMessagesOverHostsLongWhateverTheRanks) {
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
+    for (const Rank hosts : {2, 4, 8}) {
+      Query asked = query(collective, 2 * hosts, 1 << 24);
+      asked.network = true;
+      asked.problem.groups = {std::vector<Rank>(hosts, 2)};
+      const Choice choice = choose(asked).value();
+      EXPECT_EQ(choice.algorithm, "hierarchical");
+      EXPECT_EQ(choice.piece_bytes, 64U << 10);
+    }
+  }
+}
+
 // The room knows algorithms by their names alone.
 TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {
