@@ -13,6 +13,7 @@ namespace {
 
 constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
 constexpr std::uint64_t kMostPieces = 1U << 30;
+constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 
 std::string names_for(const Problem& problem) {
   std::string names;
@@ -25,6 +26,13 @@ std::string names_for(const Problem& problem) {
 const char* complaint_of_hosts(const Problem& problem) {
   return problem.groups.empty() ? ", which are no ranks of several hosts with several on one, one host after the other"
                                 : ", whose hosts are too uneven";
+}
+
+// Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
+bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
+  if (!algorithm.supports(problem)) return false;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
 }
 
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
@@ -99,6 +107,15 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
       algorithm != nullptr && wants_hosts(*algorithm, problem.collective) ? complaint_of_hosts(problem) : "";
   return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + why +
                           "; it takes one of " + names_for(problem));
+}
+
+Result<Choice> choose_for_hosts(Query& query) {
+  Choice choice = TUTTI_TRY(choose(query));
+  if (!query.algorithm.empty() || query.problem.groups.empty()) return choice;
+  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+  if (algorithm != nullptr && suits_hosts(*algorithm, query.problem)) return choice;
+  query.problem.groups.clear();
+  return choose(query);
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {

@@ -69,16 +69,22 @@ TEST(Choose, SavesARoundOverANetworkWhileThatIsCheap) {
 
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
-  asked.problem.groups = {{3, 5}};
-  EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
-  asked.problem.groups = {{4, 4}};
-  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  for (const std::vector<Rank>& hosts : {std::vector<Rank>{3, 5}, {4, 4}}) {
+    asked.problem.groups = {hosts};
+    EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  }
   asked.problem.collective = Collective::all_to_all;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");  // As many bytes cross either way.
   asked.problem.collective = Collective::broadcast;
   EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
   asked.block_bytes = 8;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
+  asked.problem.collective = Collective::all_reduce;
+  asked.network = true;
+  asked.block_bytes = 4 << 10;  // Few messages between hosts count more than few bytes.
+  EXPECT_EQ(choose(asked).value().algorithm, "recursive_doubling");
+  asked.block_bytes = 16 << 10;
+  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
 }
 
 // The rank's shard is shared out to the hosts: messages between two are as long whatever their number, up to a slot.
