@@ -135,7 +135,7 @@ class Report(unittest.TestCase):
         self.assertFalse(verdict(made(18.5), "2x2")["bbr"].met)
 
     def test_phases_that_overlap_are_wanted_to_be_faster(self):
-        made = lambda phases: [part(row("2x2", MIB, None, tutti=1.0, tutti_phases=phases, tutti_hierarchical=10.0))]
+        made = lambda phases: [part(row("2x2@1gbit", MIB, None, tutti=1.0, tutti_phases=phases, tutti_hierarchical=10.0))]
         self.assertTrue(verdict(made(12.0), "phases")["bbr"].met)
         self.assertFalse(verdict(made(9.0), "phases")["bbr"].met)
 

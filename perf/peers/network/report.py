@@ -118,7 +118,7 @@ def judge_row(row, part, verdicts):
     if row["setting"].startswith("2x2@") and FLAT in row["ours"] and HIERARCHICAL in row["ours"]:
         ratio = row["ours"][FLAT]["us"] / row["ours"][HIERARCHICAL]["us"]
         verdicts["hierarchy"].see(abs(ratio / BYTE_RATIO - 1), f"{where} ({ratio:.2f})")
-    if PHASES in row["ours"] and HIERARCHICAL in row["ours"]:
+    if row["setting"].startswith("2x2@") and PHASES in row["ours"] and HIERARCHICAL in row["ours"]:
         verdicts["overlap"].see(row["ours"][PHASES]["us"] / row["ours"][HIERARCHICAL]["us"], where)
 
 
@@ -133,7 +133,7 @@ def targets(parts):
             "stream": Verdict("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
             "link": Verdict("1 Gbit/s, 16 MiB and more: link's time / ours", 0.95),
             "hierarchy": Verdict(f"2x2 on slow links: flat / hierarchical, off from {BYTE_RATIO}", 0.1, False),
-            "overlap": Verdict("2x2, 1 MiB and more: phases one after the other / hierarchical", 1),
+            "overlap": Verdict("2x2 on slow links: phases one after the other / hierarchical", 1),
             "idle": Verdict("idle communicator, of a core", 0.01, False),
         }
         for part in parts:
