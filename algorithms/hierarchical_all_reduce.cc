@@ -1,7 +1,7 @@
 // All-reduce over levels: reduce-scatter inside each host, all-reduce of every shard across the hosts, all-gather
 // inside each host; the middle is itself hierarchical where there are racks. A host's link carries 2(k-1)/k S b for k
 // hosts, whatever their size. Latency: the sum of the three.
-//   hierarchical       direct inside, halving-doubling across: 2 a + 2 log2(k) a
+//   hierarchical       direct inside; across, direct between few hosts, otherwise halving-doubling: 2 a + 2 log2(k) a
 //   hierarchical_ring  rings inside and across: 2(g-1) a + 2(k-1) a for g ranks a host
 // Hosts may be uneven. Shards of hosts of different size do not match, so the block is cut at the union of all hosts'
 // shard borders; each interval has one owner per host, and these are one all-reduce across.
@@ -20,11 +20,16 @@ constexpr std::uint64_t kMostUnits = 1 << 20;
 constexpr std::uint64_t kMostTags = 1 << 16;
 constexpr std::uint32_t kInsideTags = 2;    // Of the reduce-scatters, of the all-gathers.
 constexpr std::uint32_t kTagsOfAcross = 2;  // Of the algorithm across the last level's groups, at most.
+// Up to here hosts speak directly: what is sent and what is awaited are stages of their own then, so that while one
+// piece is between hosts the next are inside them. From 6 on the number of messages costs as much as that gains
+// (measured).
+constexpr Rank kFewHosts = 4;
 
 struct Names {
   const char* reduce_scatter;
   const char* all_gather;
-  const char* across;  // An all-reduce of two tags at most.
+  const char* across;      // An all-reduce of two tags at most.
+  const char* across_few;  // Likewise, between few hosts.
 };
 
 // Units that hold every shard border of groups of these sizes; 0 if they are too many.
@@ -105,7 +110,8 @@ class Hierarchical : public Entry<Sequence> {
     across.problem.ranks = static_cast<Rank>(problem.groups[0].size());
     across.problem.in_place = true;
     across.problem.groups.erase(across.problem.groups.begin());
-    if (!supports(across.problem)) across.algorithm = find(Collective::all_reduce, names_.across);
+    const char* flat = across.problem.ranks <= kFewHosts ? names_.across_few : names_.across;
+    if (!supports(across.problem)) across.algorithm = find(Collective::all_reduce, flat);
     return across;
   }
 
@@ -166,15 +172,14 @@ class Hierarchical : public Entry<Sequence> {
 }  // namespace
 
 const Algorithm& hierarchical_all_reduce() {
-  static const Hierarchical algorithm("hierarchical",
-                                      "direct inside hosts, halving-doubling across, 2(k-1)/k S per host",
-                                      {"direct", "direct", "halving_doubling"});
+  static const Hierarchical algorithm("hierarchical", "direct inside hosts and across few, 2(k-1)/k S per host",
+                                      {"direct", "direct", "halving_doubling", "two_shot"});
   return algorithm;
 }
 
 const Algorithm& hierarchical_ring_all_reduce() {
   static const Hierarchical algorithm("hierarchical_ring", "rings inside hosts and across, 2(k-1)/k S per host",
-                                      {"ring", "ring", "ring"});
+                                      {"ring", "ring", "ring", "ring"});
   return algorithm;
 }
 

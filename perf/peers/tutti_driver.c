@@ -1,5 +1,7 @@
-/* Tutti beside its peers.   tutti_driver DIRECTORY RANK RANKS CORE host|registered
- * Rank 0 writes the id to DIRECTORY/id.0, a pipe, once for each of the others. */
+/* Tutti beside its peers.   tutti_driver DIRECTORY RANK RANKS CORE host|registered|phases [EACH]
+ * phases: an all-reduce over hosts of EACH ranks as programs make it of three calls, each of which ends before the next
+ * begins: a reduce-scatter within the host, an all-reduce across hosts, an all-gather within the host. Rank 0 writes
+ * the id to DIRECTORY/id.0, a pipe, once for each of the others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +9,20 @@
 #include "perf/peers/driver.h"
 #include "tutti/tutti.h"
 
-static tutti_comm comm;
+static tutti_comm comm, inside, across;
+static int each, place; /* Ranks of a host, and which of them this is, if calls go in phases. */
 
 static void require(tutti_status status) {
   if (status != tutti_ok) driver_fail("%s", tutti_last_error(NULL));
+}
+
+/* Of blocks that hosts can share out in equal shards. */
+static void run_in_phases(const struct driver_call* call) {
+  const size_t shard = call->count / (size_t)each;
+  float* own = call->recv + shard * (size_t)place;
+  require(tutti_reduce_scatter(call->send, own, shard, tutti_float32, tutti_sum, inside, NULL));
+  require(tutti_all_reduce(own, own, shard, tutti_float32, tutti_sum, across, NULL));
+  require(tutti_all_gather(own, call->recv, shard, tutti_float32, inside, NULL));
 }
 
 static void run(const struct driver_call* call) {
@@ -50,20 +62,35 @@ static void exchange(const struct driver* driver, tutti_unique_id* id) {
   fclose(pipe);
 }
 
+static void part(int rank) {
+  place = rank % each;
+  require(tutti_comm_split(comm, rank / each, rank, NULL, &inside));
+  require(tutti_comm_split(comm, place, rank, NULL, &across));
+}
+
 int main(int argc, char** argv) {
   struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier, 0};
   tutti_unique_id id;
   int result;
-  if (argc != 6) driver_fail("usage: tutti_driver DIRECTORY RANK RANKS CORE host|registered");
+  if (argc < 6) driver_fail("usage: tutti_driver DIRECTORY RANK RANKS CORE host|registered|phases [EACH]");
   driver.directory = argv[1];
   driver.rank = atoi(argv[2]);
   driver.ranks = atoi(argv[3]);
   driver.core = atoi(argv[4]);
   if (strcmp(argv[5], "registered") == 0) driver.allocate = allocate;
+  if (strcmp(argv[5], "phases") == 0) {
+    each = argc > 6 ? atoi(argv[6]) : 0;
+    if (each < 1 || driver.ranks % each != 0)
+      driver_fail("tutti_driver: hosts of %d ranks do not make %d", each, driver.ranks);
+    driver.run = run_in_phases;
+  }
   driver_pin(driver.core);
   exchange(&driver, &id);
   require(tutti_comm_create(&id, driver.rank, driver.ranks, NULL, &comm));
+  if (each > 0) part(driver.rank);
   result = driver_serve(&driver);
+  if (each > 0) require(tutti_comm_destroy(across));
+  if (each > 0) require(tutti_comm_destroy(inside));
   require(tutti_comm_destroy(comm));
   return result;
 }

@@ -98,7 +98,8 @@ constexpr std::array kEntries = {
           }},
     Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "",
            "network interface of the rendezvous, looked for even where ranks of one host meet without: "
-           "beginnings (eth,ib), a name (=eth0), or all but some (^docker)"},
+           "beginnings (eth,ib), a name (=eth0), or all but some (^docker); of a list that ranks of one host share out "
+           "between hosts, all (=eth0,eth1)"},
           "a list of interfaces",
           [](Config& config, const std::string& text) { return parse(text, config.socket_ifname); }},
     Entry{{"TUTTI_SECRET_FILE", nullptr, "", "file of mode 0600 with a second secret, the same on all ranks"},

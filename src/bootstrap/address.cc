@@ -110,18 +110,25 @@ bool matches(std::string_view entry, std::string_view name) {
   return entry.starts_with('=') ? name == entry.substr(1) : name.starts_with(entry);
 }
 
-bool admitted(std::string_view list, std::string_view name) {
-  const bool excludes = list.starts_with('^');
-  if (excludes) list.remove_prefix(1);
+// Of a list that does not exclude. A "=" before the first is before all.
+std::vector<std::string> entries_of(std::string_view list) {
   const bool exact = list.starts_with('=');
   if (exact) list.remove_prefix(1);
-  bool found = false;
+  std::vector<std::string> entries;
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
     const std::string_view entry = list.substr(0, comma);
-    found = found || (!entry.empty() && (exact ? name == entry : matches(entry, name)));
+    if (!entry.empty()) entries.push_back((exact && !entry.starts_with('=') ? "=" : "") + std::string(entry));
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
+  return entries;
+}
+
+bool admitted(std::string_view list, std::string_view name) {
+  const bool excludes = list.starts_with('^');
+  const std::vector<std::string> entries = entries_of(excludes ? list.substr(1) : list);
+  const bool found =
+      std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) { return matches(entry, name); });
   return found != excludes;
 }
 
@@ -235,6 +242,29 @@ std::string interface_of(Address address) {
 
 bool admits(const std::string& ifname, const std::string& interface_name) {
   return ifname.empty() || (!interface_name.empty() && admitted(ifname, interface_name));
+}
+
+std::vector<Address> rails(const std::string& ifname, std::uint16_t family) {
+  if (ifname.starts_with('^') || ifname.find(',') == std::string::npos) return {};
+  const Interfaces list = list_interfaces();
+  std::vector<std::string> names;
+  std::vector<Address> best;
+  for (const std::string& wanted : entries_of(ifname)) {
+    for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+      if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || !matches(wanted, entry->ifa_name)) continue;
+      const Address address = address_from(entry->ifa_addr);
+      if (address.family == 0) continue;
+      const auto known = std::find(names.begin(), names.end(), entry->ifa_name);
+      if (known == names.end()) {
+        names.emplace_back(entry->ifa_name);
+        best.push_back(address);
+        continue;
+      }
+      Address& chosen = best[static_cast<std::size_t>(known - names.begin())];
+      if (preference(address, family) < preference(chosen, family)) chosen = address;
+    }
+  }
+  return best;
 }
 
 Result<Address> own_address(const std::string& ifname, std::uint16_t family) {

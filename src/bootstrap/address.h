@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "src/base/socket.h"
 #include "src/base/status.h"
@@ -27,6 +28,9 @@ Address seen_from(const std::string& interface_name, Address address);
 // several, that of the family (4 or 6).
 Result<Address> own_address(const std::string& ifname, std::uint16_t family = 4);
 bool admits(const std::string& ifname, const std::string& interface_name);
+// Where `ifname` lists what is admitted with commas: the address of each such interface that is up, as above, in the
+// order of the list. Ranks of one host share them out.
+std::vector<Address> rails(const std::string& ifname, std::uint16_t family);
 // Which has the address, whatever its port; empty: none that we know.
 std::string interface_of(Address address);
 Address loopback_address();

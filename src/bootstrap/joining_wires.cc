@@ -44,11 +44,18 @@ Status Joining::join_wires() {
   });
 }
 
-// On the interface that leads to the rendezvous, unless it is none of those that may be used.
+// Of several interfaces, those ranks of all hosts take the same one who are the same among the ranks of their host:
+// these have the most to say to each other. Otherwise the one that leads to the rendezvous, unless it may not be used.
 Status Joining::await_wires() {
   Address address = own_.tree;
-  if (!admits(options_.socket_ifname, interface_of(address)))
+  const std::vector<Address> several = rails(options_.socket_ifname, id_.address.family);
+  if (several.size() > 1) {
+    Rank before = 0;
+    for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
+    address = several[before % several.size()];
+  } else if (!admits(options_.socket_ifname, interface_of(address))) {
     address = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));
+  }
   address.port = 0;
   Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
   address = TUTTI_TRY(local_address(listener));

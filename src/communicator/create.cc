@@ -99,14 +99,16 @@ Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* ca
   std::vector<Wire> wires = bootstrap.take_wires();
   std::vector<Contact> contacts(bootstrap.ranks());
   for (Rank peer = 0; peer < contacts.size(); ++peer) {
-    contacts[peer].socket = std::move(sockets[peer]);
     Wire& wire = wires[peer];
-    if (!wire.socket) continue;
+    if (!wire.socket) {
+      contacts[peer] = Contact(std::move(sockets[peer]));
+      continue;
+    }
     std::unique_ptr<Carrier> carrier;
     if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
-    contacts[peer].connection =
-        std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route), std::move(carrier),
-                                        carriers != nullptr, Seal{protection, wire.session});
+    contacts[peer] = Contact(std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route),
+                                                             std::move(carrier), carriers != nullptr,
+                                                             Seal{protection, wire.session}));
   }
   return contacts;
 }

@@ -45,6 +45,7 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
     Frame& frame = arrival.received.frame;
     arrival.whole = note->size() == sizeof frame && head.version == 1;
     if (arrival.whole) std::memcpy(&frame, note->data(), sizeof frame);
+    if (arrival.whole && frame.context != 0) arrival.received.contact = peers_[rank].contact.beside(frame.context);
     if (!arrival.whole || frame.kind != FrameKind::goodbye) return arrival;
     peers_[rank].left = true;
   }
@@ -94,12 +95,12 @@ Result<std::pair<Contact, Passage>> Mesh::further(Rank peer) {
   std::pair<Contact, Passage> both;
   if (!far(peer)) {
     auto sockets = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
-    both.first.socket = std::move(sockets.first);
+    both.first = Contact(std::move(sockets.first));
     both.second.socket = std::move(sockets.second);
     return both;
   }
   both.second.context = connection(peer).new_context();
-  both.first = adopt(peer, {}, both.second.context);
+  both.first = peers_[peer].contact.beside(both.second.context);
   return both;
 }
 
@@ -111,15 +112,6 @@ Result<bool> Mesh::try_send(Rank peer, Frame frame, const Passage& passage) {
 Status Mesh::send(Rank peer, Frame frame, const Passage& passage) {
   frame.context = passage.context;
   return send(peer, frame, passage.socket ? passage.socket.get() : -1);
-}
-
-Contact Mesh::adopt(Rank peer, File socket, std::uint32_t context) const {
-  Contact contact;
-  contact.socket = adopt_socket(socket.take());
-  if (!far(peer) || context == 0) return contact;
-  contact.connection = peers_[peer].contact.connection;
-  contact.context = context;
-  return contact;
 }
 
 std::string Mesh::obituary(Rank peer, const std::string& when) const {

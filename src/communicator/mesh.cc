@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <tuple>
 
 #include "src/base/clock.h"
 #include "src/bootstrap/address.h"
@@ -43,6 +42,10 @@ Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
   return ConnectionPair(std::move(first), std::move(second));
 }
 
+bool passes_contact(const ReceivedFrame& received) {
+  return received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::proposal;
+}
+
 }  // namespace
 
 Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
@@ -50,12 +53,6 @@ Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     if (contacts[peer].far()) far_ranks_.push_back(peer);
     peers_[peer].contact = std::move(contacts[peer]);
-  }
-}
-
-Mesh::~Mesh() {
-  for (const Peer& peer : peers_) {
-    if (peer.contact.far()) peer.contact.connection->close(peer.contact.context);
   }
 }
 
@@ -67,13 +64,14 @@ Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::st
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
       if (!hosts.share(a, b)) {
-        std::tie(contacts[a][b].connection, contacts[b][a].connection) =
-            TUTTI_TRY(connect_within_process(carriers.get()));
+        auto [first, second] = TUTTI_TRY(connect_within_process(carriers.get()));
+        contacts[a][b] = Contact(std::move(first));
+        contacts[b][a] = Contact(std::move(second));
         continue;
       }
       auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
-      contacts[a][b].socket = std::move(pair.first);
-      contacts[b][a].socket = std::move(pair.second);
+      contacts[a][b] = Contact(std::move(pair.first));
+      contacts[b][a] = Contact(std::move(pair.second));
     }
   }
   std::vector<Mesh> meshes;
@@ -100,7 +98,7 @@ Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
   sent_frames.fetch_add(1, std::memory_order_release);
   ssize_t sent;
   do {
-    sent = ::sendmsg(peers_[peer].contact.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = ::sendmsg(peers_[peer].contact.socket().get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(sizeof frame)) return true;
   if (errno == EPIPE || errno == ECONNRESET) return true;  // It is gone: whoever waits for it will hear by find_dead().
@@ -128,7 +126,7 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
   message.msg_controllen = sizeof control;
   ssize_t count;
   do {  // A peer that left without reading all of ours resets the connection; what it sent is behind that one error.
-    count = ::recvmsg(peer.contact.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    count = ::recvmsg(peer.contact.socket().get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   if (count <= 0) return std::nullopt;
   (void)sent_frames.load(std::memory_order_acquire);
@@ -180,11 +178,13 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
   }
   if (!arrival) return std::optional<ReceivedFrame>();
   TUTTI_CHECK_OK(judge(peer, *arrival));
+  if (passes_contact(arrival->received) && arrival->received.file)
+    arrival->received.contact = Contact(adopt_socket(arrival->received.file.take()));
   return std::optional(std::move(arrival->received));
 }
 
 void Mesh::wait(Rank peer, int timeout_ms) {
-  pollfd poll_state = {peers_[peer].contact.socket.get(), POLLIN, 0};
+  pollfd poll_state = {peers_[peer].contact.socket().get(), POLLIN, 0};
   {
     const std::lock_guard lock(*mutex_);
     if (!peers_[peer].inbox.empty()) return;
@@ -221,7 +221,7 @@ bool Mesh::has_died(Rank rank) {
     connection(rank).advance();
     if (!connection(rank).lost()) return false;
   } else {
-    pollfd poll_state = {peer.contact.socket.get(), POLLRDHUP, 0};
+    pollfd poll_state = {peer.contact.socket().get(), POLLRDHUP, 0};
     if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) return false;
   }
   while (auto arrival = pull(rank)) peer.inbox.push_back(std::move(*arrival));
@@ -236,7 +236,7 @@ void Mesh::leave() {
       (void)send(peer, frame).ok();
       continue;
     }
-    const Socket& socket = peers_[peer].contact.socket;
+    const Socket& socket = peers_[peer].contact.socket();
     if (peer == self_ || !socket || send(peer, frame).ok()) continue;
     pollfd poll_state = {socket.get(), POLLOUT, 0};
     ::poll(&poll_state, 1, kGoodbyeMs);

@@ -58,14 +58,14 @@ static_assert(sizeof(Frame) == 256);
 
 struct ReceivedFrame {
   Frame frame;
-  File file;  // If one was passed along.
+  File file;        // If one was passed along that is no contact.
+  Contact contact;  // Likewise: this end of it.
 };
 
 class Mesh {
  public:
   // contacts[r] leads to rank r; none to oneself. Those to ranks of other hosts are connections.
   Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts);
-  ~Mesh();
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
   // For ranks in one process: pairs of sockets, and connections over loopback where they play ranks of several hosts,
@@ -96,8 +96,6 @@ class Mesh {
   Result<std::pair<Contact, Passage>> further(Rank peer);
   Result<bool> try_send(Rank peer, Frame frame, const Passage& passage);
   Status send(Rank peer, Frame frame, const Passage& passage);
-  // The other end, of what came with a frame; none: nothing came.
-  Contact adopt(Rank peer, File socket, std::uint32_t context) const;
 
   // ---- Ranks of other hosts ----
   bool far(Rank peer) const { return peers_[peer].contact.far(); }
@@ -105,8 +103,8 @@ class Mesh {
   const std::vector<Rank>& far_ranks() const { return far_ranks_; }
   Rank leader() const { return hosts_.leader_of(self_); }  // The lowest rank on this host.
   const Hosts& hosts() const { return hosts_; }
-  TcpConnection& connection(Rank peer) const { return *peers_[peer].contact.connection; }
-  std::uint32_t context(Rank peer) const { return peers_[peer].contact.context; }
+  TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }
+  std::uint32_t context(Rank peer) const { return peers_[peer].contact.context(); }
   // Carries what lanes and messages to and from other hosts there are. Does not wait.
   void advance();
   void push();             // Only what goes out.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
 constexpr std::uint64_t kMostPieces = 1U << 30;
+constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 
 std::string names_for(const Problem& problem) {
   std::string names;
@@ -25,6 +26,13 @@ std::string names_for(const Problem& problem) {
 const char* complaint_of_hosts(const Problem& problem) {
   return problem.groups.empty() ? ", which are no ranks of several hosts with several on one, one host after the other"
                                 : ", whose hosts are too uneven";
+}
+
+// Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
+bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
+  if (!algorithm.supports(problem)) return false;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
 }
 
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
@@ -101,11 +109,22 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
                           "; it takes one of " + names_for(problem));
 }
 
+Result<Choice> choose_for_hosts(Query& query) {
+  Choice choice = TUTTI_TRY(choose(query));
+  if (!query.algorithm.empty() || query.problem.groups.empty()) return choice;
+  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+  if (algorithm != nullptr && suits_hosts(*algorithm, query.problem)) return choice;
+  query.problem.groups.clear();
+  return choose(query);
+}
+
 Loop loop_of(bool overlaps, std::uint32_t slots) {
-  return {.pieces = overlaps ? 2 * slots : 1,
+  const std::uint32_t pieces = overlaps ? 2 * slots : 1;
+  return {.pieces = pieces,
           .skew = overlaps ? 1U : 0U,
           .order = StageOrder::earliest_first,
-          .slots = slots};
+          .slots = slots,
+          .banks = pieces};
 }
 
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
@@ -114,8 +133,7 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   proved.plans = emit_plans(algorithm, logical(embedding, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
-  // Pieces overlap where lanes have the slots for it, and where there is no scratch that they would share.
-  proved.overlaps = pipelined && proved.plans.front().shape.scratch == 0;
+  proved.overlaps = pipelined;  // Where lanes have the slots for it, as the proof says.
   if (problem.ranks <= kAlwaysVerified || config().verify)
     TUTTI_CHECK_OK(
         prove(proved, slots).during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));

@@ -33,6 +33,10 @@ Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallReco
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem);
 
+// The tuner's choice; where what it takes does not suit the hosts, as of ranks that know none: then the query has lost
+// its groups. What is forced is kept.
+Result<Choice> choose_for_hosts(Query& query);
+
 struct ProvedPlans {
   std::vector<Plan> plans;  // Of all ranks, fused.
   bool overlaps = false;    // Pieces do overlap.

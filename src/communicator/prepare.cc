@@ -21,16 +21,6 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
 // Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
 std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
-// Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none. Then
-// the tuner's choice is made again, as of ranks that know no hosts.
-constexpr std::uint64_t kMostUnitsOfMessage = 1024;
-
-bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
-  if (!algorithm.supports(problem)) return false;
-  const std::vector<Rank>& sizes = problem.groups[0];
-  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
-}
-
 }  // namespace
 
 void CommunicatorOptions::force() {
@@ -72,12 +62,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
   Query query = {.problem = problem, .block_bytes = block_bytes, .algorithm = named, .protocol = protocol};
   query.network = far_;
-  Choice choice = TUTTI_TRY(choose(query));
-  if (!forced && !problem.groups.empty() && !suits_hosts(*find(call.collective, choice.algorithm), problem)) {
-    problem.groups.clear();
-    query.problem.groups.clear();
-    choice = TUTTI_TRY(choose(query));
-  }
+  Choice choice = TUTTI_TRY(choose_for_hosts(query));
+  problem.groups = query.problem.groups;
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;

@@ -34,8 +34,7 @@ void end(Proposals::Pair& pair, std::uint64_t next) {
   pair.number = next;
   pair.made = false;
   pair.theirs.reset();
-  pair.socket.reset();
-  pair.context = 0;
+  pair.contact = Contact();
 }
 
 }  // namespace
@@ -92,8 +91,7 @@ Status Proposals::take_in(Rank peer, ReceivedFrame received) {
   if (proposal.number < pair.number) return {};  // The peer has yet to read that it came to nothing.
   if (proposal.number > pair.number) end(pair, proposal.number);
   pair.theirs = proposal.list;
-  pair.socket = std::move(received.file);
-  pair.context = received.frame.context;
+  pair.contact = std::move(received.contact);
   return {};
 }
 

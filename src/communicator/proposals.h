@@ -36,9 +36,8 @@ class Proposals {
     std::uint64_t number = 0;            // Proposals of the two that came to an end so far.
     bool made = false;                   // Ours stands.
     std::optional<ExcludedList> theirs;  // Theirs, if it stands,
-    File socket;                         // and what they have sent with it: one or the other.
-    std::uint32_t context = 0;
-    Status withdrawn;  // Why they have withdrawn their last; fine: they have not.
+    Contact contact;                     // and what they have sent with it.
+    Status withdrawn;                    // Why they have withdrawn their last; fine: they have not.
   };
 
   Pair& with(Rank peer) { return pairs_[peer]; }

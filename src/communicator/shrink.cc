@@ -89,7 +89,7 @@ Status Shrinking::agree() {
     if (member == self_) continue;
     Proposals::Pair& pair = proposals_.with(members_[member]);
     pair.withdrawn = Status();  // Only what comes from now on counts.
-    if (member < self_) contacts_[member] = mesh_.adopt(members_[member], std::move(pair.socket), pair.context);
+    if (member < self_) contacts_[member] = std::move(pair.contact);
   }
   part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_));
   return {};
@@ -105,7 +105,7 @@ Result<bool> Shrinking::hear(Rank member) {
   if (pair.theirs && !(*pair.theirs == list_)) return disagreement(peer);
   if (dead) return remote_error(mesh_.obituary(peer, "before or during the shrink" + terms_.name));
   if (pair.theirs) TUTTI_CHECK_OK(propose(member));
-  if (pair.theirs) return proposed_[member] && (member > self_ || pair.socket || pair.context != 0);
+  if (pair.theirs) return proposed_[member] && (member > self_ || pair.contact);
   if (mesh_.has_left(peer))
     return invalid_usage(rank_name(peer) + " has destroyed its communicator, and cannot come to the shrink" +
                          terms_.name);

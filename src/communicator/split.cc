@@ -87,7 +87,7 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
   for (Rank other = 0; other < members.size(); ++other) {
     if (members[other] >= rank_) continue;
     ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, deadline));
-    contacts[other] = mesh_.adopt(members[other], std::move(received.file), received.frame.context);
+    contacts[other] = std::move(received.contact);
   }
   return Mesh(self, std::move(contacts), mesh_.hosts().of(members));
 }

@@ -21,7 +21,8 @@ struct Loop {
   bool strands = false;
   std::uint32_t slots = 1;    // Per lane.
   std::uint32_t longest = 1;  // Slots that the longest message takes.
-  // Copies of scratch, used in turn by successive pieces, counted over operations. Executors have one so far.
+  // Copies of scratch, used in turn by successive pieces, counted over operations. Executors have as many as pieces: a
+  // piece has its own part of each unit, of scratch as of input and output.
   std::uint32_t banks = 1;
 };
 

@@ -9,12 +9,13 @@ namespace tutti {
 namespace {
 
 // As little of the loop as decides. Pieces have units of their own, so where ranks share nothing but lanes and all of
-// them are empty at the end of each stage, pieces and skew change nothing that matters. Otherwise run until all stages
-// are at work and every bank has been used again; and over two operations or more where peers may be ahead by one.
+// them are empty at the end of each stage, pieces and skew change nothing that matters, nor does scratch of which each
+// piece has a bank. Otherwise run until all stages are at work and every bank has been used again; and over two
+// operations or more where peers may be ahead by one.
 Span span_of(const CellProgram& program, const Loop& loop) {
   const std::uint32_t later_stages = program.stages() - 1;
   const bool strands = loop.strands && later_stages > 0;
-  const bool scratch = program.plans[0].shape.scratch > 0;
+  const bool scratch = program.plans[0].shape.scratch > 0 && loop.banks < loop.pieces;
   const bool overlap = loop.skew > 0 && later_stages > 0 && (scratch || !program.drained);
   Span span{.operations = 1,
             .pieces = 1,

@@ -16,9 +16,12 @@ constexpr std::uint64_t kExchangePieceBytes = 32 * kKiB;  // Of lanes that swap,
 constexpr std::uint64_t kLeastPieceBytes = 16 * kKiB;     // Below, flags cost more than the caches give.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
 constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
-constexpr std::uint64_t kFlatBytes =
-    4 * kKiB;  // Of all-reduce: above, what passes between hosts counts, not how often.
+// Above, what passes between hosts counts, not how often. Measured for all-reduces of 3+1, 3+2 and 2x2 ranks: over
+// links of 1 Gbit/s they pay from between 4 and 16 KiB on, over free ones from 64 KiB on, and lose less in between.
+constexpr std::uint64_t kFlatBytes = 4 * kKiB;
 constexpr std::uint64_t kNetworkPieceBytes = 128 * kKiB;  // Fewer system calls; longer ones leave the caches.
+constexpr std::uint64_t kAcrossPieceBytes = 64 * kKiB;    // Over hosts, where a rank speaks with few others.
+constexpr std::uint64_t kShardPieceBytes = 32 * kKiB;     // Of an all-reduce over hosts, to each other one.
 constexpr std::uint64_t kRoundBytes = 64 * kKiB;          // What a network carries in the time of one more round.
 constexpr Rank kFewRanks = 8;      // Above, a rank no longer sends its whole block to each other one.
 constexpr Rank kFewLeaves = 4;     // Up to here a root serves all ranks itself.
@@ -33,6 +36,7 @@ bool one_round_pays(const Query& query) {
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
+  if (!query.problem.groups.empty()) return "recursive_doubling";  // The fewest messages between hosts.
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   if (query.mapped && query.block_bytes >= kMappedBytes) return "two_shot_mapped";
   if (ranks > kFewRanks)
@@ -45,13 +49,11 @@ std::string_view rooted(const Query& query, std::string_view tree) {
   return query.block_bytes >= kChainBytes && query.problem.ranks <= kDirectRanks ? "chain" : tree;
 }
 
-// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way. Of hosts
-// of different size an all-reduce has many small shards, whose messages cost more than a link saves that is not slow.
+// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
 bool minds_hosts(const Query& query) {
   if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
-  const std::vector<Rank>& sizes = query.problem.groups[0];
   switch (query.problem.collective) {
-    case Collective::all_reduce: return std::count(sizes.begin(), sizes.end(), sizes[0]) == std::ssize(sizes);
+    case Collective::all_reduce:
     case Collective::all_gather:
     case Collective::reduce_scatter:
     case Collective::broadcast: return true;
@@ -89,6 +91,14 @@ std::uint64_t shared_among(Rank ranks, std::uint64_t piece_bytes) {
   return std::max(piece_bytes / std::bit_ceil(ranks - 1), kLeastPieceBytes);
 }
 
+// Of an all-reduce over hosts, messages within one are of a whole shard, and those between hosts of a part for each.
+std::uint64_t network_piece_bytes(std::string_view algorithm, const Query& query) {
+  if (algorithm != "hierarchical" || query.problem.groups.empty())
+    return shared_among(query.problem.ranks, kNetworkPieceBytes);
+  if (query.problem.collective != Collective::all_reduce) return kAcrossPieceBytes;
+  return std::min(kShardPieceBytes * query.problem.groups[0].size(), kNetworkPieceBytes);
+}
+
 }  // namespace
 
 Status check_protocol(std::string_view protocol) {
@@ -116,7 +126,7 @@ Result<Choice> choose(const Query& query) {
   const Rank ranks = query.problem.ranks;
   choice.piece_bytes = lines                            ? kLinesBytes
                        : one_message                    ? kStreamBytes
-                       : query.network                  ? shared_among(ranks, kNetworkPieceBytes)
+                       : query.network                  ? network_piece_bytes(choice.algorithm, query)
                        : exchange                       ? shared_among(ranks, kExchangePieceBytes)
                        : choice.algorithm == "two_shot" ? shared_among(ranks, kPieceBytes)
                                                         : kPieceBytes;

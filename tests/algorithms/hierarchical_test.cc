@@ -59,7 +59,11 @@ TEST_P(Hierarchical, GivesTheRightNumbers) {
       const Problem problem = problem_of(groups, in_place);
       if (problem.ranks > 20) continue;
       const std::vector<Plan> plans = cases::fused(emit_plans(algorithm(), problem), Fusion::whole_stages);
-      for (Loop loop : {Loop{.pieces = 2}, Loop{.pieces = 3, .skew = 1}, Loop{.pieces = 2, .strands = true}}) {
+      const Loop loops[] = {{.pieces = 2},
+                            {.pieces = 3, .skew = 1},
+                            {.pieces = 4, .skew = 1, .order = StageOrder::earliest_first, .banks = 4},
+                            {.pieces = 2, .strands = true}};
+      for (Loop loop : loops) {
         const Result<Proof> proof = verify(plans, loop);
         ASSERT_TRUE(proof.ok());
         loop.slots = proof.value().slots;
@@ -128,7 +132,7 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
         EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
-        Loop loop{.pieces = 3, .skew = plans[0].shape.scratch == 0 ? 1U : 0U, .order = StageOrder::earliest_first};
+        Loop loop{.pieces = 3, .skew = 1, .order = StageOrder::earliest_first, .banks = 3};
         const Result<Proof> proof = verify(obeyed, loop);
         ASSERT_TRUE(proof.ok()) << describe(problem);
         EXPECT_LE(proof.value().slots, 4U) << describe(problem);  // That lanes of a communicator have.

@@ -47,6 +47,20 @@ TEST(Address, IsOneOfAnInterfaceThatMayBeUsed) {
   EXPECT_TRUE(admits("eth,ib", "ib0"));
   EXPECT_FALSE(admits("^docker", "docker0"));
   EXPECT_FALSE(admits("^docker", ""));  // Not known, so not known to be another.
+  EXPECT_TRUE(admits("=eth0,eth1", "eth1"));
+  EXPECT_FALSE(admits("=eth0,eth1", "eth10"));
+}
+
+TEST(Address, IsARailOnlyWhereInterfacesAreListed) {
+  EXPECT_TRUE(rails("", 4).empty());
+  EXPECT_TRUE(rails("lo", 4).empty());
+  EXPECT_TRUE(rails("^eth0,docker", 4).empty());
+  EXPECT_TRUE(rails("=l,none0", 4).empty());
+  for (const char* list : {"=none0,=lo", "lo,=none0", "=lo,lo"}) {
+    const std::vector<Address> found = rails(list, 4);
+    ASSERT_EQ(found.size(), 1U) << list;  // Once, however many addresses and entries it has.
+    EXPECT_EQ(found[0], loopback_address()) << list;
+  }
 }
 
 }  // namespace

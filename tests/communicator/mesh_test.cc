@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "src/communicator/proposals.h"
 #include "tests/base/pipe.h"
 
 namespace tutti {
@@ -25,8 +26,8 @@ Frame frame_of(FrameKind kind, std::uint8_t mark = 0) {
 
 // Two ranks; the second may be destroyed before the first.
 struct Ends {
-  Ends() {
-    std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::together(2))).value();
+  explicit Ends(const Hosts& hosts = Hosts::together(2)) {
+    std::vector<Mesh> both = std::move(Mesh::within_process(hosts)).value();
     here.emplace(std::move(both[0]));
     there.emplace(std::move(both[1]));
   }
@@ -123,12 +124,72 @@ TEST(Mesh, TellsAFullSocketFromABrokenOne) {
   EXPECT_TRUE(ends.here->send(1, frame_of(FrameKind::lane)).ok());
 }
 
+// Ranks of two hosts, of whom one has made a contact for a further communicator, and told the other.
+struct FurtherEnds : Ends {
+  explicit FurtherEnds(FrameKind kind) : Ends(Hosts::apart(2)) {
+    auto further = std::move(there->further(0)).value();
+    own = std::move(further.first);
+    EXPECT_TRUE(there->send(0, frame_of(kind), further.second).ok());
+  }
+  ReceivedFrame receive() {
+    for (;;) {
+      auto received = std::move(here->receive(1)).value();
+      if (received) return std::move(*received);
+      here->wait(1, 60'000);
+    }
+  }
+  // What is sent over the contact is kept until somebody takes it, unless the contact has ended here.
+  bool keeps_what_comes() {
+    there->connection(0).send(own.context(), std::as_bytes(std::span("a note")));
+    EXPECT_TRUE(there->send(0, frame_of(FrameKind::lane, 9)).ok());
+    while (next_mark(*here) != 9) here->wait(1, 60'000);
+    return here->has_notes();
+  }
+  Contact own;
+};
+
+TEST(Contact, EndsInItsConnectionWithItsOwner) {
+  for (const FrameKind kind : {FrameKind::socket, FrameKind::proposal}) {
+    FurtherEnds ends(kind);
+    ReceivedFrame received = ends.receive();
+    ASSERT_TRUE(received.contact.far());
+    EXPECT_EQ(received.contact.context(), ends.own.context());
+    Contact kept = std::move(received.contact);
+    received = ReceivedFrame();
+    EXPECT_TRUE(ends.keeps_what_comes());
+    kept = Contact();
+    EXPECT_FALSE(ends.keeps_what_comes());
+  }
+}
+
+// A split that fails may never look at what came for it.
+TEST(Contact, EndsIfNobodyTakesItOutOfItsFrame) {
+  FurtherEnds ends(FrameKind::socket);
+  (void)ends.receive();
+  EXPECT_FALSE(ends.keeps_what_comes());
+}
+
+TEST(Contact, EndsWithAProposalThatComesToNothing) {
+  FurtherEnds ends(FrameKind::proposal);
+  Proposals theirs, ours;
+  const ExcludedList nobody = ExcludedList::of({});
+  auto further = std::move(ends.there->further(0)).value();
+  ends.own = std::move(further.first);
+  (void)ends.receive();
+  ASSERT_TRUE(std::move(theirs.make(*ends.there, 0, nobody, further.second)).value());
+  ASSERT_TRUE(ours.take_in(1, ends.receive()).ok());
+  EXPECT_TRUE(ends.keeps_what_comes());
+  ASSERT_TRUE(std::move(ours.make(*ends.here, 1, nobody, {})).value());
+  ours.withdraw(*ends.here, 1, remote_error("it changed its mind"));
+  EXPECT_FALSE(ends.keeps_what_comes());
+}
+
 // A mesh whose peer is the test itself, which need not keep to the rules.
 struct Stranger {
   Stranger() {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
     std::vector<Contact> contacts(2);
-    contacts[1].socket = std::move(pair.first);
+    contacts[1] = Contact(std::move(pair.first));
     mesh.emplace(0, std::move(contacts), Hosts::together(2));
     end = std::move(pair.second);
   }

@@ -89,6 +89,24 @@ make_host() {
   on_host "$host" ip link set dev eth0 up
 }
 
+# add_rail NUMBER: a further interface of each host, eth1 or eth2, all on a switch of their own.
+add_rail() {
+  local number="$1" host port
+  ip link add dev "rail$number" type bridge mcast_snooping 0
+  ip link set dev "rail$number" addrgenmode none up
+  for host in "${!ranks_on[@]}"; do
+    port="rail${number}port$host"
+    ip link add dev "$port" master "rail$number" type veth peer name "eth$number" netns "${host_pid[$host]}"
+    ip link set dev "$port" addrgenmode none up
+    if [ "$family" = ipv6 ]; then
+      on_host "$host" ip address add "fd00:$number::$((host + 1))/64" dev "eth$number" nodad
+    else
+      on_host "$host" ip address add "198.18.$number.$((host + 1))/24" dev "eth$number"
+    fi
+    on_host "$host" ip link set dev "eth$number" up
+  done
+}
+
 # on_host HOST COMMAND...: from the folder in which the caller is.
 on_host() {
   local host="$1"
@@ -139,8 +157,8 @@ await_news() {
   [ -z "${running[$who]:-}" ] || unset "running[$who]"
 }
 
-# slow HOST RATE [BURST]: what the host sends, in tc's words: 1gbit; and what passes at once after a pause.
-slow() { on_host "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst "${3:-256kb}" latency 50ms; }
+# slow HOST RATE [BURST [INTERFACE]]: what the host sends, in tc's words: 1gbit; and what passes at once after a pause.
+slow() { on_host "$1" tc qdisc replace dev "${4:-eth0}" root tbf rate "$2" burst "${3:-256kb}" latency 50ms; }
 
 # Faults of a host's link. Only of the last does it see something: its interface has no carrier.
 cut() { bridge link set dev "port$1" state disabled; }

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Runs a command once per rank on hosts that this machine plays, with the variables of torchrun:
-#   run.sh --hosts 2x2 [--ipv6] [--rate 1gbit] [--grace 10] -- COMMAND...
+#   run.sh --hosts 2x2 [--ipv6] [--rails 2] [--rate 1gbit] [--grace 10] -- COMMAND...
 #     --hosts  2x3: 2 hosts with 3 ranks each; 3+1: one with 3, one with 1
-#     --rate   what each host sends at most, in tc's words
+#     --rails  interfaces of each host: eth0, eth1, ...
+#     --rate   what each host sends at most by each, in tc's words
 #     --grace  seconds that the others have to end by themselves when a rank has failed
 # Shows what rank 0 prints, and what others print as errors after "[rank r]". Its exit status is that of the first rank
 # that failed, and 77 where hosts cannot be played.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 
-refuse() { echo "run.sh: $1; usage: run.sh --hosts 2x2 [--ipv6] [--rate 1gbit] [--grace 10] -- COMMAND..." >&2; exit 2; }
+refuse() { echo "run.sh: $1; usage: run.sh --hosts 2x2 [--ipv6] [--rails 2] [--rate 1gbit] [--grace 10] -- COMMAND..." >&2; exit 2; }
 
-layout="" family=ipv4 rate="" grace=10 arguments=("$@")
+layout="" family=ipv4 rails=1 rate="" grace=10 arguments=("$@")
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
   case "$1" in
     --hosts) layout="${2:-}"; shift ;;
+    --rails) rails="${2:-}"; shift ;;
     --rate) rate="${2:-}"; shift ;;
     --grace) grace="${2:-}"; shift ;;
     --ipv6) family=ipv6 ;;
@@ -28,9 +30,11 @@ read_layout "$layout"
 enter_stage "${arguments[@]}"
 
 make_hosts "$layout" "$family"
-if [ -n "$rate" ]; then
-  for host in "${!ranks_on[@]}"; do slow "$host" "$rate"; done
-fi
+for ((rail = 0; rail < rails; rail++)); do
+  [ "$rail" -eq 0 ] || add_rail "$rail"
+  [ -n "$rate" ] || continue
+  for host in "${!ranks_on[@]}"; do slow "$host" "$rate" "" "eth$rail"; done
+done
 
 show_errors() { run_rank "$@" 2>&1 >/dev/null | sed -u "s/^/[rank $1] /" >&2; }
 

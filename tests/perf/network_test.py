@@ -17,7 +17,8 @@ from network import field, limits, report, run, settings  # noqa: E402
 
 STAGE = os.path.join(ROOT, "perf", "peers", "network", "stage.sh")
 AGENT = os.path.join(ROOT, "perf", "peers", "network", "agent.sh")
-KINDS = {"tutti": "tutti", "tutti ring": "tutti", "tutti hierarchical": "tutti", "installed": "default", "expert": "tuned"}
+KINDS = {"tutti": "tutti", "tutti ring": "tutti", "tutti hierarchical": "tutti",
+         "tutti phases": "tutti", "installed": "default", "expert": "tuned"}
 MIB = 1 << 20
 
 
@@ -132,6 +133,11 @@ class Report(unittest.TestCase):
         self.assertTrue(verdict(made(14.0), "2x2")["bbr"].met)
         self.assertFalse(verdict(made(10.0), "2x2")["bbr"].met)
         self.assertFalse(verdict(made(18.5), "2x2")["bbr"].met)
+
+    def test_phases_that_overlap_are_wanted_to_be_faster(self):
+        made = lambda phases: [part(row("2x2@1gbit", MIB, None, tutti=1.0, tutti_phases=phases, tutti_hierarchical=10.0))]
+        self.assertTrue(verdict(made(12.0), "phases")["bbr"].met)
+        self.assertFalse(verdict(made(9.0), "phases")["bbr"].met)
 
     def test_what_nobody_measured_is_not_met(self):
         empty = verdict([part()], "1 Gbit/s")["bbr"]

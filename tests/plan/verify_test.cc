@@ -259,6 +259,7 @@ TEST(Verify, CountsBanksOverSkewedPieces) {
   EXPECT_NE(
       failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 2}).find("another piece"),
       std::string::npos);
+  EXPECT_EQ(failure(plans, {.pieces = 9, .skew = 2, .order = StageOrder::earliest_first, .banks = 9}), "");
   EXPECT_NE(failure(plans, {.pieces = 9, .strands = true, .banks = 2}).find("race"), std::string::npos);
 }
 

@@ -69,16 +69,52 @@ TEST(Choose, SavesARoundOverANetworkWhileThatIsCheap) {
 
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
-  asked.problem.groups = {{3, 5}};
-  EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
-  asked.problem.groups = {{4, 4}};
-  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  for (const std::vector<Rank>& hosts : {std::vector<Rank>{3, 5}, {4, 4}}) {
+    asked.problem.groups = {hosts};
+    EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+  }
   asked.problem.collective = Collective::all_to_all;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");  // As many bytes cross either way.
   asked.problem.collective = Collective::broadcast;
   EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
   asked.block_bytes = 8;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
+  asked.problem.collective = Collective::all_reduce;
+  asked.network = true;
+  asked.block_bytes = 4 << 10;  // Few messages between hosts count more than few bytes.
+  EXPECT_EQ(choose(asked).value().algorithm, "recursive_doubling");
+  asked.block_bytes = 16 << 10;
+  EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+}
+
+// The rank's shard is shared out to the hosts: messages between two are as long whatever their number, up to a slot.
+TEST(Choose, KeepsMessagesBetweenHostsLong) {
+  const auto across = [](std::vector<Rank> hosts) {
+    Query asked = query(Collective::all_reduce, hosts[0] * static_cast<Rank>(hosts.size()), 1 << 24);
+    asked.network = true;
+    asked.problem.groups = {std::move(hosts)};
+    const Choice choice = choose(asked).value();
+    EXPECT_EQ(choice.algorithm, "hierarchical");
+    return choice.piece_bytes / asked.problem.groups[0].size();
+  };
+  EXPECT_EQ(across({2, 2}), 32U << 10);
+  EXPECT_EQ(across({8, 8}), 32U << 10);
+  EXPECT_EQ(across({2, 2, 2, 2}), 32U << 10);
+  EXPECT_EQ(across({2, 2, 2, 2, 2, 2, 2, 2}), 16U << 10);
+}
+
+// A rank has few lanes over hosts: what it sends need not get shorter with each rank that there is.
+TEST(Choose, KeepsMessagesOverHostsLongWhateverTheRanks) {
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
+    for (const Rank hosts : {2, 4, 8}) {
+      Query asked = query(collective, 2 * hosts, 1 << 24);
+      asked.network = true;
+      asked.problem.groups = {std::vector<Rank>(hosts, 2)};
+      const Choice choice = choose(asked).value();
+      EXPECT_EQ(choice.algorithm, "hierarchical");
+      EXPECT_EQ(choice.piece_bytes, 64U << 10);
+    }
+  }
 }
 
 // The room knows algorithms by their names alone.

@@ -48,7 +48,9 @@ def ours(stage):
     make = lambda name, **environment: Contestant(stage, name, "tutti", "tutti host", environment=environment)
     if setting.ranks > setting.hosts > 1:  # What shares a host shares memory.
         return [make(TUTTI), make("tutti ring", TUTTI_ALGORITHM="ring"),
-                make("tutti hierarchical", TUTTI_ALGORITHM="hierarchical")]
+                make("tutti hierarchical", TUTTI_ALGORITHM="hierarchical"),
+                Contestant(stage, "tutti phases", "tutti", f"tutti phases {setting.ranks // setting.hosts}",
+                           least_bytes=MIB)]
     return [make(TUTTI, TUTTI_TRANSPORT="tcp")]
 
 

@@ -5,6 +5,7 @@ from report import number, size_name
 KIB, MIB = 1 << 10, 1 << 20
 BUSY = " busy"
 FLAT, HIERARCHICAL = "tutti ring", "tutti hierarchical"
+PHASES = "tutti phases"  # The same in three calls, in which inner and outer links do not work at once.
 # Over two hosts of two ranks a flat ring sends 2 * 3/4 of the vector from each host, a hierarchy 2 * 1/2.
 BYTE_RATIO = 1.5
 HEADER = ("# us, medians; ratio: best peer over ours. limit: what the network needs, of our time. Rows of different congestion\n"
@@ -117,6 +118,8 @@ def judge_row(row, part, verdicts):
     if row["setting"].startswith("2x2@") and FLAT in row["ours"] and HIERARCHICAL in row["ours"]:
         ratio = row["ours"][FLAT]["us"] / row["ours"][HIERARCHICAL]["us"]
         verdicts["hierarchy"].see(abs(ratio / BYTE_RATIO - 1), f"{where} ({ratio:.2f})")
+    if row["setting"].startswith("2x2@") and PHASES in row["ours"] and HIERARCHICAL in row["ours"]:
+        verdicts["overlap"].see(row["ours"][PHASES]["us"] / row["ours"][HIERARCHICAL]["us"], where)
 
 
 def targets(parts):
@@ -130,6 +133,7 @@ def targets(parts):
             "stream": Verdict("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
             "link": Verdict("1 Gbit/s, 16 MiB and more: link's time / ours", 0.95),
             "hierarchy": Verdict(f"2x2 on slow links: flat / hierarchical, off from {BYTE_RATIO}", 0.1, False),
+            "overlap": Verdict("2x2 on slow links: phases one after the other / hierarchical", 1),
             "idle": Verdict("idle communicator, of a core", 0.01, False),
         }
         for part in parts:

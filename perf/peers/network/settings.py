@@ -60,6 +60,7 @@ SETTINGS = (
     Setting(LOOPBACK, "", ALL),
     Setting("2x1", "", ALL),
     Setting("4x1", "", (8, 64 * KIB, MIB, 16 * MIB)),
+    Setting("2x2", "", (MIB, 16 * MIB, 64 * MIB)),
     Setting("2x1", "1gbit", (MIB, 16 * MIB, 64 * MIB)),
     Setting("2x2", "1gbit", (MIB, 16 * MIB)),
     Setting("2x1", "100mbit", (MIB, 4 * MIB)),

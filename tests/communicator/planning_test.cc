@@ -1,0 +1,199 @@
+// What a call is planned to be: whether its pieces overlap, and that they do where links take time.
+#include "src/communicator/planning.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+#include "tests/algorithms/cases.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kSlots = 4;  // Of a communicator's lanes.
+
+class Planned : public testing::TestWithParam<cases::Entry> {};
+
+TEST_P(Planned, OverlapsPiecesAlikeInPlaceAndOut) {
+  for (Rank n = 2; n <= 16; ++n) {
+    for (const Problem& problem : cases::problems(GetParam(), n)) {
+      const auto proved = prove_plans(*GetParam().algorithm, problem, true, kSlots);
+      ASSERT_TRUE(proved.ok()) << describe(problem);
+      EXPECT_TRUE(proved.value().overlaps) << describe(problem);
+    }
+  }
+}
+
+// Plans of more ranks are not proved before they run.
+TEST_P(Planned, HasTheSlotsForItWithManyRanks) {
+  for (const Rank n : {17, 23, 32, 33, 64, 100}) {
+    for (const Problem& problem : cases::problems(GetParam(), n)) {
+      const auto plans = cases::fused(emit_plans(*GetParam().algorithm, problem), cases::Fusion::whole_stages);
+      const auto proof = verify(plans, loop_of(true, kSlots));
+      ASSERT_TRUE(proof.ok()) << describe(problem);
+      EXPECT_TRUE(suffices(proof.value(), loop_of(true, kSlots))) << describe(problem) << " K " << proof.value().slots;
+    }
+  }
+}
+
+// ---- Over hosts ----
+
+const std::vector<Rank> kHosts[] = {
+    {2, 2}, {3, 1}, {3, 2}, {1, 2, 3}, {2, 2, 2, 2}, {3, 3, 3, 3, 3}, {2, 2, 2, 2, 2, 2}};
+
+Problem problem_on(Collective collective, const std::vector<Rank>& hosts) {
+  const Rank ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0});
+  return {.collective = collective, .ranks = ranks, .groups = {hosts}};
+}
+
+TEST(PlannedOverHosts, OverlapsPieces) {
+  for (const cases::Entry& entry : cases::all_entries()) {
+    if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+    for (const std::vector<Rank>& hosts : kHosts) {
+      const Problem problem = problem_on(entry.collective, hosts);
+      if (!entry.algorithm->supports(problem)) continue;
+      const auto proved = prove_plans(*entry.algorithm, problem, true, kSlots);
+      ASSERT_TRUE(proved.ok()) << cases::title(entry) << " " << describe(problem);
+      EXPECT_TRUE(proved.value().overlaps) << cases::title(entry) << " " << describe(problem);
+    }
+  }
+}
+
+// Of 1, 5, 7 and 8 ranks an all-reduce has 1120 units.
+TEST(PlannedOverHosts, IsOfRanksThatKnowNoHostsWhereTheseAreTooUneven) {
+  const auto ask = [](const std::vector<Rank>& hosts, std::string_view forced) {
+    Query query;
+    query.problem = problem_on(Collective::all_reduce, hosts);
+    query.block_bytes = 1 << 24;
+    query.algorithm = forced;
+    query.network = true;
+    const Choice choice = choose_for_hosts(query).value();
+    EXPECT_TRUE(find(Collective::all_reduce, choice.algorithm)->supports(query.problem)) << choice.algorithm;
+    return std::pair(std::string(choice.algorithm), !query.problem.groups.empty());
+  };
+  EXPECT_EQ(ask({3, 1}, ""), std::pair(std::string("hierarchical"), true));
+  EXPECT_EQ(ask({5, 7, 8}, ""), std::pair(std::string("hierarchical"), true));
+  EXPECT_EQ(ask({1, 5, 7, 8}, ""), std::pair(std::string("two_shot"), false));
+  EXPECT_EQ(ask({1, 5, 7, 8}, "hierarchical"), std::pair(std::string("hierarchical"), true));
+  EXPECT_EQ(ask({50'000, 1}, ""), std::pair(std::string("ring"), false));  // More shards than tags.
+}
+
+// Ranks that obey a loop, where moving a unit takes a rank some time, and the link of its host some more. The link is
+// busy with one message at a time; all else is at once.
+class Timetable {
+ public:
+  static constexpr double kRankTime = 1;
+
+  Timetable(const std::vector<Plan>& plans, const Loop& loop, double link_time)
+      : plans_(plans),
+        loop_(loop),
+        link_time_(link_time),
+        ranks_(plans.size()),
+        links_(plans[0].problem.groups[0].size()) {
+    for (Rank host = 0; host < links_.size(); ++host)
+      host_of_.insert(host_of_.end(), plans[0].problem.groups[0][host], host);
+    for (Rank rank = 0; rank < plans.size(); ++rank) write_down(rank);
+  }
+
+  // When the last rank is done.
+  double end() {
+    double last = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Rank rank = 0; rank < ranks_.size(); ++rank) {
+        while (ranks_[rank].next < ranks_[rank].steps.size() && obey(rank)) moved = true;
+      }
+    }
+    for (const OfRank& rank : ranks_) {
+      EXPECT_EQ(rank.next, rank.steps.size()) << "blocked";
+      last = std::max(last, rank.clock);
+    }
+    return last;
+  }
+
+ private:
+  struct OfRank {
+    std::vector<Step> steps;  // Of all pieces, in the loop's order.
+    std::size_t next = 0;
+    double clock = 0;
+  };
+
+  void write_down(Rank rank) {
+    const Plan& plan = plans_[rank];
+    const std::size_t stages = plan.shape.stages.size();
+    for (std::uint32_t turn = 0; turn < loop_.pieces + loop_.skew * (stages - 1); ++turn) {
+      for (std::size_t stage = 0; stage < stages; ++stage) {
+        const std::uint32_t behind = loop_.skew * static_cast<std::uint32_t>(stage);
+        if (turn < behind || turn - behind >= loop_.pieces) continue;
+        const std::uint32_t end = stage + 1 < stages ? plan.shape.stages[stage + 1] : plan.shape.rounds;
+        for (std::uint32_t i = plan.rounds[plan.shape.stages[stage]]; i < plan.rounds[end]; ++i)
+          ranks_[rank].steps.push_back(plan.steps[i]);
+      }
+    }
+  }
+
+  bool obey(Rank self) {
+    OfRank& rank = ranks_[self];
+    const Step& step = rank.steps[rank.next];
+    for (const Operand& source : step.sources) {
+      if (source.place == Place::lane && lanes_[{source.peer, self, source.tag}].empty()) return false;
+    }
+    std::uint32_t units = 0;
+    for (const Operand& source : step.sources) {
+      units = source.count;
+      if (source.place != Place::lane) continue;
+      std::deque<double>& lane = lanes_[{source.peer, self, source.tag}];
+      rank.clock = std::max(rank.clock, lane.front());
+      lane.pop_front();
+    }
+    rank.clock += kRankTime * units;
+    for (const Operand& target : step.targets) {
+      if (target.place == Place::lane) lanes_[{self, target.peer, target.tag}].push_back(arrival(self, target));
+    }
+    ++rank.next;
+    return true;
+  }
+
+  double arrival(Rank self, const Operand& target) {
+    if (host_of_[self] == host_of_[target.peer]) return ranks_[self].clock;
+    double& link = links_[host_of_[self]];
+    return link = std::max(link, ranks_[self].clock) + link_time_ * target.count;
+  }
+
+  const std::vector<Plan>& plans_;
+  const Loop loop_;
+  const double link_time_;
+  std::vector<OfRank> ranks_;
+  std::vector<double> links_;  // Until when each host's is busy.
+  std::vector<Rank> host_of_;
+  std::map<std::tuple<Rank, Rank, std::uint32_t>, std::deque<double>> lanes_;
+};
+
+// With links as busy as ranks are, pieces one after the other take twice as long as either.
+TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
+  constexpr std::uint32_t kPieces = 32;
+  for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {4, 4}, {2, 2, 2}, {2, 2, 2, 2}}) {
+    const Problem problem = problem_on(Collective::all_reduce, hosts);
+    const auto proved = prove_plans(*find(Collective::all_reduce, "hierarchical"), problem, true, kSlots);
+    ASSERT_TRUE(proved.ok());
+    const std::vector<Plan>& plans = proved.value().plans;
+    const Loop overlapping = {.pieces = kPieces, .skew = loop_of(proved.value().overlaps, kSlots).skew};
+    const double ranks_only = Timetable(plans, overlapping, 0).end();
+    const auto k = static_cast<double>(hosts.size());
+    const double link_time = ranks_only / (kPieces * plans[0].shape.units * 2 * (k - 1) / k);  // As long as the ranks.
+    const double serial = Timetable(plans, {.pieces = kPieces}, link_time).end();
+    const double at_once = Timetable(plans, overlapping, link_time).end();
+    EXPECT_LT(at_once, 0.7 * serial) << describe(problem);
+    EXPECT_LT(at_once, 1.3 * ranks_only) << describe(problem);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Planned, testing::ValuesIn(cases::flat_entries()), cases::title_of);
+
+}  // namespace
+}  // namespace tutti

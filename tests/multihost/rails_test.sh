@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Ranks of a host share out the interfaces that TUTTI_SOCKET_IFNAME lists: what hosts send goes by all of them.
+#   rails_test.sh ALL_REDUCE_PERF ipv4|ipv6
+set -euo pipefail
+run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
+perf="$1"
+family=()
+[ "$2" = ipv4 ] || family=(--ipv6)
+"$run" --hosts 1x1 "${family[@]}" -- true || exit $?  # 77: nothing can be tried here.
+
+fail() { echo "FAILED: $1" >&2; exit 1; }
+
+# "HOST: BYTES BYTES" of each host, as its interfaces count what has gone out when all ranks are done.
+count='"$0" -b 1M -e 1M -n 20 -w 0 >/dev/null || exit
+  sent() { cat "/sys/class/net/$1/statistics/tx_bytes"; }
+  [ "$LOCAL_RANK" -ne 0 ] || echo "$(uname -n): $(sent eth0) $(sent eth1)" >&2'
+sent_with() { TUTTI_SOCKET_IFNAME="$1" "$run" --hosts 2x2 --rails 2 "${family[@]}" -- sh -c "$count" "$perf" 2>&1; }
+
+# expect INTERFACES PERCENT PERCENT: of what a host sends, eth1 carries no less and no more.
+expect() {
+  local said host first second share hosts=0
+  said="$(sent_with "$1")" || fail "all-reduces by $1: $said"
+  while read -r host first second; do
+    [[ "$host" == host?: ]] || continue
+    hosts=$((hosts + 1))
+    share=$((100 * second / (first + second)))
+    [ "$share" -ge "$2" ] && [ "$share" -le "$3" ] ||
+      fail "with $1 eth1 of $host carries $share % instead of $2 to $3: $second bytes, and eth0 $first"
+  done < <(sed 's/^\[rank [0-9]*\] //' <<<"$said")
+  [ "$hosts" -eq 2 ] || fail "$hosts hosts have counted: $said"
+}
+
+expect =eth0 0 1
+expect =eth1 99 100
+expect =eth0,eth1 40 60
+expect eth1,eth0 40 60
+expect eth 0 1  # No list: the one that leads to rank 0.
