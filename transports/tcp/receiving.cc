@@ -26,6 +26,7 @@ bool TcpConnection::receive_some() {
     log(LogLevel::warn, "%s (%s)", kDamaged, route_.c_str());
   if (received < 0 && error != EAGAIN && error != EINTR) lose(error == EBADMSG ? kDamaged : std::strerror(error));
   if (received <= 0) return error == EINTR;
+  ++moves_;
   const auto got = static_cast<std::size_t>(received);
   const std::size_t whole = direct + room;
   const std::size_t placed = std::min(got, direct);
@@ -131,6 +132,7 @@ void TcpConnection::end_message() {
 }
 
 void TcpConnection::deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature) {
+  ++moves_;
   store_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths], bytes);
   store_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots], signature);
   store_release(&lane.view.words->posted, ++lane.carried);
