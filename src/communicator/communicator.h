@@ -16,6 +16,7 @@
 namespace tutti {
 
 class Board;
+class Mesh;
 class DeviceCommunicator;
 struct CallRecord;
 struct UniqueId;
@@ -55,6 +56,8 @@ class Communicator {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual bool on_one_host() const = 0;
+  // What leads to the other ranks; null: they are reached by no such thing.
+  virtual const Mesh* mesh() const { return nullptr; }
   virtual const CommunicatorOptions& options() const = 0;
   virtual const Board& board() const = 0;
   // Numbers a collective that this rank makes, and shows it to the others.

@@ -40,6 +40,7 @@ class HostCommunicator final : public Communicator {
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
   bool on_one_host() const override { return !far_; }
+  const Mesh* mesh() const override { return &mesh_; }
   const CommunicatorOptions& options() const override { return options_; }
   const Board& board() const override { return board_; }
   void announce(CallRecord& record) override {

@@ -1,7 +1,7 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc and failing.cc; enqueue.cc puts
-// their jobs into streams.
+// Its functions lie in create.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc, network.cc and failing.cc;
+// enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@
 
 namespace tutti {
 
+class Proxy;
 class Turns;
 struct DeviceLaunch;
 
@@ -46,7 +47,8 @@ class DeviceCommunicator final : public Communicator {
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
-  bool on_one_host() const override { return true; }
+  bool on_one_host() const override { return control_->on_one_host(); }
+  const Mesh* mesh() const override { return control_->mesh(); }
   const CommunicatorOptions& options() const override { return control_->options(); }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
@@ -185,6 +187,13 @@ class DeviceCommunicator final : public Communicator {
   static CommunicatorOptions message_options(const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
 
+  // ---- network.cc ----
+  Status start_proxy();
+  void drain();
+  void expect_call();
+  Status tell_end(DeviceStream stream);
+  std::string by_network(Rank peer) const;
+
   // ---- failing.cc ----
   Result<bool> idle();
   const TeamTold& told() const { return *reinterpret_cast<const TeamTold*>(told_.host); }
@@ -199,6 +208,7 @@ class DeviceCommunicator final : public Communicator {
   std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
   HostMemory board_memory_, told_;         // The board, and a TeamTold.
   std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
+  std::unique_ptr<Proxy> proxy_;           // Null: all ranks are on one host.
   const MeetingPlace* place_ = nullptr;    // On the device.
   std::shared_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
   std::shared_ptr<DeviceEvent> captured_;  // after the last that was,

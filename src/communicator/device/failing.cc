@@ -33,6 +33,7 @@ Status DeviceCommunicator::await_own_calls() {
 // Who has said that it leaves has nothing of the others' any more.
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
+  if (proxy_ != nullptr) drain();
   windows_.let_go();
   neighbours_.let_go();
   return control_->finalize();
@@ -40,6 +41,7 @@ Status DeviceCommunicator::finalize() {
 
 Status DeviceCommunicator::leave() {
   TUTTI_CHECK_OK(await_own_calls());
+  if (proxy_ != nullptr) drain();
   windows_.let_go();
   neighbours_.let_go();
   return control_->leave();
@@ -77,7 +79,8 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature) return disagreement(rank_, *ours, report.peer, *theirs);
     if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
-    if (board().last(report.peer) < sequence) call += "; rank " + std::to_string(report.peer) + " has not called it";
+    if (!board().is_far(report.peer) && board().last(report.peer) < sequence)
+      call += "; rank " + std::to_string(report.peer) + " has not called it";
     break;
   }
   if (!options().name.empty()) call += " on " + options().name;
@@ -88,7 +91,7 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
                          std::to_string(report.peer) + " sent belongs to another call");
   }
   return timeout_error("rank " + std::to_string(rank_) + " waited too long for rank " + std::to_string(report.peer) +
-                       (report.sends != 0 ? " to make room" : "") + " in " + call + where);
+                       (report.sends != 0 ? " to make room" : "") + " in " + call + where + by_network(report.peer));
 }
 
 }  // namespace tutti

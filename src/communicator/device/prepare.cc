@@ -62,6 +62,7 @@ Status DeviceCommunicator::settle() {
   board_memory_ = board_memory;
   told_ = told.value();
   settled_ = true;
+  if (neighbours_.network()) TUTTI_CHECK_OK(start_proxy());
   if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
   return {};
 }
@@ -191,6 +192,7 @@ Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Communica
                        .mapped = mapped,
                        .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
                        .protocol = protocol,
+                       .network = neighbours_.network(),
                        .teams = neighbours_.teams()};
   Choice choice = TUTTI_TRY(choose(query));
   if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
