@@ -48,6 +48,8 @@ class HostCommunicator final : public Communicator {
     board_.announce(rank_, record);
   }
 
+  void tell_last_call() override { tell_call(NewsKind::call); }
+
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;

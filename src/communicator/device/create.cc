@@ -90,12 +90,14 @@ DeviceCommunicator::~DeviceCommunicator() {
   const Result<bool> done = idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
   if (settled_ && !over) {
+    if (proxy_ != nullptr) proxy_->look_no_more();
     lose({std::move(neighbours_), std::move(control_), std::move(turns_), std::move(proxy_)});
     return;
   }
   if (proxy_ != nullptr) drain();
   proxy_.reset();
-  if (!neighbours_.all_in_process()) keep_until_all_have_left(neighbours_.shared_home(), board());
+  for (auto& lanes : neighbours_.close_far_lanes()) give_back([lanes = std::move(lanes)]() mutable { lanes.reset(); });
+  if (neighbours_.has_strangers()) keep_until_all_have_left(neighbours_.shared_home(), board());
   sweep_leavings();
   if (!settled_) return;
   turns_.reset();

@@ -189,6 +189,8 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- network.cc ----
   Status start_proxy();
+  bool look(std::int64_t still_ns);
+  Status hear_of_call(Rank peer, std::uint64_t sequence);
   void drain();
   void expect_call();
   Status tell_end(DeviceStream stream);
@@ -209,6 +211,7 @@ class DeviceCommunicator final : public Communicator {
   HostMemory board_memory_, told_;         // The board, and a TeamTold.
   std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
   std::unique_ptr<Proxy> proxy_;           // Null: all ranks are on one host.
+  std::uint64_t told_call_ = 0;            // As far as the proxy has told others.
   const MeetingPlace* place_ = nullptr;    // On the device.
   std::shared_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
   std::shared_ptr<DeviceEvent> captured_;  // after the last that was,

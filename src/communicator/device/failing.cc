@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kAskUs = 50;  // Between two questions to a device.
+constexpr const char* kUnheardOf = " was not heard of in it, and may be late, stopped or in another call";
 
 }  // namespace
 
@@ -76,11 +77,13 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
     const auto ours = board().call(rank_, sequence);
     if (!ours || signature_of(*ours).word != report.signature) continue;
     call = describe(*ours) + " #" + std::to_string(sequence);
+    const bool far = board().is_far(report.peer);
+    if (far && report.mismatch != 0) TUTTI_CHECK_OK(hear_of_call(report.peer, sequence));
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature) return disagreement(rank_, *ours, report.peer, *theirs);
     if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
-    if (!board().is_far(report.peer) && board().last(report.peer) < sequence)
-      call += "; rank " + std::to_string(report.peer) + " has not called it";
+    if (board().last(report.peer) < sequence)
+      call += "; rank " + std::to_string(report.peer) + (far ? kUnheardOf : " has not called it");
     break;
   }
   if (!options().name.empty()) call += " on " + options().name;

@@ -1,5 +1,10 @@
 // Ranks on devices of several hosts: a thread carries what the teams of this one post for other hosts, and what comes
 // from there.
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "src/base/atomic.h"
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/mesh.h"
 #include "src/executor/proxy/proxy.h"
@@ -9,16 +14,37 @@ namespace {
 
 constexpr std::int64_t kDrainMs = 3000;
 constexpr int kDrainLookMs = 1;
+constexpr std::int64_t kTellNs = 200'000'000;  // A call in which nothing moves for so long is told to other hosts,
+constexpr std::int64_t kRecordMs = 1000;       // and one that does not match is awaited for so long.
 
 }  // namespace
 
-// The proxy outlives neither the control nor the memory where streams tell of their ends.
+// The proxy outlives neither the control nor the memory where streams tell of their ends; this rank only if it is lost,
+// and then it looks no more.
 Status DeviceCommunicator::start_proxy() {
   ProxyDuty duty;
   duty.connections = neighbours_.connections();
   duty.ended = &told().ended;
-  duty.look = [control = control_.get()] { return control->failure().ok(); };
+  duty.look = [this](std::int64_t still_ns) { return look(still_ns); };
   proxy_ = TUTTI_TRY(Proxy::start(std::move(duty)));
+  return {};
+}
+
+// Of the proxy's thread. What a team has reported is made known, whether the program asks for it or not.
+bool DeviceCommunicator::look(std::int64_t still_ns) {
+  const std::uint64_t begun = load_acquire(&told().begun);
+  if (still_ns >= kTellNs && std::exchange(told_call_, begun) != begun) control_->tell_last_call();
+  return failure().ok();
+}
+
+// What a rank of another host has called, which it tells when nothing moves there either.
+Status DeviceCommunicator::hear_of_call(Rank peer, std::uint64_t sequence) {
+  control_->tell_last_call();
+  const Deadline deadline = Deadline::after_ms(kRecordMs);
+  while (board().last(peer) < sequence && !deadline.passed()) {
+    TUTTI_CHECK_OK(control_->failure());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return {};
 }
 
@@ -44,7 +70,7 @@ void DeviceCommunicator::drain() {
 
 std::string DeviceCommunicator::by_network(Rank peer) const {
   if (!mesh()->far(peer)) return "";
-  return "; rank " + std::to_string(peer) + " is on another host, by " + mesh()->connection(peer).route();
+  return " over " + mesh()->connection(peer).route();
 }
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #include "src/communicator/neighbours/far_lanes.h"
 
+#include <utility>
+
 #include "src/base/pages.h"
 
 namespace tutti {
@@ -15,14 +17,18 @@ Result<std::unique_ptr<FarLanes>> FarLanes::make(std::shared_ptr<Device> device,
 }
 
 // What the connection still brings there it keeps alive itself.
+void FarLanes::close() {
+  if (connection_ != nullptr) std::exchange(connection_, nullptr)->close(context_);
+}
+
 FarLanes::~FarLanes() {
-  connection_.close(context_);
+  close();
   if (mapped_.host != nullptr) device_->unmap_host(mapped_);
 }
 
 Result<LanePair> FarLanes::lane(const LaneSpec& spec, LaneEnd end) {
   LanePair pair;
-  pair.forward = TUTTI_TRY(connection_.open(context_, spec, end));
+  pair.forward = TUTTI_TRY(connection_->open(context_, spec, end));
   pair.forward.slots = as_mapped(pair.forward.slots);
   pair.forward.words = as_mapped(pair.forward.words);
   pair.forward.credits = as_mapped(pair.forward.credits);

@@ -20,23 +20,26 @@ class FarLanes {
   FarLanes(const FarLanes&) = delete;
   FarLanes& operator=(const FarLanes&) = delete;
 
+  // No lane is used any more, nor the connection.
+  void close();
+
   // As the device sees it.
   Result<LanePair> lane(const LaneSpec& spec, LaneEnd end);
 
-  TcpConnection& connection() const { return connection_; }
+  TcpConnection& connection() const { return *connection_; }
   // Whether all that was posted goes on by itself; it carries what it can.
-  bool drained() const { return connection_.drained(context_); }
+  bool drained() const { return connection_->drained(context_); }
 
  private:
   FarLanes(std::shared_ptr<Device> device, TcpConnection& connection, std::uint32_t context)
-      : device_(std::move(device)), connection_(connection), context_(context) {}
+      : device_(std::move(device)), connection_(&connection), context_(context) {}
   template <typename Item>
   Item* as_mapped(Item* item) const {
     return reinterpret_cast<Item*>(mapped_.device + (reinterpret_cast<std::byte*>(item) - mapped_.host));
   }
 
   const std::shared_ptr<Device> device_;
-  TcpConnection& connection_;
+  TcpConnection* connection_;  // Null: closed.
   const std::uint32_t context_;
   LaneMemory memory_;
   HostMemory mapped_;

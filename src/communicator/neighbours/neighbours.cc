@@ -84,6 +84,16 @@ std::vector<TcpConnection*> Neighbours::connections() const {
   return all;
 }
 
+std::vector<std::shared_ptr<FarLanes>> Neighbours::close_far_lanes() {
+  std::vector<std::shared_ptr<FarLanes>> all;
+  for (auto& lanes : far_) {
+    if (lanes == nullptr) continue;
+    lanes->close();
+    all.push_back(std::move(lanes));
+  }
+  return all;
+}
+
 bool Neighbours::drained() const {
   return std::all_of(far_.begin(), far_.end(), [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
 }

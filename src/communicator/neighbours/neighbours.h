@@ -45,6 +45,8 @@ class Neighbours {
   DeviceHome& home(Rank rank) const { return *homes_[rank]; }
   bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
+  // Ranks of this host in other processes may have this one's memory open.
+  bool has_strangers() const { return !strangers_.empty(); }
   bool each_in_its_own_process() const { return alone_; }
   // Then each rank's teams reach all buffers. Of another device they reach only what was allocated plainly: windows.
   bool on_one_device() const { return one_device_; }
@@ -54,6 +56,8 @@ class Neighbours {
   // To ranks of other hosts, which somebody has to run.
   std::vector<TcpConnection*> connections() const;
   const Hosts& hosts() const { return hosts_; }
+  // No call follows, nobody runs the connections for them, and their memory is given back later.
+  std::vector<std::shared_ptr<FarLanes>> close_far_lanes();
   // Whether all that this rank has posted to other hosts goes on by itself.
   bool drained() const;
   // Ranks whose lanes to this one come to lie in its home.
@@ -107,7 +111,7 @@ class Neighbours {
   std::vector<std::byte*> opened_;       // That memory; null: none.
   std::vector<MeetingRecord*> records_;  // In that memory.
   std::unique_ptr<HostLanes> in_host_;
-  std::vector<std::unique_ptr<FarLanes>> far_;  // By rank; null: on this host.
+  std::vector<std::shared_ptr<FarLanes>> far_;  // By rank; null: on this host.
   std::vector<Rank> strangers_;                 // Ranks of this host in other processes.
   Rank foreign_ = 0;                            // Ranks in other processes, or on other hosts.
   bool one_device_ = false, in_turns_ = false, alone_ = false;

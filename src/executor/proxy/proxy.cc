@@ -50,6 +50,11 @@ void Proxy::expect_graphs() {
   wake();
 }
 
+void Proxy::look_no_more() {
+  const std::lock_guard lock(looking_);
+  duty_.look = nullptr;
+}
+
 // Who is about to sleep says so, and then looks once more at what it was told.
 void Proxy::wake() {
   ++told_;
@@ -123,7 +128,8 @@ void Proxy::look_around() {
   const bool news = now - looked_ns_ >= kNewsNs && has_news();
   if (std::exchange(lost_, lost) == lost && !stuck && !news) return;
   looked_ns_ = now;
-  failed_ = !duty_.look();
+  const std::lock_guard lock(looking_);
+  failed_ = duty_.look != nullptr && !duty_.look(now - moved_ns_);
 }
 
 // Naps get longer up to `longest_ns`.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "src/base/owned.h"
@@ -24,9 +25,9 @@ struct ProxyDuty {
   // In memory of the host: the number of the last call that is done, written behind it, and seen when all that it has
   // posted is.
   const std::uint32_t* ended = nullptr;
-  // Looks for news of the peers, and whether they live. Asked when nothing moves, when a connection is lost, and when a
-  // note has come. False: the communicator has failed, and no team waits for the proxy any more.
-  std::function<bool()> look;
+  // Looks for news of the peers, and whether they live. Asked when nothing has moved for a while, and how long; when a
+  // connection is lost, and when a note has come. False: the communicator has failed, and no team waits for the proxy.
+  std::function<bool(std::int64_t still_ns)> look;
 };
 
 class Proxy {
@@ -42,6 +43,9 @@ class Proxy {
   void expect(std::uint32_t number);
   // Calls may come at any time, of which nobody tells: a graph has been captured.
   void expect_graphs();
+
+  // From now on it does not look any more. Waits while it does.
+  void look_no_more();
 
   // How often it has polled.
   std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
@@ -63,6 +67,7 @@ class Proxy {
 
   ProxyDuty duty_;
   Bell bell_;
+  std::mutex looking_;
   std::atomic<std::uint64_t> told_{0};  // Times that expect() and the like were called.
   std::atomic<std::uint32_t> expected_{0};
   std::atomic<bool> graphs_{false}, ends_{false}, sleeps_{false};

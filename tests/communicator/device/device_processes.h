@@ -21,8 +21,9 @@ class DeviceProcessGroup {
       Communicators members(count);
       std::vector<std::thread> threads;
       for (Rank i = 0; i < count; ++i) {
-        threads.emplace_back(
-            [&, i] { members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, {})).value(); });
+        threads.emplace_back([&, i] {
+          members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, over_transport())).value();
+        });
       }
       for (std::thread& thread : threads) thread.join();
       DeviceRanks own(*rig, std::move(members));
