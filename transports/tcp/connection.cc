@@ -170,9 +170,13 @@ std::optional<Note> TcpConnection::take(std::uint32_t context) {
 
 // ---- Progress ----
 
-bool TcpConnection::advance() {
+void TcpConnection::advance() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return false;
+  if (lock) exchange();
+}
+
+bool TcpConnection::advance_all() {
+  const std::lock_guard lock(mutex_);
   const std::uint64_t before = moves_;
   exchange();
   return moves_ != before;

@@ -57,8 +57,14 @@ class TcpConnection : private CarrierEvents {
   std::optional<Note> take(std::uint32_t context);
   bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
 
-  // Carries what there is to carry, and says whether there was anything. Beside another thread that does so, nothing.
-  bool advance();
+  std::uint64_t notes_so_far() const {
+    return notes_so_far_.load(std::memory_order_acquire);
+  }  // The same, taken or not.
+
+  // Carries what there is to carry. Beside another thread that does so, nothing.
+  void advance();
+  // The same after that one; and whether there was anything.
+  bool advance_all();
   void push();  // What goes out alone.
   // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
@@ -131,7 +137,7 @@ class TcpConnection : private CarrierEvents {
   ByteStream stream_;
   std::string route_, reason_;
   std::atomic<bool> lost_ = false;
-  std::atomic<std::uint64_t> waiting_notes_ = 0;
+  std::atomic<std::uint64_t> waiting_notes_ = 0, notes_so_far_ = 0;
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
   std::uint64_t acknowledged_ = 0;  // Bytes.

@@ -100,6 +100,7 @@ void TcpConnection::accept_note(const WireHeader& header, const std::byte* paylo
   if (lanes_.closed_here(header.context)) return;
   notes_[header.context].emplace_back(payload, payload + header.bytes);
   waiting_notes_.fetch_add(1);
+  notes_so_far_.fetch_add(1);
 }
 
 Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* payload) {

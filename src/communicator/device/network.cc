@@ -25,6 +25,7 @@ Status DeviceCommunicator::start_proxy() {
   ProxyDuty duty;
   duty.connections = neighbours_.connections();
   duty.ended = &told().ended;
+  duty.failed = &told().report.written;
   duty.look = [this](std::int64_t still_ns) { return look(still_ns); };
   proxy_ = TUTTI_TRY(Proxy::start(std::move(duty)));
   return {};

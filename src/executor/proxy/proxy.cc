@@ -21,8 +21,7 @@ constexpr std::int64_t kFirstNapNs = 10'000;     // Then naps get longer,
 constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: teams wake nobody,
 constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one.
 constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing needs it to wake then.
-constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves,
-constexpr std::int64_t kNewsNs = 200'000;        // or while there are notes, which may be of others.
+constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves.
 
 }  // namespace
 
@@ -75,7 +74,7 @@ void Proxy::settle() const {
 }
 
 // Whether a call is under way is asked before what there is to carry: all that a call which is done has posted is
-// carried then.
+// carried then. That is why it waits for whoever else runs a connection: they may have looked before it was posted.
 void Proxy::work() {
   settle();
   moved_ns_ = looked_ns_ = now_ns();
@@ -107,26 +106,26 @@ void Proxy::work() {
 
 bool Proxy::carry() {
   bool moved = false;
-  for (TcpConnection* connection : duty_.connections) moved = connection->advance() || moved;
+  for (TcpConnection* connection : duty_.connections) moved = connection->advance_all() || moved;
   return moved;
 }
 
 bool Proxy::expects_calls() const { return !failed_ && load_acquire(duty_.ended) != expected_; }
 
-bool Proxy::has_news() const {
-  return std::any_of(duty_.connections.begin(), duty_.connections.end(),
-                     [](const TcpConnection* connection) { return connection->has_notes(); });
+std::uint64_t Proxy::news() const {
+  std::uint64_t sum = 0;
+  for (const TcpConnection* connection : duty_.connections)
+    sum += connection->notes_so_far() + (connection->lost() ? 1 : 0);
+  return sum;
 }
 
 void Proxy::look_around() {
   if (failed_) return;
   const std::int64_t now = now_ns();
-  const auto lost =
-      static_cast<std::size_t>(std::count_if(duty_.connections.begin(), duty_.connections.end(),
-                                             [](const TcpConnection* connection) { return connection->lost(); }));
   const bool stuck = expects_calls() && now - std::max(moved_ns_, looked_ns_) >= kLookNs;
-  const bool news = now - looked_ns_ >= kNewsNs && has_news();
-  if (std::exchange(lost_, lost) == lost && !stuck && !news) return;
+  const bool ended_badly = load_acquire(duty_.failed) != 0;
+  const std::uint64_t news = this->news();
+  if (std::exchange(news_, news) == news && !stuck && !ended_badly) return;
   looked_ns_ = now;
   const std::lock_guard lock(looking_);
   failed_ = duty_.look != nullptr && !duty_.look(now - moved_ns_);

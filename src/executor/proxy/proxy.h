@@ -25,6 +25,7 @@ struct ProxyDuty {
   // In memory of the host: the number of the last call that is done, written behind it, and seen when all that it has
   // posted is.
   const std::uint32_t* ended = nullptr;
+  const std::uint32_t* failed = nullptr;  // The same; not 0: a call has ended in a failure, which is to be made known.
   // Looks for news of the peers, and whether they live. Asked when nothing has moved for a while, and how long; when a
   // connection is lost, and when a note has come. False: the communicator has failed, and no team waits for the proxy.
   std::function<bool(std::int64_t still_ns)> look;
@@ -60,7 +61,8 @@ class Proxy {
   void wake();
   bool carry();
   bool expects_calls() const;
-  bool has_news() const;
+  // Of what makes a look worth while: notes, and connections that are lost.
+  std::uint64_t news() const;
   void look_around();
   std::int64_t longest_nap_ns() const;
   void sleep(std::int64_t longest_ns);
@@ -76,7 +78,7 @@ class Proxy {
   // ---- Of the thread ----
   std::vector<pollfd> polled_;
   bool failed_ = false;
-  std::size_t lost_ = 0;  // Connections.
+  std::uint64_t news_ = 0;  // At the last look.
   std::int64_t moved_ns_ = 0, looked_ns_ = 0, nap_ns_ = 0;
 
   std::unique_ptr<ServiceThread> thread_;
