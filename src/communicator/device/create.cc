@@ -68,6 +68,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
+      embedding_(embedding_of(neighbours_.hosts().leaders())),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 

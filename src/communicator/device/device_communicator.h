@@ -156,7 +156,8 @@ class DeviceCommunicator final : public Communicator {
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options) const;
-  Result<Choice> choose_plan(const Call& call, const CommunicatorOptions& options) const;
+  Result<Choice> choose_plan(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
+  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
@@ -205,6 +206,7 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   Neighbours neighbours_;
+  const Embedding embedding_;
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.

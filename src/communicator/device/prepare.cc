@@ -182,12 +182,13 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
 }
 
 // Sees what all ranks share: of windows, what the program promises.
-Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const CommunicatorOptions& options) const {
+Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Problem& problem,
+                                               const CommunicatorOptions& options) const {
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view protocol = TUTTI_TRY(protocol_of(options));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
   const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
-  const Query query = {.problem = problem_of(call, ranks_),
+  const Query query = {.problem = problem,
                        .block_bytes = call.count * size_of(call.type),
                        .mapped = mapped,
                        .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
@@ -206,13 +207,28 @@ Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Communica
                      ": take an algorithm that is not mapped, or leave the choice open");
 }
 
+// With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
+Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) const {
+  Problem problem = problem_of(call, ranks_);
+  if (!embeds(embedding_, problem)) return problem;
+  problem.groups = embedding_.groups;
+  if (find(call.collective, options.algorithm) != nullptr) return problem;
+  const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
+  const Algorithm* algorithm = find(call.collective, choice.algorithm);
+  if (!wants_hosts(*algorithm, call.collective)) return problem;
+  const bool fits =
+      algorithm->supports(problem) && tags_of(emit_plans(*algorithm, logical(embedding_, problem))) <= kMostLaneTags;
+  if (!fits) problem.groups.clear();
+  return problem;
+}
+
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
                                                                                   const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options.forced);
-  Problem problem = problem_of(call, ranks_);
+  Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const Choice choice = TUTTI_TRY(choose_plan(call, options));
+  const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
@@ -285,7 +301,7 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
-  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots));
+  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots, embedding_));
   TUTTI_CHECK_OK(check_tags(*key.algorithm, proved.plans));
   const bool mapped = choice.mapped;
   const Protocol protocol = mapped ? Protocol::bulk : key.protocol;

@@ -29,11 +29,22 @@ class DeviceNetwork : public OnDevices {};
 
 TEST_P(DeviceNetwork, JoinsHostsOfOneAndOfSeveralRanks) {
   for (const std::vector<Rank>& host_of :
-       {std::vector<Rank>{0, 0, 1}, {0, 1, 0, 1}, {0, 1, 1, 2, 0}, {0, 0, 0, 0, 1, 1, 1, 1}}) {
+       {std::vector<Rank>{0, 0, 1}, {0, 1, 0, 1}, {0, 1, 1, 2, 0}, {0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
     SCOPED_TRACE(testing::PrintToString(host_of));
     DeviceRanks ranks(*rig_, members_of(host_of));
     EXPECT_FALSE(ranks[0].on_one_host());
     ASSERT_EQ(run_all(ranks, 0, ranks.size()), "right");
+  }
+}
+
+// Also where the tuner would not take it.
+TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    DeviceRanks ranks(*rig_, members_of(host_of, options));
+    EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
   }
 }
 
