@@ -110,6 +110,8 @@ class Communicator {
   virtual void outwait_visitors() = 0;
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
+  // The same for who knows better when: "during all_reduce(...)".
+  virtual Status failure(const std::string& /*when*/) { return failure(); }
 };
 
 }  // namespace tutti

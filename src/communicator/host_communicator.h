@@ -63,7 +63,8 @@ class HostCommunicator final : public Communicator {
   Status fail(Status status) override;
   Status call_off(const Status& reason) override;
   void outwait_visitors() override;
-  Status failure() override;
+  Status failure() override { return failure("outside of any call"); }
+  Status failure(const std::string& when) override;
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
   Status await_ticket(std::uint64_t ticket) override;

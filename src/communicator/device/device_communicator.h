@@ -70,6 +70,7 @@ class DeviceCommunicator final : public Communicator {
   Status fail(Status status) override { return control_->fail(std::move(status)); }
   Status call_off(const Status& reason) override { return control_->call_off(reason); }
   void outwait_visitors() override;
+  using Communicator::failure;
   Status failure() override;
 
   // Until what it was given is done, of which graphs' replays are no part; then failure(), and if it has failed, until
@@ -195,6 +196,7 @@ class DeviceCommunicator final : public Communicator {
   void drain();
   void expect_call();
   Status tell_end(DeviceStream stream);
+  std::string latest_call() const;
   std::string by_network(Rank peer) const;
 
   // ---- failing.cc ----
@@ -214,6 +216,7 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
   std::unique_ptr<Proxy> proxy_;           // Null: all ranks are on one host.
   std::uint64_t told_call_ = 0;            // As far as the proxy has told others.
+  std::atomic<bool> messages_ = false;     // Not collectives came last.
   const MeetingPlace* place_ = nullptr;    // On the device.
   std::shared_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
   std::shared_ptr<DeviceEvent> captured_;  // after the last that was,

@@ -66,7 +66,7 @@ bool DeviceCommunicator::has_failed() const {
 
 Status DeviceCommunicator::failure() {
   if (!board().failed() && has_failed()) return control_->fail(explain(told().report));
-  return control_->failure();
+  return proxy_ == nullptr ? control_->failure() : control_->failure(latest_call());
 }
 
 // In whose words it was: the calls that this rank has announced last are still on the board.

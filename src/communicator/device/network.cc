@@ -69,6 +69,16 @@ void DeviceCommunicator::drain() {
   }
 }
 
+// "during all_reduce(...) #7", or after it.
+std::string DeviceCommunicator::latest_call() const {
+  const std::uint64_t last = board().last(rank_);
+  const auto record = board().call(rank_, last);
+  const bool under_way = load_acquire(&told().ended) != proxy_->expected();
+  const std::string when = under_way ? "during " : "after ";
+  if (messages_ || !record) return under_way ? "during a message" : "outside of any call";
+  return when + describe(*record) + " #" + std::to_string(last);
+}
+
 std::string DeviceCommunicator::by_network(Rank peer) const {
   if (!mesh()->far(peer)) return "";
   return " over " + mesh()->connection(peer).route();

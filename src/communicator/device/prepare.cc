@@ -132,6 +132,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
   note_windows(call, record);
   announce(record);
+  messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));

@@ -112,10 +112,9 @@ bool Proxy::carry() {
 
 bool Proxy::expects_calls() const { return !failed_ && load_acquire(duty_.ended) != expected_; }
 
-std::uint64_t Proxy::news() const {
+std::uint64_t Proxy::notes() const {
   std::uint64_t sum = 0;
-  for (const TcpConnection* connection : duty_.connections)
-    sum += connection->notes_so_far() + (connection->lost() ? 1 : 0);
+  for (const TcpConnection* connection : duty_.connections) sum += connection->notes_so_far();
   return sum;
 }
 
@@ -124,8 +123,8 @@ void Proxy::look_around() {
   const std::int64_t now = now_ns();
   const bool stuck = expects_calls() && now - std::max(moved_ns_, looked_ns_) >= kLookNs;
   const bool ended_badly = load_acquire(duty_.failed) != 0;
-  const std::uint64_t news = this->news();
-  if (std::exchange(news_, news) == news && !stuck && !ended_badly) return;
+  const std::uint64_t notes = this->notes();
+  if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;
   looked_ns_ = now;
   const std::lock_guard lock(looking_);
   failed_ = duty_.look != nullptr && !duty_.look(now - moved_ns_);

@@ -26,8 +26,9 @@ struct ProxyDuty {
   // posted is.
   const std::uint32_t* ended = nullptr;
   const std::uint32_t* failed = nullptr;  // The same; not 0: a call has ended in a failure, which is to be made known.
-  // Looks for news of the peers, and whether they live. Asked when nothing has moved for a while, and how long; when a
-  // connection is lost, and when a note has come. False: the communicator has failed, and no team waits for the proxy.
+  // Looks for news of the peers, and whether they live. Asked when a call is under way in which nothing has moved for
+  // so long, and when a note has come. A peer that dies while there is no call is found by the next, or when the
+  // program asks. False: the communicator has failed, and no team waits for the proxy.
   std::function<bool(std::int64_t still_ns)> look;
 };
 
@@ -42,6 +43,7 @@ class Proxy {
 
   // Call `number` is about to be enqueued, behind all others. A thread at a time, as the next.
   void expect(std::uint32_t number);
+  std::uint32_t expected() const { return expected_; }  // The last. Any thread.
   // Calls may come at any time, of which nobody tells: a graph has been captured.
   void expect_graphs();
 
@@ -61,8 +63,7 @@ class Proxy {
   void wake();
   bool carry();
   bool expects_calls() const;
-  // Of what makes a look worth while: notes, and connections that are lost.
-  std::uint64_t news() const;
+  std::uint64_t notes() const;
   void look_around();
   std::int64_t longest_nap_ns() const;
   void sleep(std::int64_t longest_ns);
@@ -78,7 +79,7 @@ class Proxy {
   // ---- Of the thread ----
   std::vector<pollfd> polled_;
   bool failed_ = false;
-  std::uint64_t news_ = 0;  // At the last look.
+  std::uint64_t notes_ = 0;  // At the last look.
   std::int64_t moved_ns_ = 0, looked_ns_ = 0, nap_ns_ = 0;
 
   std::unique_ptr<ServiceThread> thread_;
