@@ -1,7 +1,7 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc, network.cc and failing.cc;
-// enqueue.cc puts their jobs into streams.
+// Its functions lie in create.cc, choice.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc, network.cc and
+// failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
@@ -211,20 +211,21 @@ class DeviceCommunicator final : public Communicator {
   const Embedding embedding_;
   DeviceLinks links_;
   DeviceWindows windows_;
-  std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
-  HostMemory board_memory_, told_;         // The board, and a TeamTold.
-  std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
-  std::unique_ptr<Proxy> proxy_;           // Null: all ranks are on one host.
-  std::uint64_t told_call_ = 0;            // As far as the proxy has told others.
-  std::atomic<bool> messages_ = false;     // Not collectives came last.
-  const MeetingPlace* place_ = nullptr;    // On the device.
-  std::shared_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
-  std::shared_ptr<DeviceEvent> captured_;  // after the last that was,
-  std::unique_ptr<DeviceEvent> joins_;     // and in the caller's stream.
-  std::uint64_t capture_ = 0;              // Of the calls from the last begin() on; 0: they are not captured.
-  std::uint64_t captured_in_ = 0;          // Where captured_ lies.
-  std::uint64_t sequence_ = 0;             // Collectives so far,
-  std::uint64_t number_ = 0;               // and all calls.
+  std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
+  HostMemory board_memory_, told_;          // The board, and a TeamTold.
+  std::unique_ptr<Turns> turns_;            // Null: teams wait for their peers on the device.
+  std::unique_ptr<Proxy> proxy_;            // Null: all ranks are on one host.
+  std::uint64_t told_call_ = 0;             // As far as the proxy has told others.
+  std::atomic<bool> messages_ = false;      // Not collectives came last.
+  std::atomic<std::uint32_t> expected_{0};  // Call that the proxy was told of last.
+  const MeetingPlace* place_ = nullptr;     // On the device.
+  std::shared_ptr<DeviceEvent> latest_;     // After the last call that was not captured,
+  std::shared_ptr<DeviceEvent> captured_;   // after the last that was,
+  std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
+  std::uint64_t capture_ = 0;               // Of the calls from the last begin() on; 0: they are not captured.
+  std::uint64_t captured_in_ = 0;           // Where captured_ lies.
+  std::uint64_t sequence_ = 0;              // Collectives so far,
+  std::uint64_t number_ = 0;                // and all calls.
   std::uint64_t mapped_calls_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;

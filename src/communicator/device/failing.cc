@@ -66,7 +66,7 @@ bool DeviceCommunicator::has_failed() const {
 
 Status DeviceCommunicator::failure() {
   if (!board().failed() && has_failed()) return control_->fail(explain(told().report));
-  return proxy_ == nullptr ? control_->failure() : control_->failure(latest_call());
+  return settled_ && neighbours_.network() ? control_->failure(latest_call()) : control_->failure();
 }
 
 // In whose words it was: the calls that this rank has announced last are still on the board.

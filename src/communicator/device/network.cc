@@ -20,7 +20,7 @@ constexpr std::int64_t kRecordMs = 1000;       // and one that does not match is
 }  // namespace
 
 // The proxy outlives neither the control nor the memory where streams tell of their ends; this rank only if it is lost,
-// and then it looks no more.
+// and then it looks no more. It may look before it is noted down here.
 Status DeviceCommunicator::start_proxy() {
   ProxyDuty duty;
   duty.connections = neighbours_.connections();
@@ -52,7 +52,8 @@ Status DeviceCommunicator::hear_of_call(Rank peer, std::uint64_t sequence) {
 // What graphs replay has no number of its own each time, so nobody is told of its end.
 void DeviceCommunicator::expect_call() {
   if (capture_ != 0) return proxy_->expect_graphs();
-  proxy_->expect(static_cast<std::uint32_t>(number_));
+  expected_ = static_cast<std::uint32_t>(number_);
+  proxy_->expect(expected_);
 }
 
 Status DeviceCommunicator::tell_end(DeviceStream stream) {
@@ -73,7 +74,7 @@ void DeviceCommunicator::drain() {
 std::string DeviceCommunicator::latest_call() const {
   const std::uint64_t last = board().last(rank_);
   const auto record = board().call(rank_, last);
-  const bool under_way = load_acquire(&told().ended) != proxy_->expected();
+  const bool under_way = load_acquire(&told().ended) != expected_;
   const std::string when = under_way ? "during " : "after ";
   if (messages_ || !record) return under_way ? "during a message" : "outside of any call";
   return when + describe(*record) + " #" + std::to_string(last);

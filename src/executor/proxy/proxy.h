@@ -43,7 +43,6 @@ class Proxy {
 
   // Call `number` is about to be enqueued, behind all others. A thread at a time, as the next.
   void expect(std::uint32_t number);
-  std::uint32_t expected() const { return expected_; }  // The last. Any thread.
   // Calls may come at any time, of which nobody tells: a graph has been captured.
   void expect_graphs();
 
