@@ -85,6 +85,9 @@ class DeviceCommunicator final : public Communicator {
   // How many of its collectives so far had plans that work in the peers' memory.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
 
+  // How often the thread has polled that carries to other hosts and back; 0: there is none.
+  std::uint64_t proxy_rounds() const;
+
   Device& device() const { return home().device(); }
   const Neighbours& neighbours() const { return neighbours_; }
   std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.

@@ -49,6 +49,8 @@ Status DeviceCommunicator::hear_of_call(Rank peer, std::uint64_t sequence) {
   return {};
 }
 
+std::uint64_t DeviceCommunicator::proxy_rounds() const { return proxy_ == nullptr ? 0 : proxy_->rounds(); }
+
 // What graphs replay has no number of its own each time, so nobody is told of its end.
 void DeviceCommunicator::expect_call() {
   if (capture_ != 0) return proxy_->expect_graphs();

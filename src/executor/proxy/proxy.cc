@@ -21,7 +21,8 @@ constexpr std::int64_t kFirstNapNs = 10'000;     // Then naps get longer,
 constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: teams wake nobody,
 constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one.
 constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing needs it to wake then.
-constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves.
+constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves,
+constexpr std::int64_t kMoveNs = 100'000'000;    // and while something does, which may be another communicator's.
 
 }  // namespace
 
@@ -121,7 +122,8 @@ std::uint64_t Proxy::notes() const {
 void Proxy::look_around() {
   if (failed_) return;
   const std::int64_t now = now_ns();
-  const bool stuck = expects_calls() && now - std::max(moved_ns_, looked_ns_) >= kLookNs;
+  const bool stuck =
+      expects_calls() && (now - std::max(moved_ns_, looked_ns_) >= kLookNs || now - looked_ns_ >= kMoveNs);
   const bool ended_badly = load_acquire(duty_.failed) != 0;
   const std::uint64_t notes = this->notes();
   if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;

@@ -133,6 +133,26 @@ TEST_P(DeviceNetwork, EndsWaitsOnOtherHostsByAnAbortOfWhichNobodyAsks) {
   EXPECT_EQ(ranks[0].failure().code(), Code::aborted);
 }
 
+// Its thread sleeps until there is a call; where graphs may bring one, it looks now and then.
+TEST_P(DeviceNetwork, CostsNothingBetweenCalls) {
+  DeviceRanks ranks(*rig_, 2, by_tcp());
+  const auto rounds = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::uint64_t before = ranks[0].proxy_rounds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return ranks[0].proxy_rounds() - before;
+  };
+  ASSERT_EQ(run_messages(ranks, 0, 2, 1000), "right");
+  EXPECT_LE(rounds(), 4U);
+  ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
+  auto* buffer = ranks.take<float>(10, 1);
+  const DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 10, buffer, buffer));
+  EXPECT_TRUE(enqueue({&call, 1}).ok());
+  EXPECT_TRUE(rig_->end_capture(ranks.stream(0)).ok());
+  const std::uint64_t with_graph = rounds();
+  EXPECT_TRUE(with_graph >= 20 && with_graph <= 210) << with_graph;
+}
+
 TEST_P(DeviceNetwork, TakesUpLanesAgainInNewCommunicators) {
   for (int turn = 0; turn < 3; ++turn) {
     DeviceRanks ranks(*rig_, 3, by_tcp());
