@@ -1,7 +1,5 @@
 // The balanced binary tree whose in-order walk visits ranks 0, 1, ..., n - 1. Rank 0 is the root and has one child;
-// odd ranks are leaves, so two mirrored trees share no inner node: used over two channels they fill both directions of
-// every link (P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and
-// scan", 2009). A node sits at the height of its lowest set bit.
+// odd ranks are leaves. A node sits at the height of its lowest set bit.
 #pragma once
 
 #include <bit>

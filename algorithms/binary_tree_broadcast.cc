@@ -1,4 +1,4 @@
-// Broadcast down a balanced binary tree: log2(n) a + 2 S b once pieces stream, S b with two mirrored trees.
+// Broadcast down a balanced binary tree: log2(n) a + 2 S b once pieces stream.
 #include "algorithms/binary_tree.h"
 #include "algorithms/entry.h"
 

@@ -1,5 +1,7 @@
-// Tree all-reduce: sums go up a balanced binary tree in rank order, the result comes down. 2 log2(n) a + 2 S b once
-// pieces stream. "Double" is only the embedding: two channels, one with the ranks mirrored, fill both directions.
+// Tree all-reduce over two trees, one for each half of the data: sums go up a balanced binary tree, the result comes
+// down. A rank that is an inner node of the one is a leaf of the other, which is its mirror image where the number of
+// ranks is even, and otherwise the same tree one rank further; then rank 0 alone is inside both. 2 log2(n) a + 2 S b
+// once pieces stream: inside, a rank sends S / 2 up and S down, as a leaf S / 2 up. One tree would have it send 3 S.
 // P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 // The root turns round in the down stage: in the up stage its message would cross stages, and a skewed loop would need
 // ever more slots.
@@ -9,34 +11,58 @@
 namespace tutti {
 namespace {
 
+struct Tree {
+  TreeNode node;
+  std::uint32_t unit = 0;  // The half of the data.
+
+  bool is_leaf() const { return !node.below && !node.above; }
+  std::uint16_t tag() const { return static_cast<std::uint16_t>(unit); }
+};
+
 class DoubleBinaryTree : public Entry<Algorithm> {
  public:
   DoubleBinaryTree()
-      : Entry(Collective::all_reduce, "double_binary_tree", "up and down a binary tree, 2 log2(n) deep, 2 S") {}
+      : Entry(Collective::all_reduce, "double_binary_tree",
+              "each half up and down a binary tree of its own, 2 log2(n) deep, 2 S") {}
 
-  Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+  Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
 
+  // A leaf sends up, and what is inside passes down, before anything of the other tree is awaited.
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
-    const TreeNode node = binary_tree(problem.ranks, self);
-    round == 0 ? up(node, steps) : down(node, steps);
+    Tree first = {.node = binary_tree(problem.ranks, self), .unit = 0};
+    Tree second = {.node = other_tree(problem.ranks, self), .unit = 1};
+    const bool up = round == 0;
+    if (first.is_leaf() != up) std::swap(first, second);
+    for (const Tree& tree : {first, second}) up ? send_up(tree, steps) : send_down(tree, steps);
   }
 
  private:
-  static void up(const TreeNode& node, Steps& steps) {
+  static TreeNode other_tree(Rank n, Rank self) {
+    if (n % 2 == 1) return binary_tree(n, self, 1 % n);
+    TreeNode node = binary_tree(n, n - 1 - self);
+    for (std::optional<Rank>* rank : {&node.parent, &node.below, &node.above}) {
+      if (*rank) *rank = n - 1 - **rank;
+    }
+    return node;
+  }
+
+  static void send_up(const Tree& tree, Steps& steps) {
+    const TreeNode& node = tree.node;
     std::vector<Operand> sources;
-    if (node.below) sources.push_back(lane(*node.below, 1));
-    sources.push_back(input(0));
-    if (node.above) sources.push_back(lane(*node.above, 1));
-    const Operand target = node.parent ? lane(*node.parent, 1) : output(0);
+    if (node.below) sources.push_back(lane(*node.below, 1, tree.tag()));
+    sources.push_back(input(tree.unit));
+    if (node.above) sources.push_back(lane(*node.above, 1, tree.tag()));
+    const Operand target = node.parent ? lane(*node.parent, 1, tree.tag()) : output(tree.unit);
     steps.add(sources, {&target, 1}, node.parent ? Fold::partial : Fold::complete);
   }
 
-  static void down(const TreeNode& node, Steps& steps) {
+  static void send_down(const Tree& tree, Steps& steps) {
+    const TreeNode& node = tree.node;
     std::vector<Operand> targets;
-    if (node.parent) targets.push_back(output(0));
-    if (node.below) targets.push_back(lane(*node.below, 1));
-    if (node.above) targets.push_back(lane(*node.above, 1));
-    const Operand source = node.parent ? lane(*node.parent, 1) : output(0);
+    if (node.parent) targets.push_back(output(tree.unit));
+    if (node.below) targets.push_back(lane(*node.below, 1, tree.tag()));
+    if (node.above) targets.push_back(lane(*node.above, 1, tree.tag()));
+    const Operand source = node.parent ? lane(*node.parent, 1, tree.tag()) : output(tree.unit);
     if (!targets.empty()) steps.add({&source, 1}, targets);
   }
 };

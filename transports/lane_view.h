@@ -45,6 +45,11 @@ struct LaneView {
 };
 static_assert(sizeof(LaneView) == 32);
 
+// Whether what its reader leaves in a slot is nobody's.
+TUTTI_HOST_DEVICE inline bool goes_back_empty(const LaneView& lane) {
+  return lane.form == LaneForm::one_way && lane.protocol == Protocol::bulk && lane.slots != nullptr;
+}
+
 // Where message `sequence` of the lane lies.
 TUTTI_HOST_DEVICE inline std::byte* slot_of(const LaneView& lane, std::uint64_t sequence) {
   const std::uint64_t slots = std::uint64_t{1} << lane.slot_shift;

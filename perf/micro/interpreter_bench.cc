@@ -73,7 +73,7 @@ void interpreted(benchmark::State& state) {
   launch.loop.pieces = static_cast<std::uint32_t>(bytes / chunk);
   launch.cut = {.units = 1, .parts = launch.loop.pieces, .granule = 16};
   launch.slice_elements = chunk / sizeof(float);
-  const StraightProgram straight = straighten(compiled.program(), launch, true);
+  const StraightProgram straight = straighten(compiled.program(), launch, {.copies = true});
   launch.straight = straight.view();
   MachineMemory memory;
   memory.reserve(compiled.program().widest);

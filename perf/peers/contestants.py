@@ -1,4 +1,4 @@
-"""Who takes part: libraries with settings, each a pair of processes that sleep until it is their turn."""
+"""Who takes part: libraries with settings, each some processes that sleep until it is their turn."""
 
 import os
 import select
@@ -7,6 +7,7 @@ import subprocess
 import time
 
 RANKS = 2
+CROWD = 4  # Ranks where cores are shared.
 ALL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
 # Scratch of large calls is otherwise given back to the kernel, and faulted in again, at every call.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
@@ -15,6 +16,7 @@ NO_CMA = "--mca btl_vader_single_copy_mechanism none"
 SEGMENTED = ("--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 5 "
              "--mca coll_tuned_allreduce_algorithm_segmentsize 262144")
 WIDE = "--mca btl_vader_max_send_size 131072"
+YIELD = "--mca mpi_yield_when_idle 1"  # Open MPI finds out by itself that it shares cores; here nothing is left to it.
 OVER_UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"  # Without a NIC it is not chosen otherwise.
 POSIX_ONLY = {"UCX_TLS": "posix,self"}
 
@@ -165,3 +167,22 @@ def contestants():
         Contestant("gloo busy", "tuned", "gloo_driver", "each busy", collectives=("all_reduce",),
                    most_bytes=16 << 20),
     ]
+
+
+def crowd():
+    """Ranks that share cores, two each: what decides is how they wait, so that is what is tuned."""
+    everyone = [
+        Contestant("tutti", "tutti", "tutti_driver", "each host"),
+        Contestant("tutti registered", "tutti", "tutti_driver", "each registered"),
+        Contestant("openmpi", "default", "openmpi_driver", "openmpi"),
+        tuned_openmpi("yield+malloc", YIELD),
+        tuned_openmpi("nocma+yield+malloc", f"{NO_CMA} {YIELD}"),
+        tuned_openmpi("nocma+sm+yield+malloc", f"{NO_CMA} {YIELD} --mca coll_sm_priority 90", most_bytes=64 << 10),
+        Contestant("mpich", "default", "mpich_driver", "mpich", most_bytes=1 << 20),  # It does not yield.
+        Contestant("mpich yield+posix+malloc", "tuned", "mpich_driver", "mpich", most_bytes=1 << 20,
+                   environment={**KEEP_MEMORY, **POSIX_ONLY, "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}),
+        Contestant("gloo", "default", "gloo_driver", "each plain"),
+    ]
+    for one in everyone:
+        one.collectives = ("all_reduce",)
+    return everyone

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Tutti beside its peers on host memory: two ranks on two cores, all libraries interleaved in one run.
+"""Tutti beside its peers on host memory: two ranks on two cores, then four on the same two, all libraries interleaved
+in one run; and what Tutti costs beside its calls (costs.py).
 
 The link between two cores of a virtual machine changes by a factor of five within seconds, so the libraries take turns
 within each row, the link is probed before and after, and the row is tagged: rows of different tags are not compared,
 and one whose link changed has no ratios."""
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -16,6 +18,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import contestants as field  # noqa: E402
+import costs  # noqa: E402
 import machine as place  # noqa: E402
 import report  # noqa: E402
 import turns  # noqa: E402
@@ -25,6 +28,7 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"all_reduce": [8, 128, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB,
                         256 * MIB]}
 OTHER_SIZES = [KIB, MIB, 64 * MIB]
+CROWD_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # Of ranks that share cores: all-reduce only.
 # What a rank has to take from the other, and what the other wrote, as parts of the whole vector. Of an all-reduce's input
 # half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
 TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
@@ -48,43 +52,81 @@ def floors(machine, collective, size):
     return result
 
 
-def measure_row(running, machine, collective, size, options):
-    *plan, pass_s = turns.first_look([one for one in running if one.takes(collective, size)], collective, size)
+@dataclasses.dataclass
+class Section:
+    """Contestants who take turns, the core of each of their ranks, and the rows: collectives and sizes."""
+    contestants: list
+    cores: list
+    rows: list
+
+    def floors(self, machine, collective, size):
+        """Of ranks that share cores none is known."""
+        return floors(machine, collective, size) if len(self.cores) == field.RANKS else {"floor": None}
+
+
+def sections(cores):
+    return [Section(field.contestants(), cores, [(collective, size) for collective in field.ALL
+                                                 for size in SIZES.get(collective, OTHER_SIZES)]),
+            Section(field.crowd(), [cores[rank % len(cores)] for rank in range(field.CROWD)],
+                    [("all_reduce", size) for size in CROWD_SIZES])]
+
+
+def measure_row(section, running, machine, row, options):
+    collective, size = row
+    *plan, pass_s = turns.first_look([one for one in running if one.takes(*row)], *row)
     taking = [one for one in running if one.name in plan[0]]
     passes = turns.passes_for(pass_s, options.quick)
     for _ in range(ATTEMPTS):
         before = machine.link_ns()
-        times = turns.take(taking, plan, passes, collective, size)
-        limits = floors(machine, collective, size)
+        times = turns.take(taking, plan, passes, *row)
+        limits = section.floors(machine, *row)
         after = machine.link_ns()
         if place.tag(before, after) != "mixed" or time.monotonic() > options.end:
             break
-    row = {"collective": collective, "bytes": size, "link": place.tag(before, after), "link_ns": [before, after],
-           "times": times, "floors": limits}
-    report.summarise(row, {one.name: one.kind for one in running})
-    return row
+    made = {"collective": collective, "ranks": len(section.cores), "bytes": size, "link": place.tag(before, after),
+            "link_ns": [before, after], "times": times, "floors": limits}
+    report.summarise(made, {one.name: one.kind for one in running})
+    return made
 
 
-def measure_all(running, machine, options):
-    """All rows, and whether none was left out."""
-    rows = []
-    for collective in field.ALL:
-        for size in SIZES.get(collective, OTHER_SIZES):
-            if options.sizes and report.size_name(size) not in options.sizes:
-                continue
-            if time.monotonic() > options.end:
-                print(f"# out of time: {collective} from {size} bytes on is left out, and what follows it")
-                return rows, False
-            rows.append(measure_row(running, machine, collective, size, options))
-            print(report.line(rows[-1]), flush=True)
-    return rows, not (options.only or options.quick or options.sizes)
+def measure_rows(section, running, machine, options):
+    """What was measured, and whether no row was left out."""
+    measured = []
+    for collective, size in section.rows:
+        if options.sizes and report.size_name(size) not in options.sizes:
+            continue
+        if time.monotonic() > options.end:
+            print(f"# out of time: {collective} from {size} bytes on is left out, and what follows it")
+            return measured, False
+        measured.append(measure_row(section, running, machine, (collective, size), options))
+        print(report.line(measured[-1]), flush=True)
+    return measured, True
+
+
+def measure_all(machine, cores, folder, options):
+    """All rows; how to run each contestant again; whether nothing was left out; and who of ours was wrong or ended."""
+    rows, settings, whole, ours = [], [], True, []
+    for section in sections(cores):
+        running = []
+        print(f"# {len(section.cores)} ranks on {len(cores)} cores", flush=True)
+        try:
+            ours += start(section, running, options, os.path.join(folder, str(len(section.cores))))
+            measured, complete = measure_rows(section, running, machine, options)
+        finally:
+            for one in running:
+                one.stop()
+        rows += measured
+        settings += [{"ranks": len(section.cores), **one.settings(section.cores)} for one in running]
+        whole = whole and complete
+        ours += [one.name for one in running if one.kind == "tutti" and one.failed]
+    return rows, settings, whole and not (options.only or options.quick or options.sizes), ours
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "perf", "peers"), help="where the drivers are")
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
-    parser.add_argument("--seconds", type=float, default=540, help="no row begins later")
+    parser.add_argument("--seconds", type=float, default=900, help="no row begins later")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--only", help="contestants whose name contains this, and tutti")
     parser.add_argument("--sizes", type=lambda text: text.split(","), help="only these, named as in the table: '8 B,1 MiB'")
@@ -93,20 +135,21 @@ def parse():
     return options
 
 
-def start(options, folder, cores):
-    """The contestants that got ready, and whether all of Tutti's did."""
-    running = []
-    tutti_is_well = True
-    for index, one in enumerate(field.contestants()):
+def start(section, running, options, folder):
+    """Adds to `running` who gets ready. Returns who of ours does not."""
+    missing = []
+    os.mkdir(folder)
+    for index, one in enumerate(section.contestants):
         if options.only and one.kind != "tutti" and options.only not in one.name:
             continue
         if not os.path.exists(os.path.join(options.build, one.driver)):
             print(f"# {one.name} is left out: {one.driver} was not built")
-        elif one.start(options.build, os.path.join(folder, str(index)), cores):
+        elif one.start(options.build, os.path.join(folder, str(index)), section.cores):
             running.append(one)
             continue
-        tutti_is_well = tutti_is_well and one.kind != "tutti"
-    return running, tutti_is_well
+        if one.kind == "tutti":
+            missing.append(one.name)
+    return missing
 
 
 def store(options, result, whole):
@@ -118,7 +161,8 @@ def store(options, result, whole):
         json.dump(result, file, indent=1)
         file.write("\n")
     with open(path + ".svg", "w") as file:
-        file.write(report.svg([row for row in result["rows"] if row["collective"] == "all_reduce"], result["cpu"]))
+        file.write(report.svg([row for row in result["rows"] if row["collective"] == "all_reduce" and row["ranks"] == field.RANKS],
+                              result["cpu"]))
     print(f"# {path}.json and .svg written")
 
 
@@ -129,24 +173,20 @@ def main():
         sys.exit(f"run.py: {field.RANKS} cores are needed, {len(cores)} may be used")
     folder = tempfile.mkdtemp(prefix="tutti-peers-")
     machine = place.Machine(options.build, cores)
-    running = []
     try:
-        running, tutti_is_well = start(options, folder, cores)
         print(report.HEADER, flush=True)
-        rows, whole = measure_all(running, machine, options)
+        rows, settings, whole, failed = measure_all(machine, cores, folder, options)
     finally:
-        for one in running:
-            one.stop()
         machine.stop()
         shutil.rmtree(folder)
+    own = costs.measure(options.build)
+    print(costs.text(own))
     store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(), "cores": cores,
                     "kernel": os.uname().release, "versions": place.versions(),
                     "options": {"quick": options.quick, "only": options.only, "sizes": options.sizes},
-                    "contestants": [one.settings(cores) for one in running], "links_ns": machine.seen, "rows": rows},
-          whole)
-    failed = [one.name for one in running if one.kind == "tutti" and one.failed]
-    if failed or not tutti_is_well:
-        sys.exit(f"run.py: {', '.join(failed) or 'a contestant of ours'} was wrong, hung or ended: see above")
+                    "contestants": settings, "links_ns": machine.seen, "costs": own, "rows": rows}, whole)
+    if failed:
+        sys.exit(f"run.py: {', '.join(failed)} was wrong, hung or ended: see above")
 
 
 if __name__ == "__main__":

@@ -5,21 +5,20 @@
 namespace tutti {
 namespace {
 
-LaneSpec spec_with_slots(LaneForm form, Protocol protocol, const SlotSizes& sizes) {
-  const bool lines = is_small(protocol);
+LaneSpec spec_with_slots(LaneForm form, Protocol protocol, Slots slots, const SlotSizes& sizes) {
   LaneSpec spec;
   spec.form = form;
   spec.protocol = protocol;
-  spec.slot_bytes = lines ? sizes.lines : sizes.bulk;
-  spec.slot_shift = form == LaneForm::one_way ? 3 : lines && form == LaneForm::swap ? 0 : 2;
+  spec.slot_bytes = is_small(protocol) ? sizes.lines : sizes.bulk;
+  spec.slot_shift = form == LaneForm::one_way ? 3 : slots == Slots::one ? 0 : 2;
   return spec;
 }
 
 }  // namespace
 
 // A pair of lanes is named by its forward lane: of a round trip the one that is answered, of a swap the lower rank's.
-LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, const SlotSizes& sizes) {
-  LaneSpec spec = spec_with_slots(use.form, protocol, sizes);
+LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, const SlotSizes& sizes) {
+  LaneSpec spec = spec_with_slots(use.form, protocol, slots, sizes);
   const bool sends = use.direction == Direction::sends;
   bool forward = true;
   if (use.form == LaneForm::round_trip) forward = !use.answers;
@@ -34,7 +33,7 @@ LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, const SlotSiz
 }
 
 LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSizes& sizes) {
-  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::bulk, sizes);
+  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::bulk, Slots::several, sizes);
   spec.writer = writer;
   spec.reader = reader;
   spec.tag = tag;

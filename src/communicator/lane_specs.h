@@ -13,11 +13,14 @@ namespace tutti {
 // Bytes of a slot, by protocol.
 struct SlotSizes {
   std::uint32_t bulk = 128 * 1024;
-  std::uint32_t lines = 8 * kLineBytes;
+  std::uint32_t lines = 10 * kLineBytes;  // 560 bytes of data.
 };
 
+// How many slots a lane has that goes back with data in it. Those of other lanes need credits, and have more.
+enum class Slots : std::uint8_t { one, several };
+
 // A lane of a rank's plan, on channel 0.
-LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, const SlotSizes& sizes = {});
+LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, const SlotSizes& sizes = {});
 LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag);
 // The lane of point-to-point messages, which may be in flight beside collectives.
 LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSizes& sizes = {});

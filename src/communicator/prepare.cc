@@ -9,7 +9,6 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kCacheLine = 64;
-constexpr std::uint64_t kStreamedBytes = 4 << 20;  // Outputs that would wash the caches out; measured out of place.
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
 const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_bytes) {
@@ -140,14 +139,17 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   WiredPlan& plan = *prepared.plan;
   FoldArguments arguments;
   arguments.ranks = ranks_;
+  arguments.manners = cache_manners();
   const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
   plan.memory.reserve(plan.compiled->program().widest);
   prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
                                plan.memory.pointers());
   const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
-  prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= kStreamedBytes);
+  prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
+  prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
-  prepared.straight = straighten(plan.compiled->program(), prepared.launch, copies);
+  prepared.straight = straighten(plan.compiled->program(), prepared.launch,
+                                 {.copies = copies, .stored_back_bytes = arguments.manners.stored_back_bytes});
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
                      prepared.interpreter->machine().plain();
@@ -171,13 +173,16 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
 
 Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
   const PlanKey& key = wired.key;
-  Loop loop = loop_of(wired.overlaps, kBulkSlots);
   const Protocol protocol = key.protocol;
-  if (is_small(protocol)) loop.slots = 1;
+  Loop loop = loop_of(wired.overlaps, kBulkSlots);
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
+  // One slot is enough where no message is sent before the one before it has come back, and stays in the nearest cache.
+  loop.slots = 1;
+  const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
   std::vector<LaneSpec> specs;
-  for (const LaneUse& use : uses) {
-    specs.push_back(spec_of(use, rank_, protocol));
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const LaneUse& use = uses[i];
+    specs.push_back(spec_of(use, rank_, protocol, use == alone[i] ? Slots::one : Slots::several));
     wired.slot_bytes =
         protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }

@@ -13,6 +13,7 @@
 //   Machine::await(poll)                            what poll() comes to; a team waits for it
 //   Machine::agree(progress)                        all workers have got here: what they have come to together
 //   Machine::join()                                 all workers have got here
+//   Machine::stores_back(lane, bytes)               something is stored into the slot that has been read
 //   Machine::copied(pointer)                        the only source, which the worker that took it knows
 #pragma once
 
@@ -292,6 +293,11 @@ class Interpreter {
       } else {
         machine_.target(index, pointer + offset, operand);
       }
+    }
+    const std::uint64_t bytes = window.count * launch_.element_bytes;
+    for (std::uint32_t k = 0; k < step.sources; ++k) {
+      if (operands[k].place != Place::lane || !machine_.stores_back(lane_of(operands[k]), bytes)) continue;
+      machine_.target(outputs++, sources_[k] + shift);
     }
     machine_.join();
     machine_.fold(inputs, outputs, window.count, step.fold);

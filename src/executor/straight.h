@@ -10,9 +10,11 @@ namespace tutti {
 struct StraightLane {
   LaneState* lane = nullptr;
   const Operand* operand = nullptr;
-  std::uint16_t index = 0;  // Among the step's sources or targets that have data.
-  bool flag = false;        // It has none.
-  bool copy = false;        // A small message that is sent from where the step's only source lies.
+  std::uint16_t index = 0;        // Among the step's sources or targets that have data.
+  bool flag = false;              // It has none.
+  bool copy = false;              // A small message that is sent from where the step's only source lies.
+  std::uint16_t back = kNotBack;  // The target by which something is stored into a slot that has been read.
+  static constexpr std::uint16_t kNotBack = 0xffff;
 };
 static_assert(sizeof(StraightLane) == 24);
 

@@ -63,7 +63,9 @@ struct StraightRun {
     }
     if (!machine.serves(at.lane)) return Progress::done;
     const Progress progress = machine.await([&] { return receive_bulk(*at.lane, launch.signature, data); });
-    if (progress == Progress::done && !at.flag) machine.source(at.index, data);
+    if (progress != Progress::done || at.flag) return progress;
+    machine.source(at.index, data);
+    if (at.back != StraightLane::kNotBack) machine.target(at.back, data);
     return progress;
   }
 

@@ -7,8 +7,8 @@ namespace {
 
 class Straightener {
  public:
-  Straightener(const Program& program, const Launch& launch, bool copies)
-      : program_(program), launch_(launch), copies_(copies) {}
+  Straightener(const Program& program, const Launch& launch, StraightManner manner)
+      : program_(program), launch_(launch), manner_(manner) {}
 
   // False: it is not straight.
   bool add(const Instruction& step) {
@@ -27,6 +27,7 @@ class Straightener {
     if (made.size > launch_.slice_elements) return false;
     for (std::uint32_t k = 0; k < step.sources; ++k) add_source(operands[k], made);
     for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
+    if (made.size * launch_.element_bytes >= manner_.stored_back_bytes) store_back(made);
     result_.steps.push_back(made);
     return true;
   }
@@ -86,22 +87,31 @@ class Straightener {
     ++step.sends;
     add_lane(operand, step.outputs);
     StraightLane& lane = result_.lanes.back();
-    const bool copies = copies_ && step.inputs == 1 && step.reads == 1;
+    const bool copies = manner_.copies && step.inputs == 1 && step.reads == 1;
     lane.copy = copies && !lane.flag && is_small(lane.lane->view.protocol);
     if (!lane.flag && !lane.copy) ++step.outputs;
   }
 
+  // After all targets. Steps that only pass on flags fold nothing.
+  void store_back(StraightStep& step) {
+    if (step.outputs == 0) return;
+    for (std::uint32_t k = 0; k < step.receives; ++k) {
+      StraightLane& lane = result_.lanes[step.lanes + k];
+      if (!lane.flag && goes_back_empty(lane.lane->view)) lane.back = step.outputs++;
+    }
+  }
+
   const Program& program_;
   const Launch& launch_;
-  const bool copies_;
+  const StraightManner manner_;
   StraightProgram result_;
 };
 
 }  // namespace
 
-StraightProgram straighten(const Program& program, const Launch& launch, bool copies) {
+StraightProgram straighten(const Program& program, const Launch& launch, StraightManner manner) {
   if (program.stage_count == 0) return {};
-  Straightener straightener(program, launch, copies);
+  Straightener straightener(program, launch, manner);
   for (std::uint32_t stage = 0; stage < program.stage_count; ++stage) {
     const std::uint32_t end = program.rounds[program.stages[stage + 1]];
     for (std::uint32_t s = program.rounds[program.stages[stage]]; s < end; ++s) {

@@ -21,8 +21,13 @@ struct StraightProgram {
   }
 };
 
-// Empty if the program is not straight. `copies`: what has one source is copied as it is; nothing
-// scales or divides it. Points into `program`, `launch` and launch.peers, whose addresses may change from call to call.
-StraightProgram straighten(const Program& program, const Launch& launch, bool copies);
+struct StraightManner {
+  bool copies = false;  // What has one source is copied as it is; nothing scales or divides it.
+  std::uint64_t stored_back_bytes = UINT64_MAX;  // Messages of so many are stored back into their slots.
+};
+
+// Empty if the program is not straight. Points into `program`, `launch` and launch.peers, whose addresses may change
+// from call to call.
+StraightProgram straighten(const Program& program, const Launch& launch, StraightManner manner);
 
 }  // namespace tutti

@@ -22,6 +22,7 @@ struct LaneUse {
   std::uint32_t messages = 0;     // Per piece.
   std::uint32_t longest = 0;      // Units of its longest message.
   std::uint32_t stage = 0;        // Of the first message.
+  bool operator==(const LaneUse&) const = default;
 };
 
 // The lanes of plans[self], sorted by peer, tag, direction. Both ends of a lane get the same form: it is decided from

@@ -8,7 +8,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kLinesBytes = 448;  // Eight lines: above, a counter beside the data is cheaper.
+constexpr std::uint64_t kLinesBytes = 560;  // Ten lines, so 512 bytes: above, a counter beside the data is cheaper.
 constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
 constexpr std::uint64_t kMappedBytes = 16 * kKiB;         // Below, two flag rounds cost more than a copy.
 constexpr std::uint64_t kPieceBytes = 64 * kKiB;          // Between two ranks: the slots stay in a level-2 cache.

@@ -95,7 +95,15 @@ TEST(Costs, OfAllReduce) {
   EXPECT_EQ(cost_of(Collective::all_reduce, "two_shot", n), (Cost{2, 30}));
   EXPECT_EQ(cost_of(Collective::all_reduce, "one_shot", n), (Cost{1, 15}));
   EXPECT_EQ(cost_of(Collective::all_reduce, "recursive_doubling", n), (Cost{4, 4}));
-  EXPECT_EQ(cost_of(Collective::all_reduce, "double_binary_tree", n), (Cost{8, 3}));
+  EXPECT_EQ(cost_of(Collective::all_reduce, "double_binary_tree", n), (Cost{8, 4}));  // Halves of a block.
+}
+
+TEST(Costs, OfTwoTreesAreNoRanksTwice) {
+  for (Rank n = 3; n <= 64; ++n) {
+    const Cost cost = cost_of(Collective::all_reduce, "double_binary_tree", n);
+    EXPECT_LE(cost.sent, 4U) << n << " ranks: one is inside both trees";
+    EXPECT_LE(cost.depth, 2 * static_cast<std::uint32_t>(std::bit_width(n - 1))) << n << " ranks";
+  }
 }
 
 TEST(Costs, OfRootedCollectives) {

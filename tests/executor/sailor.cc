@@ -66,6 +66,7 @@ void Sailor::start(const std::vector<RankBuffers>& buffers, std::uint32_t operat
   const FoldTask task = task_of(voyage_, operation, self);
   FoldArguments arguments;
   arguments.ranks = task.ranks;
+  arguments.manners = manners();
   CpuMachine machine(memory_, find_fold(task.type, task.reduction), arguments);
   if (task.reduction == Reduction::pre_mul_sum) machine.scale(task.scale, task.integer_scale);
   interpreter_.emplace(program(), launch_, machine, memory_.pointers());
@@ -135,9 +136,17 @@ std::string Sailor::differs_from(const Sailor& other) const {
   return "";
 }
 
+// Some ranks store back what they have read, others do not.
+CacheManners Sailor::manners() const {
+  if (plan_.steps.self() % 2 == 1) return {};
+  return {.stored_back_bytes = 0, .fetches_targets = false, .libc_copies_bytes = 64};
+}
+
 void Sailor::lay_out() {
   if (!voyage_.straight) return;
-  straight_ = straighten(program(), launch_, copies(voyage_));
+  straight_ = straighten(program(), launch_,
+                         {.copies = copies(voyage_),
+                          .stored_back_bytes = voyage_.engine != nullptr ? UINT64_MAX : manners().stored_back_bytes});
   launch_.straight = straight_.view();
   moves_ = brief(launch_, program().widest);
 }

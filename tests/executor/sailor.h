@@ -52,6 +52,7 @@ class Sailor {
 
  private:
   const Program& program() const { return compiled_[0]->program(); }
+  CacheManners manners() const;
   void lay_out();
   LaneState* bind(const std::vector<LaneUse>& uses, const Operand& operand, bool sends, Wires& wires,
                   std::uint16_t channel) const;

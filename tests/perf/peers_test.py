@@ -19,7 +19,7 @@ KINDS = {"tutti": "tutti", "tutti registered": "tutti", "installed": "default", 
 
 
 def row(link, **medians):
-    made = {"collective": "all_reduce", "bytes": 8, "link": link, "link_ns": [50, 50], "floors": {"floor": None},
+    made = {"collective": "all_reduce", "ranks": 2, "bytes": 8, "link": link, "link_ns": [50, 50], "floors": {"floor": None},
             "times": {name.replace("_", " "): {"median_us": us} for name, us in medians.items()}}
     report.summarise(made, KINDS)
     return made
@@ -83,6 +83,10 @@ class Peers(unittest.TestCase):
         settings = {one.name: one.settings([0, 1]) for one in contestants.contestants()}
         self.assertEqual(settings["gloo"]["commands"][1], "gloo_driver DIRECTORY 1 2 1 plain")
         self.assertIn("--mca btl_vader_single_copy_mechanism none", settings["openmpi nocma+malloc"]["commands"][0])
+        crowd = {one.name: one.settings([0, 1, 0, 1]) for one in contestants.crowd()}
+        self.assertEqual([command.split()[3:5] for command in crowd["gloo"]["commands"]],
+                         [["4", "0"], ["4", "1"], ["4", "0"], ["4", "1"]])
+        self.assertTrue(crowd["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))
         self.assertEqual(settings["mpich posix+malloc"]["environment"]["UCX_TLS"], "posix,self")
 
 

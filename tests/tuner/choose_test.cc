@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr Rank kRanks[] = {2, 3, 4, 5, 8, 9, 16, 64, 65, 128};
-constexpr std::uint64_t kSizes[] = {1, 8, 448, 449, 4096, 32768, 32769, 1 << 20, 1 << 28};
+constexpr std::uint64_t kSizes[] = {1, 8, 560, 561, 4096, 32768, 32769, 1 << 20, 1 << 28};
 
 Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
   Query query;
@@ -108,7 +108,7 @@ TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
   }
 }
 
-// Lines are for messages that fit one slot of them: 448 bytes.
+// Lines are for messages that fit one slot of them: 560 bytes.
 TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
   constexpr std::uint64_t kBlock = 64;
   for (const cases::Entry& entry : cases::flat_entries()) {
@@ -119,7 +119,7 @@ TEST(Choose, TakesLinesOnlyWhereTheLongestMessageFits) {
       const std::vector<Plan> plans =
           cases::fused(emit_plans(*entry.algorithm, asked.problem), cases::Fusion::whole_stages);
       const std::uint64_t longest = longest_message(plans) * kBlock / plans[0].shape.units;
-      EXPECT_TRUE(longest <= 448 || choose(asked).value().protocol == Protocol::bulk)
+      EXPECT_TRUE(longest <= 560 || choose(asked).value().protocol == Protocol::bulk)
           << cases::title(entry) << " of " << ranks;
     }
   }

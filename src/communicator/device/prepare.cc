@@ -210,7 +210,7 @@ Status DeviceCommunicator::put_on_device(const Program& program, const Launch& g
   Launch launch = given;
   std::vector<RankBuffers> peers(ranks_);  // Told apart by their places only.
   launch.peers = peers.data();
-  const StraightProgram straight = straighten(program, launch, manner.copies);
+  const StraightProgram straight = straighten(program, launch, {.copies = manner.copies});
   launch.straight = straight.view();
   // Only lanes of small messages receive in words: as much as a slot holds.
   const std::size_t stage_bytes = is_small(manner.protocol) ? slot_data(links_.slots(), manner.protocol) : 0;

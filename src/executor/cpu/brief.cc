@@ -15,6 +15,9 @@ class Briefing {
     for (const StraightLane* at = receives; at != sends; ++at) {
       if (!looks_) look();
       add(receiving(*at, bytes), *at, bytes);
+      if (at->back == StraightLane::kNotBack) continue;
+      add(MoveKind::back, *at, bytes);
+      moves_.back().index = at->back;
     }
     for (const StraightLane* at = sends; at != end; ++at) {
       if (at->lane->view.form == LaneForm::one_way && at->lane->view.slots != nullptr) add(MoveKind::room, *at, bytes);

@@ -20,8 +20,9 @@ enum class MoveKind : std::uint8_t {
   room,      // Waits until the next slot may be written.
   read,      // Memory is the fold's source `index`,
   write,     // its target,
-  outgoing,  // or a small message will be,
-  slot,      // or the next slot.
+  outgoing,  // a small message that is put together,
+  slot,      // the next slot,
+  back,      // or that of the message that has come.
   fold,      // `bytes`: elements.
   copy,      // Sends a small message from memory,
   send,      // or what was folded for it;
@@ -81,7 +82,8 @@ class BriefRun {
         case MoveKind::outgoing:
           machine_.target(move.index, machine_.stage(static_cast<std::uint32_t>(move.offset)));
           break;
-        case MoveKind::slot: machine_.target(move.index, slot_of(move.lane->view, move.lane->next)); break;
+        case MoveKind::slot:
+        case MoveKind::back: machine_.target(move.index, slot_of(move.lane->view, move.lane->next)); break;
         case MoveKind::fold: machine_.fold(move.index, move.targets, move.bytes, move.fold); break;
         case MoveKind::copy: send(*move.lane, *move.base + move.offset, move.bytes); break;
         case MoveKind::send:

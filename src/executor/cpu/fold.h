@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "src/base/types.h"
+#include "src/executor/cpu/cache_manners.h"
 
 namespace tutti {
 
@@ -22,6 +23,12 @@ struct FoldArguments {
   std::uint32_t ranks = 1;
   double scale = 1;  // pre_mul_sum of floats; integers take `integer_scale`.
   std::int64_t integer_scale = 1;
+
+  CacheManners manners = {};
+
+  // Sources that are fetched ahead, beyond their end, too: more of the same buffer will follow. Bit i is the i-th
+  // source.
+  std::uint64_t fetched_sources = 0;
 
   // Targets written past the caches: large outputs that will not be read again soon. Bit i is the i-th target; those
   // beyond the 64th are ordinary ones.

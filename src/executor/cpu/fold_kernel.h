@@ -17,6 +17,8 @@ inline constexpr unsigned kUnroll = 4;  // Registers per operand in flight.
 // last: in another core's cache. In bytes; small folds are over before that helps.
 inline constexpr std::uint64_t kAheadBytes = 1024;
 inline constexpr std::uint64_t kPreparedBytes = 8192;
+inline constexpr std::uint64_t kCopiedBytes = 16384;
+inline constexpr std::uint64_t kFetchedAheadBytes = 8192;  // From memory, which answers late.
 
 // The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
 // FoldArguments they would be read again after every store, which might have changed them.
@@ -84,11 +86,17 @@ class Kernel {
     if constexpr (kTargets == 0) {
       if (arguments.streamed_targets != 0) i = kernel.start_streaming(operands, count);
     }
-    if (count * sizeof(T) >= kPreparedBytes) {
+    if (arguments.manners.fetches_targets && count * sizeof(T) >= kPreparedBytes) {
       constexpr std::uint64_t kAhead = kAheadBytes / sizeof(T);
       const std::uint64_t fresh = fresh_targets(operands);
       for (; count - i >= kAhead + kBlock; i += kBlock) {
         prepare(operands, fresh, (i + kAhead) * sizeof(T));
+        kernel.template fold<kLanes, kUnroll>(operands, i);
+      }
+    }
+    if (arguments.fetched_sources != 0) {
+      for (; count - i >= kBlock; i += kBlock) {
+        fetch(operands, arguments.fetched_sources, i * sizeof(T) + kFetchedAheadBytes);
         kernel.template fold<kLanes, kUnroll>(operands, i);
       }
     }
@@ -110,7 +118,17 @@ class Kernel {
     return fresh & ~operands.streamed;
   }
 
-  // The lines of a block.
+  // A block of the sources that will be read.
+  template <class Operands>
+  TUTTI_KERNEL static void fetch(const Operands& operands, std::uint64_t fetched, std::uint64_t at) {
+    for (unsigned s = 0; s < operands.source_count && s < 64; ++s) {
+      if ((fetched >> s & 1) == 0) continue;
+      for (std::uint64_t line = 0; line < kBlock * sizeof(T); line += kLineBytes)
+        __builtin_prefetch(operands.sources[s] + at + line);
+    }
+  }
+
+  // A block of the targets that will be written.
   template <class Operands>
   TUTTI_KERNEL static void prepare(const Operands& operands, std::uint64_t fresh, std::uint64_t at) {
     for (unsigned t = 0; t < operands.target_count && t < 64; ++t) {
@@ -199,9 +217,28 @@ class Kernel {
   Accumulator<T> factor_{};
 };
 
+inline bool stores_back(const FoldArguments& arguments) {
+  for (std::uint32_t t = 0; t < arguments.target_count; ++t) {
+    if (arguments.targets[t] == arguments.sources[0]) return true;
+  }
+  return false;
+}
+
+// For several targets in parts that stay in the nearest cache.
+inline void copy_by_libc(const FoldArguments& arguments, std::uint64_t bytes) {
+  const std::uint64_t most = arguments.target_count == 1 ? bytes : kCopiedBytes;
+  for (std::uint64_t begin = 0; begin < bytes; begin += most) {
+    const std::uint64_t length = bytes - begin < most ? bytes - begin : most;
+    for (std::uint32_t t = 0; t < arguments.target_count; ++t)
+      std::memcpy(arguments.targets[t] + begin, arguments.sources[0] + begin, length);
+  }
+}
+
 template <class Isa>
 void copy_bytes(const FoldArguments& arguments, std::uint64_t bytes) {
   using Bytes = Kernel<Isa, std::uint8_t, Reduction::sum>;
+  if (bytes >= arguments.manners.libc_copies_bytes && arguments.streamed_targets == 0 && !stores_back(arguments))
+    return copy_by_libc(arguments, bytes);
   if (arguments.streamed_targets == 0 && arguments.target_count == 1)
     return Bytes::template run<1, 1>(arguments, bytes);
   if (arguments.streamed_targets == 0 && arguments.target_count == 2)

@@ -18,10 +18,10 @@ class MachineMemory {
     widest_ = widest + 1;
     pointers_.resize(std::size_t{2} * widest_);
     sources_.resize(widest_);
-    targets_.resize(widest_);
+    targets_.resize(std::size_t{2} * widest_);  // Sources, too, may be stored back into.
     stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
   }
-  static constexpr std::size_t kStageBytes = 512;  // The data of a small message.
+  static constexpr std::size_t kStageBytes = 640;  // The data of a small message.
 
   std::byte** pointers() { return pointers_.data(); }
   const std::byte** sources() { return sources_.data(); }
@@ -54,12 +54,22 @@ class CpuMachine {
     set_plain();
   }
 
+  // Whether the rank's own buffers are fetched ahead of what is read: they are in no cache.
+  void fetch_buffers(bool fetches) {
+    fetches_buffers_ = fetches;
+    set_plain();
+  }
+
   // Of this rank's input, for pre_mul_sum.
   void scale(double factor, std::int64_t integer_factor) {
     arguments_.scale = factor;
     arguments_.integer_scale = integer_factor;
     scales_ = true;
     set_plain();
+  }
+
+  bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
+    return bytes >= arguments_.manners.stored_back_bytes && goes_back_empty(lane.view);
   }
 
   // ---- Worker 0 of 1 ----
@@ -91,6 +101,8 @@ class CpuMachine {
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
+    if (fetches_buffers_ && operand.reserved == 0 && index < 64)
+      arguments_.fetched_sources |= std::uint64_t{1} << index;
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
@@ -111,11 +123,12 @@ class CpuMachine {
     own_ = FoldArguments::kNone;
     function_(arguments_);
     arguments_.streamed_targets = 0;
+    arguments_.fetched_sources = 0;
   }
 
  private:
   void set_plain() {
-    plain_ = !scales_ && !streams_output_;
+    plain_ = !scales_ && !streams_output_ && !fetches_buffers_;
     arguments_.own = own_ = FoldArguments::kNone;
   }
 
@@ -127,6 +140,7 @@ class CpuMachine {
   bool plain_ = true;
   bool scales_ = false;
   bool streams_output_ = false;
+  bool fetches_buffers_ = false;
   std::uint32_t own_ = FoldArguments::kNone;  // Which source is this rank's input, to be scaled.
 };
 

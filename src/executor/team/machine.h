@@ -56,6 +56,7 @@ class TeamMachine {
   TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return memory_.stage + operand * memory_.stage_bytes; }
   TUTTI_HOST_DEVICE bool plain() const { return task_.reduction != Reduction::pre_mul_sum; }
 
+  TUTTI_HOST_DEVICE static constexpr bool stores_back(const LaneState&, std::uint64_t) { return false; }
   TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const {
     const auto number = reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState);
     return team_.slice(static_cast<std::uint32_t>(number)) == team_.worker();

@@ -1,0 +1,25 @@
+// How this machine's caches like to be treated; see docs/decisions/0029.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti {
+
+struct CacheManners {
+  // Messages of so many bytes are stored back into the slots where they have been read. Where a read takes a line from
+  // the core that has written it, that core is slow to get it back, unless the reader has written it, too.
+  std::uint64_t stored_back_bytes = UINT64_MAX;
+  // Lines that will be written are fetched ahead.
+  bool fetches_targets = true;
+  // Copies of so many bytes are left to the C library, which has instructions that do not read what they overwrite.
+  std::uint64_t libc_copies_bytes = UINT64_MAX;
+  // Buffers of so many bytes are fetched ahead as they are read.
+  std::uint64_t fetched_bytes = UINT64_MAX;
+  // Outputs of so many bytes are written past the caches, which they would wash out.
+  std::uint64_t streamed_bytes = 4 << 20;
+};
+
+// Of the CPU that this process runs on.
+CacheManners cache_manners();
+
+}  // namespace tutti
