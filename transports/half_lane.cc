@@ -1,15 +1,17 @@
 #include "transports/half_lane.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <new>
 #include <string>
 
+#include "src/base/pages.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::align_val_t kAlignment{4096};
 constexpr std::uint32_t kMostSlotBytes = 16 << 20;
 constexpr std::size_t kControl = 4096;
 static_assert(kControlBytes <= kControl);
@@ -35,8 +37,15 @@ Status HalfLane::check(const LaneSpec& spec) {
 std::size_t HalfLane::memory_bytes(const LaneSpec& spec) { return kControl + slots_bytes(alone(spec)); }
 
 LaneMemory HalfLane::allocate(std::size_t bytes) {
-  return {static_cast<std::byte*>(::operator new(bytes, kAlignment)),
-          [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
+  const std::align_val_t page{mapped_page_bytes()};
+  return {static_cast<std::byte*>(::operator new(bytes, page)),
+          [page](std::byte* memory) { ::operator delete(memory, page); }};
+}
+
+Result<LaneMemory> HalfLane::allocate_shared(std::size_t bytes) {
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes for lanes");
+  return LaneMemory(static_cast<std::byte*>(mapped), [bytes](std::byte* memory) { ::munmap(memory, bytes); });
 }
 
 // Slots are left as they come: pages that no message reaches are never there.

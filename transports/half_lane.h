@@ -19,6 +19,8 @@ struct HalfLane {
   // Of a half that `check` has passed.
   static std::size_t memory_bytes(const LaneSpec& spec);
   static LaneMemory allocate(std::size_t bytes);
+  // Zeroed, whole pages, which stay where they are when the process forks: a device may map them.
+  static Result<LaneMemory> allocate_shared(std::size_t bytes);
   // `memory` of memory_bytes(), page-aligned.
   HalfLane(std::uint32_t context, const LaneSpec& spec, LaneEnd end, LaneMemory memory);
 

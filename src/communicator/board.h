@@ -94,6 +94,7 @@ class Board {
   void set_apart(const std::vector<Rank>& far);
 
   Rank ranks() const { return header().ranks; }
+  bool is_far(Rank rank) const;
   Rank ranks_here() const { return ranks() - static_cast<Rank>(far_.size()); }
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
@@ -125,8 +126,6 @@ class Board {
  private:
   explicit Board(Segment memory);
   BoardHeader& header() const { return *reinterpret_cast<BoardHeader*>(memory_.data()); }
-
-  bool is_far(Rank rank) const;
 
   Segment memory_;
   std::vector<BoardEntry*> entries_;

@@ -16,6 +16,7 @@
 namespace tutti {
 
 class Board;
+class Mesh;
 class DeviceCommunicator;
 struct CallRecord;
 struct UniqueId;
@@ -55,10 +56,14 @@ class Communicator {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual bool on_one_host() const = 0;
+  // What leads to the other ranks; null: they are reached by no such thing.
+  virtual const Mesh* mesh() const { return nullptr; }
   virtual const CommunicatorOptions& options() const = 0;
   virtual const Board& board() const = 0;
   // Numbers a collective that this rank makes, and shows it to the others.
   virtual void announce(CallRecord& record) = 0;
+  // Tells ranks of other hosts, who do not see it, which collective this rank has announced last. Any thread.
+  virtual void tell_last_call() {}
   // The communicator itself if its buffers lie on a device: its calls are enqueued, see device/enqueue.h, and those of
   // the next two functions fail. Null: they lie in host memory.
   virtual DeviceCommunicator* on_device() { return nullptr; }
@@ -105,6 +110,8 @@ class Communicator {
   virtual void outwait_visitors() = 0;
   // From any thread: what made it fail; looks whether a peer has died.
   virtual Status failure() = 0;
+  // The same for who knows better when: "during all_reduce(...)".
+  virtual Status failure(const std::string& /*when*/) { return failure(); }
 };
 
 }  // namespace tutti

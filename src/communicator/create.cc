@@ -220,14 +220,14 @@ void HostCommunicator::abort() {
   tell_failure();
 }
 
-Status HostCommunicator::failure() {
+Status HostCommunicator::failure(const std::string& when) {
   if (!board_.failed()) hear_news();
   if (board_.failed()) return board_.failure(rank_);
   const auto dead = mesh_.find_dead();
   if (!dead) return {};
   hear_news();  // Of why it ended, if it said so.
   if (board_.failed()) return board_.failure(rank_);
-  return fail(remote_error(mesh_.obituary(*dead, "outside of any call")));
+  return fail(remote_error(mesh_.obituary(*dead, when)));
 }
 
 Status HostCommunicator::await_ticket(std::uint64_t ticket) {

@@ -63,7 +63,7 @@ void HostCommunicator::tell_call(NewsKind kind) {
   std::vector<CallRecord> records;
   const std::uint64_t last = board_.last(rank_);
   const std::uint64_t calls = kind == NewsKind::leaving ? std::min<std::uint64_t>(last, kCallHistory) : 1;
-  for (std::uint64_t call = last + 1 - calls; call <= last; ++call) {
+  for (std::uint64_t call = last + 1 - calls; call > 0 && call <= last; ++call) {
     if (const auto record = board_.call(rank_, call)) records.push_back(*record);
   }
   mesh_.tell(kind, std::as_bytes(std::span(records)));

@@ -40,12 +40,15 @@ class HostCommunicator final : public Communicator {
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
   bool on_one_host() const override { return !far_; }
+  const Mesh* mesh() const override { return &mesh_; }
   const CommunicatorOptions& options() const override { return options_; }
   const Board& board() const override { return board_; }
   void announce(CallRecord& record) override {
     record.sequence = ++sequence_;
     board_.announce(rank_, record);
   }
+
+  void tell_last_call() override { tell_call(NewsKind::call); }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -60,7 +63,8 @@ class HostCommunicator final : public Communicator {
   Status fail(Status status) override;
   Status call_off(const Status& reason) override;
   void outwait_visitors() override;
-  Status failure() override;
+  Status failure() override { return failure("outside of any call"); }
+  Status failure(const std::string& when) override;
 
   std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
   Status await_ticket(std::uint64_t ticket) override;

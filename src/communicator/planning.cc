@@ -28,13 +28,6 @@ const char* complaint_of_hosts(const Problem& problem) {
                                 : ", whose hosts are too uneven";
 }
 
-// Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
-bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
-  if (!algorithm.supports(problem)) return false;
-  const std::vector<Rank>& sizes = problem.groups[0];
-  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
-}
-
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
 // never do.
 std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
@@ -107,6 +100,12 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
       algorithm != nullptr && wants_hosts(*algorithm, problem.collective) ? complaint_of_hosts(problem) : "";
   return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + why +
                           "; it takes one of " + names_for(problem));
+}
+
+bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
+  if (!algorithm.supports(problem)) return false;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
 }
 
 Result<Choice> choose_for_hosts(Query& query) {

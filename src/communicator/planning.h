@@ -36,6 +36,9 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
 // The tuner's choice; where what it takes does not suit the hosts, as of ranks that know none: then the query has lost
 // its groups. What is forced is kept.
 Result<Choice> choose_for_hosts(Query& query);
+// Whether it does so, and not in too many units: hosts of many different sizes share blocks out in so many that a piece
+// has a few bytes of each, or none.
+bool suits_hosts(const Algorithm& algorithm, const Problem& problem);
 
 struct ProvedPlans {
   std::vector<Plan> plans;  // Of all ranks, fused.

@@ -27,12 +27,16 @@ constexpr Rank kFewRanks = 8;      // Above, a rank no longer sends its whole bl
 constexpr Rank kFewLeaves = 4;     // Up to here a root serves all ranks itself.
 constexpr Rank kDirectRanks = 64;  // Up to here every rank may have lanes to every other.
 
+}  // namespace
+
 // One round of whole blocks, or two rounds of parts: between two ranks both send as much, and the parts are added while
 // others are under way.
 bool one_round_pays(const Query& query) {
   const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
   return query.block_bytes <= kNetworkPieceBytes && more_bytes <= kRoundBytes;
 }
+
+namespace {
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
@@ -49,6 +53,8 @@ std::string_view rooted(const Query& query, std::string_view tree) {
   return query.block_bytes >= kChainBytes && query.problem.ranks <= kDirectRanks ? "chain" : tree;
 }
 
+}  // namespace
+
 // Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
 bool minds_hosts(const Query& query) {
   if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
@@ -60,6 +66,8 @@ bool minds_hosts(const Query& query) {
     default: return false;
   }
 }
+
+namespace {
 
 std::string_view algorithm_for(const Query& query) {
   if (minds_hosts(query)) return "hierarchical";

@@ -38,6 +38,10 @@ Result<Choice> choose(const Query& query);
 
 // Fails unless it is empty or one of kProtocols.
 Status check_protocol(std::string_view protocol);
+// Whether blocks should cross each host's link once, and whether a whole block to each rank costs less than two rounds
+// of parts over a network.
+bool minds_hosts(const Query& query);
+bool one_round_pays(const Query& query);
 // The part of choose() that is for devices.
 Choice choose_for_teams(const Query& query);
 

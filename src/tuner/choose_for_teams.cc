@@ -22,12 +22,14 @@ constexpr Rank kFewRanks = 8;
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
+  if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLinesBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
   return query.mapped ? "two_shot_mapped" : "two_shot";
 }
 
 std::string_view algorithm_for(const Query& query) {
+  if (minds_hosts(query)) return "hierarchical";
   const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool few = query.problem.ranks <= kFewRanks;
   switch (query.problem.collective) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Something breaks while 2x2 ranks are all-reducing: each survivor ends soon, by itself, and names whom it lost in which
 # operation.
-#   faults_test.sh killed|cut|deaf|unplugged|altered ALL_REDUCE_PERF
+#   faults_test.sh killed|cut|deaf|unplugged|altered ALL_REDUCE_PERF [ARGUMENTS...]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 enter_stage "$@"
-fault="$1" tool="$2" bound_s=15  # The limits are 4 s; a loaded machine is slower
+fault="$1" tool=("${@:2}") bound_s=15  # The limits are 4 s; a loaded machine is slower
 
 fail() {
   echo "FAILED: $1" >&2
@@ -19,7 +19,7 @@ if [ "$fault" = altered ]; then
 fi
 
 # Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
-measure() { run_rank "$1" "$tool" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
+measure() { run_rank "$1" "${tool[@]}" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
 tell_first_row() { measure 0 | { ! grep -qm 1 '^ *[1-9]' || tell row 0; cat >/dev/null; }; }
 
 make_hosts 2x2
@@ -42,6 +42,12 @@ while [ ${#running[@]} -gt 0 ]; do
   await_news $until || fail "rank ${!running[*]} still runs $bound_s s after the fault"
   status_of[$who]="$what"
 done
+
+# Between calls on devices the tool's ranks meet on host memory: there one that has ended for that reason may be seen first.
+if [ "$fault" = killed ] && [ ${#tool[@]} -gt 1 ]; then
+  lost=("[0-3]" "[0-3]" "[0-3]")
+  grep -qsE "\brank 3 died.* all_reduce\(" /dev/shm/errors.[012] || fail "nobody names rank 3"
+fi
 
 for rank in "${!lost[@]}"; do
   [ "${status_of[$rank]}" = 2 ] || fail "rank $rank ended with status ${status_of[$rank]} instead of 2, an error's"

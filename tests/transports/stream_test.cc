@@ -93,10 +93,10 @@ TEST_P(Protected, StreamsCarryBytesBothWays) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   auto [first, second] = loopback_pair();
-  Stream here(std::move(first), seal(), true), there(std::move(second), seal(), false);
+  ByteStream here(std::move(first), seal(), true), there(std::move(second), seal(), false);
   const Bytes sent = random_bytes(3 << 20, seed);
-  for (Stream* from : {&here, &there}) {
-    Stream& to = from == &here ? there : here;
+  for (ByteStream* from : {&here, &there}) {
+    ByteStream& to = from == &here ? there : here;
     Bytes received;
     std::size_t at = 0;
     while (received.size() < sent.size()) {
@@ -121,7 +121,8 @@ TEST_P(Protected, StreamsCarryBytesBothWays) {
 
 TEST_P(Protected, WhatIsNotOfTheOtherEndIsNoticed) {
   auto [first, second] = loopback_pair();
-  Stream here(std::move(first), seal(), true), echoes(std::move(second), seal(), true);  // Both say that they called.
+  ByteStream here(std::move(first), seal(), true),
+      echoes(std::move(second), seal(), true);  // Both say that they called.
   std::byte byte{42};
   std::array<iovec, 1> part = {{{&byte, 1}}};
   ASSERT_EQ(here.send(part, 1), 1);

@@ -67,6 +67,23 @@ TEST(Choose, SavesARoundOverANetworkWhileThatIsCheap) {
   EXPECT_EQ(algorithm(8, 16 << 10), "two_shot");
 }
 
+// What a network carries in a round does not depend on whose memory it comes from.
+TEST(Choose, TakesTheSameRoundsOverANetworkOnDevices) {
+  for (const Rank ranks : {2, 4, 8}) {
+    for (const std::uint64_t bytes : kSizes) {
+      Query asked = query(Collective::all_reduce, ranks, bytes);
+      asked.network = true;
+      const std::string_view on_hosts = choose(asked).value().algorithm;
+      asked.teams = 8;
+      EXPECT_EQ(choose(asked).value().algorithm, on_hosts) << ranks << ' ' << bytes;
+      asked.problem.groups = {{ranks / 2, ranks / 2}};
+      if (bytes > 1 << 16) {
+        EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
+      }
+    }
+  }
+}
+
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{3, 5}, {4, 4}}) {

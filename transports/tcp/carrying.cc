@@ -95,6 +95,7 @@ Status TcpConnection::carry() {
       head.signature = load_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots]);
       const bool taken = TUTTI_TRY(carrier_->put(head, slot_of(lane.view, lane.carried)));
       if (!taken) return {};
+      ++moves_;
     }
   }
   for (const auto& [number, half] : lanes_.reading()) {
@@ -102,6 +103,7 @@ Status TcpConnection::carry() {
     const std::uint64_t taken = load_acquire(&half->view.credits->taken);
     const bool told = TUTTI_TRY(carrier_->credit(number, taken));
     if (!told) return {};
+    ++moves_;
     half->told = taken;
     half->tell_all = false;
   }
@@ -126,6 +128,7 @@ Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
   HalfLane& lane = *half;
   if (taken < lane.told || taken > lane.carried) return remote_error("credits came for messages that were not sent");
   lane.told = taken;
+  ++moves_;
   // A slot that the carrier may have to read again is not free yet.
   store_release(&lane.view.credits->taken, way_ == Way::carrier ? std::min(taken, lane.left) : taken);
   return {};
@@ -141,6 +144,7 @@ void TcpConnection::left(std::uint32_t number, std::uint64_t messages) {
   if (!half.ok() || half.value() == nullptr) return;
   HalfLane& lane = *half.value();
   lane.left = messages;
+  ++moves_;
   store_release(&lane.view.credits->taken, std::min(lane.told, lane.left));
 }
 

@@ -2,7 +2,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -89,6 +88,17 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
   return half->view;
 }
 
+Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (carrier_) return carrier_->allocate(bytes);
+  return HalfLane::allocate_shared(bytes);
+}
+
+void TcpConnection::lend(std::uint32_t context, LaneMemory block, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  lanes_.lend(context, std::move(block), bytes);
+}
+
 // What is on its way out of their slots is copied first.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
@@ -165,6 +175,13 @@ void TcpConnection::advance() {
   if (lock) exchange();
 }
 
+bool TcpConnection::advance_all() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t before = moves_;
+  exchange();
+  return moves_ != before;
+}
+
 void TcpConnection::push() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || lost()) return;
@@ -219,17 +236,20 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
 }
 
 void TcpConnection::wait(int timeout_ms) {
-  std::array<pollfd, 2> polled = {{{stream_.socket().get(), POLLIN, 0}, {-1, POLLIN, 0}}};
-  {
-    const std::lock_guard lock(mutex_);
-    if (lost()) polled[0].fd = -1;
-    if (first_ < outgoing_.size() || !untold_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
-    if (way_ == Way::carrier && !lost()) {
-      if (!carrier_->arm()) return;
-      polled[1].fd = carrier_->descriptor();
-    }
-  }
-  ::poll(polled.data(), polled.size(), timeout_ms);
+  std::array<pollfd, kPolled> polled;
+  if (prepare_wait(polled)) ::poll(polled.data(), polled.size(), timeout_ms);
+}
+
+bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
+  polled[0] = {stream_.socket().get(), POLLIN, 0};
+  polled[1] = {-1, POLLIN, 0};
+  const std::lock_guard lock(mutex_);
+  if (lost()) polled[0].fd = -1;
+  if (first_ < outgoing_.size() || !untold_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
+  if (way_ != Way::carrier || lost()) return true;
+  if (!carrier_->arm()) return false;
+  polled[1].fd = carrier_->descriptor();
+  return true;
 }
 
 // ---- The end ----

@@ -4,6 +4,8 @@
 // Where both ends have a carrier of one kind, messages and credits go by that; all else stays here.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -41,6 +43,10 @@ class TcpConnection : private CarrierEvents {
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  // Page-aligned memory that may be lent, and lending it: the halves that this end has of the communicator's lanes lie
+  // there, whichever end is the first to know of them. Before any of them is opened, at either end.
+  Result<LaneMemory> allocate(std::size_t bytes);
+  void lend(std::uint32_t context, LaneMemory block, std::size_t bytes);
   // The lanes of a communicator that ends, and its notes; what is not drained() by then may be lost.
   void close(std::uint32_t context);
   // A number for a further communicator, which this end alone gives.
@@ -51,8 +57,14 @@ class TcpConnection : private CarrierEvents {
   std::optional<Note> take(std::uint32_t context);
   bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
 
+  std::uint64_t notes_so_far() const {
+    return notes_so_far_.load(std::memory_order_acquire);
+  }  // The same, taken or not.
+
   // Carries what there is to carry. Beside another thread that does so, nothing.
   void advance();
+  // The same after that one; and whether there was anything.
+  bool advance_all();
   void push();  // What goes out alone.
   // Whether all that was posted and sent by one communicator goes on by itself.
   bool drained(std::uint32_t context);
@@ -60,6 +72,9 @@ class TcpConnection : private CarrierEvents {
   void tell_credits();
   // Sleeps until there is something to carry, `timeout_ms` at most.
   void wait(int timeout_ms);
+  // What to poll(2) for, to the same end: nothing of a connection that is lost. False: there is something already.
+  static constexpr std::size_t kPolled = 2;
+  bool prepare_wait(std::span<pollfd, kPolled> polled);
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   // Looks, now and then, whether the other end still answers.
@@ -67,6 +82,7 @@ class TcpConnection : private CarrierEvents {
   // Why it was lost, with its route.
   std::string reason();
   const std::string& route() const { return route_; }
+  std::string interface_name() const;  // Of this host; empty: none that we know.
 
  private:
   static constexpr std::size_t kMostOutgoing = 64;
@@ -88,7 +104,7 @@ class TcpConnection : private CarrierEvents {
   void tell(WireKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
             std::uint64_t number = 0);
   static bool owes_credits(const HalfLane& reading);
-  static void deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature);
+  void deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature);
   bool has_unsent(std::uint32_t context) const;
   void put(WireHeader header, std::uint32_t context, const std::byte* data, std::vector<std::byte> own = {});
   bool send_some();
@@ -118,13 +134,14 @@ class TcpConnection : private CarrierEvents {
   void left(std::uint32_t lane, std::uint64_t messages) override;
 
   std::mutex mutex_;
-  Stream stream_;
+  ByteStream stream_;
   std::string route_, reason_;
   std::atomic<bool> lost_ = false;
-  std::atomic<std::uint64_t> waiting_notes_ = 0;
+  std::atomic<std::uint64_t> waiting_notes_ = 0, notes_so_far_ = 0;
   std::uint32_t next_context_;
   std::int64_t looked_ns_ = 0, acknowledged_ns_ = 0;
   std::uint64_t acknowledged_ = 0;  // Bytes.
+  std::uint64_t moves_ = 0;         // Whatever has gone or come, in whatever portions.
   bool outstanding_ = false;        // When last looked.
 
   bool insists_ = false;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/pages.h"
+
 namespace tutti {
 
 Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, LaneEnd end) {
@@ -12,9 +14,28 @@ Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, L
     if (found->second->end != end) return internal_error("one end of a lane was opened as both");
     return found->second.get();
   }
-  LaneMemory memory = TUTTI_TRY(allocate_(HalfLane::memory_bytes(spec)));
+  LaneMemory memory = TUTTI_TRY(memory_for(context, spec));
   auto made = std::make_unique<HalfLane>(context, spec, end, std::move(memory));
   return known_.emplace(LaneKey(context, spec), std::move(made)).first->second.get();
+}
+
+void LaneTable::lend(std::uint32_t context, LaneMemory block, std::size_t bytes) {
+  lent_[context] = {std::move(block), bytes, 0};
+}
+
+// A piece of a block keeps all of it.
+Result<LaneMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
+  const std::size_t bytes = HalfLane::memory_bytes(spec);
+  const auto found = lent_.find(context);
+  if (found == lent_.end()) return allocate_(bytes);
+  Block& block = found->second;
+  if (bytes > block.bytes - block.used) {
+    return internal_error("the memory for lanes between ranks " + std::to_string(spec.writer) + " and " +
+                          std::to_string(spec.reader) + " is full: " + std::to_string(block.bytes) + " bytes");
+  }
+  std::byte* at = block.memory.get() + block.used;
+  block.used += round_up(bytes, kPageBytes);
+  return LaneMemory(block.memory, at);
 }
 
 bool LaneTable::number(HalfLane& half, std::uint32_t& number) {
@@ -55,6 +76,7 @@ Result<HalfLane*> LaneTable::find(const Numbers& numbers, std::uint32_t number, 
 }
 
 void LaneTable::close(std::uint32_t context) {
+  lent_.erase(context);
   Ended& ended = ended_.emplace_back();
   ended.context = context;
   const auto move_out = [&](Numbers& numbers, auto& to) {

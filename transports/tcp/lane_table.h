@@ -23,6 +23,9 @@ class LaneTable {
 
   explicit LaneTable(Allocate allocate) : allocate_(std::move(allocate)) {}
 
+  // Halves of this context lie one after the other in `block` from now on, and nowhere else. There are none yet.
+  void lend(std::uint32_t context, LaneMemory block, std::size_t bytes);
+
   // This end's half, made if it is not there yet.
   Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
   // Gives a half that this end writes its number, if it has none yet. Whether it is new.
@@ -53,9 +56,16 @@ class LaneTable {
 
  private:
   using LaneKey = std::pair<std::uint32_t, LaneSpec>;
+  struct Block {
+    LaneMemory memory;
+    std::size_t bytes = 0;
+    std::size_t used = 0;
+  };
+  Result<LaneMemory> memory_for(std::uint32_t context, const LaneSpec& spec);
   static Result<HalfLane*> find(const Numbers& numbers, std::uint32_t number, std::uint32_t next);
 
   Allocate allocate_;
+  std::map<std::uint32_t, Block> lent_;
   std::map<LaneKey, std::unique_ptr<HalfLane>> known_;
   Numbers writing_, reading_;
   std::uint32_t next_writing_ = 0, next_reading_ = 0;  // No number comes twice.

@@ -26,6 +26,7 @@ bool TcpConnection::receive_some() {
     log(LogLevel::warn, "%s (%s)", kDamaged, route_.c_str());
   if (received < 0 && error != EAGAIN && error != EINTR) lose(error == EBADMSG ? kDamaged : std::strerror(error));
   if (received <= 0) return error == EINTR;
+  ++moves_;
   const auto got = static_cast<std::size_t>(received);
   const std::size_t whole = direct + room;
   const std::size_t placed = std::min(got, direct);
@@ -99,6 +100,7 @@ void TcpConnection::accept_note(const WireHeader& header, const std::byte* paylo
   if (lanes_.closed_here(header.context)) return;
   notes_[header.context].emplace_back(payload, payload + header.bytes);
   waiting_notes_.fetch_add(1);
+  notes_so_far_.fetch_add(1);
 }
 
 Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* payload) {
@@ -131,6 +133,7 @@ void TcpConnection::end_message() {
 }
 
 void TcpConnection::deliver(HalfLane& lane, std::uint32_t bytes, std::uint32_t signature) {
+  ++moves_;
   store_relaxed(&lane.view.words->lengths[lane.carried % kMaxLengths], bytes);
   store_relaxed(&lane.view.words->signatures[lane.carried % kMaxSlots], signature);
   store_release(&lane.view.words->posted, ++lane.carried);

@@ -134,6 +134,7 @@ bool TcpConnection::send_some() {
   }
   const ssize_t sent = stream_.send({vectors.data(), count}, total);
   if (sent < 0) return fails(errno);
+  ++moves_;
   written_ += static_cast<std::size_t>(sent);
   while (first_ < outgoing_.size() && written_ >= sizeof(WireHeader) + outgoing_[first_].header.bytes)
     written_ -= sizeof(WireHeader) + outgoing_[first_++].header.bytes;

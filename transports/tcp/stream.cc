@@ -28,7 +28,7 @@ std::size_t gather(std::span<const iovec> parts, std::byte* to, std::size_t most
 
 }  // namespace
 
-Stream::Stream(Socket socket, const Seal& seal, bool calls) : socket_(std::move(socket)) {
+ByteStream::ByteStream(Socket socket, const Seal& seal, bool calls) : socket_(std::move(socket)) {
   if (seal.protection == Protection::none) return;
   const auto records = [&](bool out) {
     return std::make_unique<Records>(seal.protection, record_key(seal.secret, out == calls ? "caller" : "called"));
@@ -41,7 +41,7 @@ Stream::Stream(Socket socket, const Seal& seal, bool calls) : socket_(std::move(
 }
 
 // The system takes a short message faster from one place than from several.
-ssize_t Stream::send(std::span<const iovec> parts, std::size_t total) {
+ssize_t ByteStream::send(std::span<const iovec> parts, std::size_t total) {
   if (closing_) return send_sealed(parts, total);
   if (total <= kShort) {
     std::array<std::byte, kShort> whole;
@@ -54,12 +54,12 @@ ssize_t Stream::send(std::span<const iovec> parts, std::size_t total) {
   return counted(::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-ssize_t Stream::counted(ssize_t sent) {
+ssize_t ByteStream::counted(ssize_t sent) {
   if (sent > 0) total_ += static_cast<std::uint64_t>(sent);
   return sent;
 }
 
-ssize_t Stream::receive(std::span<iovec> parts) {
+ssize_t ByteStream::receive(std::span<iovec> parts) {
   if (opening_) return receive_sealed(parts);
   if (parts.size() == 1) return ::recv(socket_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT);
   msghdr message = {};
@@ -68,12 +68,12 @@ ssize_t Stream::receive(std::span<iovec> parts) {
   return ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
 }
 
-std::size_t Stream::unacknowledged() const {
+std::size_t ByteStream::unacknowledged() const {
   int queued = 0;
   return ::ioctl(socket_.get(), SIOCOUTQ, &queued) == 0 ? static_cast<std::size_t>(queued) : 0;
 }
 
-bool Stream::flush() {
+bool ByteStream::flush() {
   while (held() > 0) {
     const ssize_t sent = counted(::send(socket_.get(), outgoing_.data() + sent_, held(), MSG_NOSIGNAL | MSG_DONTWAIT));
     if (sent < 0 && errno == EINTR) continue;
@@ -84,7 +84,7 @@ bool Stream::flush() {
 }
 
 // One record at a time is on its way.
-ssize_t Stream::send_sealed(std::span<const iovec> parts, std::size_t total) {
+ssize_t ByteStream::send_sealed(std::span<const iovec> parts, std::size_t total) {
   if (!flush()) return -1;
   if (held() > 0) {
     errno = EAGAIN;
@@ -99,7 +99,7 @@ ssize_t Stream::send_sealed(std::span<const iovec> parts, std::size_t total) {
 }
 
 // Whether there is something to read now; if not, errno says why.
-bool Stream::open_next() {
+bool ByteStream::open_next() {
   const auto opened = opening_->open({incoming_.data() + begin_, end_ - begin_});
   errno = opened.ok() ? EAGAIN : EBADMSG;
   if (!opened.ok() || !opened.value()) return false;
@@ -108,7 +108,7 @@ bool Stream::open_next() {
   return true;
 }
 
-ssize_t Stream::receive_sealed(std::span<iovec> parts) {
+ssize_t ByteStream::receive_sealed(std::span<iovec> parts) {
   while (readable_.empty() && !open_next()) {
     if (errno == EBADMSG) return -1;
     std::memmove(incoming_.data(), incoming_.data() + begin_, end_ - begin_);

@@ -20,10 +20,10 @@ struct Seal {
   RecordKey secret{};
 };
 
-class Stream {
+class ByteStream {
  public:
   // `calls`: of its two ends one says so.
-  Stream(Socket socket, const Seal& seal, bool calls);
+  ByteStream(Socket socket, const Seal& seal, bool calls);
 
   // As sendmsg(): how many bytes were taken, which may wait here for the socket; -1 and errno.
   ssize_t send(std::span<const iovec> parts, std::size_t total);

@@ -103,7 +103,7 @@ Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
   const ucs_status_t status = ucx().mem_map(context_.get(), &what, &handle);
   if (status != UCS_OK)
     return ucx_error("register " + std::to_string(bytes) + " bytes for a lane (ulimit -l may be too low)", status);
-  registered_.emplace(memory.get(), handle);
+  registered_[memory.get()] = {handle, bytes};
   std::byte* at = memory.get();
   return LaneMemory(at, [engine = shared_from_this(), memory = std::move(memory)](std::byte* freed) mutable {
     engine->free(freed);
@@ -115,13 +115,15 @@ void UcxEngine::free(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const UcxWords words;
   const auto found = registered_.find(memory);
-  (void)ucx().mem_unmap(context_.get(), found->second);
+  (void)ucx().mem_unmap(context_.get(), found->second.handle);
   registered_.erase(found);
 }
 
 ucp_mem_h UcxEngine::handle_of(const LaneMemory& memory) const {
-  const auto found = registered_.find(memory.get());
-  return found == registered_.end() ? nullptr : found->second;
+  auto found = registered_.upper_bound(memory.get());
+  if (found == registered_.begin()) return nullptr;
+  --found;
+  return memory.get() < found->first + found->second.bytes ? found->second.handle : nullptr;
 }
 
 // ---- What comes ----

@@ -32,7 +32,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
 
   // Known to UCX for as long as it lives, and freed without the lock. Keeps the engine.
   Result<LaneMemory> allocate(std::size_t bytes);
-  // Null: it is not from there.
+  // Of all or a piece of what allocate() gave. Null: it is not from there.
   ucp_mem_h handle_of(const LaneMemory& memory) const;
 
   ucp_worker_h worker() const { return worker_.get(); }
@@ -73,7 +73,11 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   std::vector<std::byte> address_;
   std::unordered_map<std::uint64_t, UcxEnd*> ends_;  // By token.
   std::vector<UcxEnd*> asked_;
-  std::map<const std::byte*, ucp_mem_h> registered_;
+  struct Registered {
+    ucp_mem_h handle = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::map<const std::byte*, Registered> registered_;
   Deadline parting_;
 };
 

@@ -10,16 +10,23 @@
 #include "src/communicator/device/giving_back.h"
 #include "src/communicator/device/turns.h"
 #include "src/communicator/neighbours/leavings.h"
+#include "src/executor/proxy/proxy.h"
 
 namespace tutti {
 namespace {
 
 // What a device may still use, as the board: better lost than taken from it.
-void lose(Neighbours neighbours, std::unique_ptr<Communicator> control, std::unique_ptr<Turns> turns) {
+struct Lost {
+  Neighbours neighbours;
+  std::unique_ptr<Communicator> control;
+  std::unique_ptr<Turns> turns;
+  std::unique_ptr<Proxy> proxy;
+};
+void lose(Lost parts) {
   static std::mutex& mutex = *new std::mutex;
-  static auto& lost = *new std::list<std::tuple<Neighbours, std::unique_ptr<Communicator>, std::unique_ptr<Turns>>>;
+  static auto& lost = *new std::list<Lost>;
   const std::lock_guard lock(mutex);
-  lost.emplace_back(std::move(neighbours), std::move(control), std::move(turns));
+  lost.push_back(std::move(parts));
 }
 
 // The pages stay until then, if there is a descriptor to keep them by.
@@ -36,12 +43,6 @@ void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, cons
 
 Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
-  for (const auto& member : members) {
-    if (!member->on_one_host())
-      return unsupported(
-          "some ranks are on other hosts: this version connects the GPUs of one host, and host memory "
-          "of several");
-  }
   sweep_leavings();
   give_back_kept();
   std::vector<Neighbours> neighbours = TUTTI_TRY(Neighbours::meet(members, device));
@@ -67,6 +68,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       rank_(control_->rank()),
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
+      embedding_(embedding_of(neighbours_.hosts().leaders())),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 
@@ -74,7 +76,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
 // nor the board.
 void DeviceCommunicator::forget() {
   (void)new auto(std::tuple(std::move(neighbours_), std::move(control_), std::move(turns_), std::move(latest_),
-                            std::move(captured_), std::move(joins_)));
+                            std::move(captured_), std::move(joins_), std::move(proxy_)));
 }
 
 // Teams look at the host's memory until they have ended, which is soon after a failure. What is lost has opened and
@@ -89,10 +91,14 @@ DeviceCommunicator::~DeviceCommunicator() {
   const Result<bool> done = idle();
   const bool over = done.ok() && done.value() && (turns_ == nullptr || turns_->quiet());
   if (settled_ && !over) {
-    lose(std::move(neighbours_), std::move(control_), std::move(turns_));
+    if (proxy_ != nullptr) proxy_->look_no_more();
+    lose({std::move(neighbours_), std::move(control_), std::move(turns_), std::move(proxy_)});
     return;
   }
-  if (!neighbours_.all_in_process()) keep_until_all_have_left(neighbours_.shared_home(), board());
+  if (proxy_ != nullptr) drain();
+  proxy_.reset();
+  for (auto& lanes : neighbours_.close_far_lanes()) give_back([lanes = std::move(lanes)]() mutable { lanes.reset(); });
+  if (neighbours_.has_strangers()) keep_until_all_have_left(neighbours_.shared_home(), board());
   sweep_leavings();
   if (!settled_) return;
   turns_.reset();

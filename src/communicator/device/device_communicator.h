@@ -1,7 +1,7 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc and failing.cc; enqueue.cc puts
-// their jobs into streams.
+// Its functions lie in create.cc, choice.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc, network.cc and
+// failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@
 
 namespace tutti {
 
+class Proxy;
 class Turns;
 struct DeviceLaunch;
 
@@ -46,7 +47,8 @@ class DeviceCommunicator final : public Communicator {
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return ranks_; }
-  bool on_one_host() const override { return true; }
+  bool on_one_host() const override { return control_->on_one_host(); }
+  const Mesh* mesh() const override { return control_->mesh(); }
   const CommunicatorOptions& options() const override { return control_->options(); }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
@@ -68,6 +70,7 @@ class DeviceCommunicator final : public Communicator {
   Status fail(Status status) override { return control_->fail(std::move(status)); }
   Status call_off(const Status& reason) override { return control_->call_off(reason); }
   void outwait_visitors() override;
+  using Communicator::failure;
   Status failure() override;
 
   // Until what it was given is done, of which graphs' replays are no part; then failure(), and if it has failed, until
@@ -81,6 +84,9 @@ class DeviceCommunicator final : public Communicator {
   Status withdraw_window(WindowHandle window);
   // How many of its collectives so far had plans that work in the peers' memory.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
+
+  // How often the thread has polled that carries to other hosts and back; 0: there is none.
+  std::uint64_t proxy_rounds() const;
 
   Device& device() const { return home().device(); }
   const Neighbours& neighbours() const { return neighbours_; }
@@ -154,7 +160,8 @@ class DeviceCommunicator final : public Communicator {
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options) const;
-  Result<Choice> choose_plan(const Call& call, const CommunicatorOptions& options) const;
+  Result<Choice> choose_plan(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
+  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
@@ -185,6 +192,16 @@ class DeviceCommunicator final : public Communicator {
   static CommunicatorOptions message_options(const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_message(const Call& call);
 
+  // ---- network.cc ----
+  Status start_proxy();
+  bool look(std::int64_t still_ns);
+  Status hear_of_call(Rank peer, std::uint64_t sequence);
+  void drain();
+  void expect_call();
+  Status tell_end(DeviceStream stream);
+  std::string latest_call() const;
+  std::string by_network(Rank peer) const;
+
   // ---- failing.cc ----
   Result<bool> idle();
   const TeamTold& told() const { return *reinterpret_cast<const TeamTold*>(told_.host); }
@@ -194,19 +211,24 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   Neighbours neighbours_;
+  const Embedding embedding_;
   DeviceLinks links_;
   DeviceWindows windows_;
-  std::atomic<bool> settled_ = false;      // The next two are there, for any thread: they are written once.
-  HostMemory board_memory_, told_;         // The board, and a TeamTold.
-  std::unique_ptr<Turns> turns_;           // Null: teams wait for their peers on the device.
-  const MeetingPlace* place_ = nullptr;    // On the device.
-  std::shared_ptr<DeviceEvent> latest_;    // After the last call that was not captured,
-  std::shared_ptr<DeviceEvent> captured_;  // after the last that was,
-  std::unique_ptr<DeviceEvent> joins_;     // and in the caller's stream.
-  std::uint64_t capture_ = 0;              // Of the calls from the last begin() on; 0: they are not captured.
-  std::uint64_t captured_in_ = 0;          // Where captured_ lies.
-  std::uint64_t sequence_ = 0;             // Collectives so far,
-  std::uint64_t number_ = 0;               // and all calls.
+  std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
+  HostMemory board_memory_, told_;          // The board, and a TeamTold.
+  std::unique_ptr<Turns> turns_;            // Null: teams wait for their peers on the device.
+  std::unique_ptr<Proxy> proxy_;            // Null: all ranks are on one host.
+  std::uint64_t told_call_ = 0;             // As far as the proxy has told others.
+  std::atomic<bool> messages_ = false;      // Not collectives came last.
+  std::atomic<std::uint32_t> expected_{0};  // Call that the proxy was told of last.
+  const MeetingPlace* place_ = nullptr;     // On the device.
+  std::shared_ptr<DeviceEvent> latest_;     // After the last call that was not captured,
+  std::shared_ptr<DeviceEvent> captured_;   // after the last that was,
+  std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
+  std::uint64_t capture_ = 0;               // Of the calls from the last begin() on; 0: they are not captured.
+  std::uint64_t captured_in_ = 0;           // Where captured_ lies.
+  std::uint64_t sequence_ = 0;              // Collectives so far,
+  std::uint64_t number_ = 0;                // and all calls.
   std::uint64_t mapped_calls_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;

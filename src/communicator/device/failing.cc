@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kAskUs = 50;  // Between two questions to a device.
+constexpr const char* kUnheardOf = " was not heard of in it, and may be late, stopped or in another call";
 
 }  // namespace
 
@@ -33,6 +34,7 @@ Status DeviceCommunicator::await_own_calls() {
 // Who has said that it leaves has nothing of the others' any more.
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
+  if (proxy_ != nullptr) drain();
   windows_.let_go();
   neighbours_.let_go();
   return control_->finalize();
@@ -40,6 +42,7 @@ Status DeviceCommunicator::finalize() {
 
 Status DeviceCommunicator::leave() {
   TUTTI_CHECK_OK(await_own_calls());
+  if (proxy_ != nullptr) drain();
   windows_.let_go();
   neighbours_.let_go();
   return control_->leave();
@@ -63,7 +66,7 @@ bool DeviceCommunicator::has_failed() const {
 
 Status DeviceCommunicator::failure() {
   if (!board().failed() && has_failed()) return control_->fail(explain(told().report));
-  return control_->failure();
+  return settled_ && neighbours_.network() ? control_->failure(latest_call()) : control_->failure();
 }
 
 // In whose words it was: the calls that this rank has announced last are still on the board.
@@ -74,10 +77,13 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
     const auto ours = board().call(rank_, sequence);
     if (!ours || signature_of(*ours).word != report.signature) continue;
     call = describe(*ours) + " #" + std::to_string(sequence);
+    const bool far = board().is_far(report.peer);
+    if (far && report.mismatch != 0) TUTTI_CHECK_OK(hear_of_call(report.peer, sequence));
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature) return disagreement(rank_, *ours, report.peer, *theirs);
     if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
-    if (board().last(report.peer) < sequence) call += "; rank " + std::to_string(report.peer) + " has not called it";
+    if (board().last(report.peer) < sequence)
+      call += "; rank " + std::to_string(report.peer) + (far ? kUnheardOf : " has not called it");
     break;
   }
   if (!options().name.empty()) call += " on " + options().name;
@@ -88,7 +94,7 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
                          std::to_string(report.peer) + " sent belongs to another call");
   }
   return timeout_error("rank " + std::to_string(rank_) + " waited too long for rank " + std::to_string(report.peer) +
-                       (report.sends != 0 ? " to make room" : "") + " in " + call + where);
+                       (report.sends != 0 ? " to make room" : "") + " in " + call + where + by_network(report.peer));
 }
 
 }  // namespace tutti

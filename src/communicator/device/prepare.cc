@@ -62,6 +62,7 @@ Status DeviceCommunicator::settle() {
   board_memory_ = board_memory;
   told_ = told.value();
   settled_ = true;
+  if (neighbours_.network()) TUTTI_CHECK_OK(start_proxy());
   if (neighbours_.in_turns()) turns_ = TUTTI_TRY(Turns::make(home().shared_device(), *control_));
   return {};
 }
@@ -131,6 +132,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
   note_windows(call, record);
   announce(record);
+  messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
@@ -169,48 +171,13 @@ void DeviceCommunicator::retire(Prepared& prepared) {
   home().retire(prepared.workspace, prepared.workspace_bytes, prepared.latest);
 }
 
-// Small messages have their data and flag in one access, which must arrive together. For memory of the host nobody
-// promises that on every way from a GPU to it: there data goes in bulk, followed by a counter.
-Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options) const {
-  if (!neighbours_.through_host()) return std::string_view(options.protocol);
-  if (options.protocol.empty() || options.protocol == "bulk") return std::string_view("bulk");
-  if (options.protocol != "lines" && options.protocol != "rows") return std::string_view(options.protocol);
-  return unsupported("protocol '" + options.protocol +
-                     "' does not go through host memory, as it does between some of these ranks: take bulk, or leave "
-                     "the choice open");
-}
-
-// Sees what all ranks share: of windows, what the program promises.
-Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const CommunicatorOptions& options) const {
-  const bool forced = find(call.collective, options.algorithm) != nullptr;
-  const std::string_view protocol = TUTTI_TRY(protocol_of(options));
-  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
-  const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
-  const Query query = {.problem = problem_of(call, ranks_),
-                       .block_bytes = call.count * size_of(call.type),
-                       .mapped = mapped,
-                       .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
-                       .protocol = protocol,
-                       .teams = neighbours_.teams()};
-  Choice choice = TUTTI_TRY(choose(query));
-  if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
-  if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
-  if (!choice.mapped || mapped) return choice;
-  return unsupported("algorithm '" + std::string(choice.algorithm) +
-                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
-                                      "this process nor in windows"
-                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
-                                      "know") +
-                     ": take an algorithm that is not mapped, or leave the choice open");
-}
-
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
                                                                                   const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options.forced);
-  Problem problem = problem_of(call, ranks_);
+  Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const Choice choice = TUTTI_TRY(choose_plan(call, options));
+  const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
@@ -283,7 +250,7 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
-  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots));
+  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots, embedding_));
   TUTTI_CHECK_OK(check_tags(*key.algorithm, proved.plans));
   const bool mapped = choice.mapped;
   const Protocol protocol = mapped ? Protocol::bulk : key.protocol;

@@ -10,6 +10,7 @@ namespace tutti {
 Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   capture_ = TUTTI_TRY(device().capture_of(callers));
   ++number_;  // Of all that run side by side: none of them is done when another begins.
+  if (proxy_ != nullptr) expect_call();
   if (callers != stream) {
     TUTTI_CHECK_OK(joins_->record(callers));
     TUTTI_CHECK_OK(joins_->hold(stream));
@@ -30,6 +31,9 @@ Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& mem
   const auto sharers =
       std::count_if(members.begin(), members.end(), [&](const auto* member) { return member->mark() == event; });
   if (event.use_count() != sharers + 1) event = TUTTI_TRY((*members.begin())->device().make_event());
+  for (DeviceCommunicator* member : members) {
+    if (member->proxy_ != nullptr) TUTTI_CHECK_OK(member->tell_end(stream));
+  }
   TUTTI_CHECK_OK(event->record(stream));
   for (DeviceCommunicator* member : members) {
     (member->capture_ == 0 ? member->latest_ : member->captured_) = event;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <string>
 
 #include "src/base/pages.h"
 #include "src/communicator/neighbours/home.h"
+#include "transports/half_lane.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
@@ -55,20 +58,24 @@ Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes) {
                      std::to_string(most_ranks()) + " ranks, or fewer on each host");
 }
 
+std::size_t LaneBudget::far_bytes() const {
+  const std::size_t half = round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
+  return (2 * kMostLaneTags * channels + std::min(channels, kMostMessageChannels)) * half;
+}
+
+// What a rank writes, its peers read.
 std::uint32_t tags_of(const std::vector<Plan>& plans) {
-  std::uint32_t tags = 0;
-  const auto look = [&](std::span<const Operand> operands) {
-    for (const Operand& operand : operands) {
-      if (!operand.is_memory()) tags = std::max(tags, operand.tag + 1U);
-    }
-  };
+  std::size_t most = 0;
   for (const Plan& plan : plans) {
+    std::map<Rank, std::set<std::uint16_t>> tags;
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-      look(plan.steps[s].sources);
-      look(plan.steps[s].targets);
+      for (const Operand& operand : plan.steps[s].targets) {
+        if (!operand.is_memory()) tags[operand.peer].insert(operand.tag);
+      }
     }
+    for (const auto& [peer, own] : tags) most = std::max(most, own.size());
   }
-  return tags;
+  return static_cast<std::uint32_t>(most);
 }
 
 }  // namespace tutti

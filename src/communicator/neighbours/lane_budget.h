@@ -22,13 +22,17 @@ struct LaneBudget {
   SlotSizes slots = {.bulk = 64 * 1024, .lines = 8 * 1024};  // Words with their flags take twice their data.
   std::uint32_t channels = kMostLaneChannels;                // Most with lanes of their own.
   std::size_t bytes = 0;                                     // From one rank to another, whole pages; 0: as they come.
+
+  // The same where their hosts differ: of large messages alone, with tags of algorithms that know hosts beside those of
+  // algorithms that do not.
+  std::size_t far_bytes() const;
 };
 
 // The same on all ranks, but for the bytes where hosts have pages of different sizes: devices are shown whole ones of
 // their host's. Fails if the ranks are too many.
 Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes = mapped_page_bytes());
 
-// One more than the highest tag of any rank's lanes and flags.
+// The most tags that the lanes and flags from one rank to another have.
 std::uint32_t tags_of(const std::vector<Plan>& plans);
 
 }  // namespace tutti

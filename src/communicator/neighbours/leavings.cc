@@ -1,5 +1,6 @@
 #include "src/communicator/neighbours/leavings.h"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 
@@ -10,6 +11,7 @@ namespace {
 
 struct Leaving {
   std::shared_ptr<DeviceHome> home;
+  std::vector<Rank> here;  // On this host: what others have told is not on a board that is adopted again.
   Board board;
 };
 
@@ -24,17 +26,14 @@ Leavings& leavings() {
   return of_process;
 }
 
-bool all_have_left(const Board& board) {
-  for (Rank rank = 0; rank < board.ranks(); ++rank) {
-    if (load_acquire(&board.entry(rank).left) == 0) return false;
-  }
-  return true;
+bool all_have_left(const Board& board, const std::vector<Rank>& here) {
+  return std::all_of(here.begin(), here.end(), [&](Rank rank) { return load_acquire(&board.entry(rank).left) != 0; });
 }
 
 // Nothing is kept for them any more. Of a failed communicator nobody knows who is still there. While another of its
 // ranks holds the home, as one does that was lost, its teams may work there: the memory stays.
-bool is_over(const Board& board, const std::shared_ptr<DeviceHome>& home) {
-  if (all_have_left(board)) return true;
+bool is_over(const Board& board, const std::vector<Rank>& here, const std::shared_ptr<DeviceHome>& home) {
+  if (all_have_left(board, here)) return true;
   if (!board.failed() || home.use_count() > 1) return false;
   home->set_inboxes_aside();
   return true;
@@ -43,8 +42,12 @@ bool is_over(const Board& board, const std::shared_ptr<DeviceHome>& home) {
 }  // namespace
 
 void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board) {
-  if (is_over(board, home)) return;
-  Leaving leaving{std::move(home), {}};
+  std::vector<Rank> here;
+  for (Rank rank = 0; rank < board.ranks(); ++rank) {
+    if (!board.is_far(rank)) here.push_back(rank);
+  }
+  if (is_over(board, here, home)) return;
+  Leaving leaving{std::move(home), std::move(here), {}};
   Result<File> file = board.segment().duplicate();
   if (file.ok()) {
     Result<Board> own = Board::adopt(std::move(file).value(), board.ranks());
@@ -61,7 +64,7 @@ void sweep_leavings() {
   for (auto leaving = all.begin(); leaving != all.end();) {
     const auto next = std::next(leaving);
     const bool known = leaving->board.segment().data() != nullptr;  // Else there was no descriptor to watch by.
-    if (known && is_over(leaving->board, leaving->home)) done.splice(done.end(), all, leaving);
+    if (known && is_over(leaving->board, leaving->here, leaving->home)) done.splice(done.end(), all, leaving);
     leaving = next;
   }
 }

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// Keeps the home until all ranks on the board have left, or the communicator has failed. Any thread.
+// Keeps the home until all ranks of this host have left, as the board says, or the communicator has failed. Any thread.
 void keep_until_all_have_left(std::shared_ptr<DeviceHome> home, const Board& board);
 
 // Lets go of what nobody has open any more: called where communicators are made and end, and where a device lacks

@@ -9,6 +9,7 @@
 
 #include "src/base/config.h"
 #include "src/base/log.h"
+#include "src/communicator/mesh.h"
 #include "src/communicator/neighbours/gather.h"
 #include "src/communicator/neighbours/neighbours.h"
 
@@ -56,7 +57,7 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
   std::vector<Cards> cards;
   for (const auto& member : members) {
     each.push_back(member.get());
-    set.push_back(Neighbours(member->rank(), member->ranks(), std::make_shared<DeviceHome>(device)));
+    set.push_back(Neighbours(*member, std::make_shared<DeviceHome>(device)));
   }
   TUTTI_CHECK_OK(exchange_cards(each, set, cards));
   for (std::size_t i = 0; i < each.size(); ++i) {
@@ -65,7 +66,8 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
     set[i].count_queues(cards[i]);
   }
   TUTTI_CHECK_OK(find_routes(each, set, cards));
-  if (set.front().through_host()) TUTTI_CHECK_OK(share_host_memory(each, set));
+  if (set.front().routes_.host_pairs() > 0) TUTTI_CHECK_OK(share_host_memory(each, set));
+  if (set.front().network()) TUTTI_CHECK_OK(open_far_lanes(each, set));
   return set;
 }
 
@@ -92,18 +94,27 @@ Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set
   }
   all = TUTTI_TRY(gather(members, own));
   const Cards& cards = all.front();
-  if (std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.is_here(); })) return {};
+  const bool one_host = members.front()->on_one_host();
+  if (one_host && std::all_of(cards.begin(), cards.end(), [](const Card& card) { return card.is_here(); })) return {};
   auto budget = budget_for(set.front().ranks());
   if (!budget.ok()) return members.front()->fail(std::move(budget).status());
   std::vector<File> files(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
     set[i].budget_ = budget.value();
+    set[i].find_strangers(all[i]);
+    if (set[i].strangers_.empty()) continue;
     const std::size_t bytes = (set[i].ranks() - 1) * set[i].budget_.bytes;
     own[i][0].failed = set[i].home().open_inboxes(bytes, own[i][0].inboxes, files[i]).ok() ? 0 : 1;
     own[i][0].by_file = own[i][0].failed == 0 && files[i] ? 1 : 0;
   }
   all = TUTTI_TRY(gather(members, own));
   return pass_files(members, set, all, files);
+}
+
+void Neighbours::find_strangers(const Cards& cards) {
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    if (is_near(peer) && !cards[peer].is_here()) strangers_.push_back(peer);
+  }
 }
 
 // A few ranks at a time: of descriptors on their way the system allows a user no more than files of a process.
@@ -117,7 +128,7 @@ Status Neighbours::pass_files(const std::vector<Communicator*>& members, Set& se
     const Rank end = std::min(first + kAtOnce, ranks);
     for (std::size_t i = 0; i < set.size(); ++i) {
       if (set[i].self_ < first || set[i].self_ >= end || !files[i]) continue;
-      Status passed = set[i].pass_file(*members[i], cards[i], files[i]);
+      Status passed = set[i].pass_file(*members[i], files[i]);
       if (!passed.ok()) return members[i]->fail(std::move(passed));
     }
     for (std::size_t i = 0; i < set.size(); ++i) {
@@ -129,17 +140,15 @@ Status Neighbours::pass_files(const std::vector<Communicator*>& members, Set& se
   return {};
 }
 
-Status Neighbours::pass_file(Communicator& control, const Cards& cards, const File& file) {
-  for (Rank peer = 0; peer < ranks(); ++peer) {
-    if (!cards[peer].is_here()) TUTTI_CHECK_OK(control.pass(peer, file.get()));
-  }
+Status Neighbours::pass_file(Communicator& control, const File& file) {
+  for (const Rank peer : strangers_) TUTTI_CHECK_OK(control.pass(peer, file.get()));
   return {};
 }
 
 Status Neighbours::take_files(Communicator& control, const Cards& cards, Rank first, Rank end) {
   files_.resize(cards.size());
-  for (Rank peer = first; peer < end; ++peer) {
-    if (!cards[peer].is_here() && cards[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
+  for (const Rank peer : strangers_) {
+    if (peer >= first && peer < end && cards[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
   }
   return {};
 }
@@ -150,12 +159,13 @@ Status Neighbours::get_to_know(const Cards& cards) {
   one_device_ = alone_ = true;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     const Card& card = cards[peer];
-    if (card.is_here() && peer != self_) homes_[peer] = DeviceHome::find(card.home);
-    if (card.is_here() && homes_[peer] == nullptr)
+    const bool reached = card.is_here() && is_near(peer);
+    if (reached && peer != self_) homes_[peer] = DeviceHome::find(card.home);
+    if (reached && homes_[peer] == nullptr)
       return remote_error("rank " + std::to_string(peer) + " has gone while the ranks met on their devices");
     if (card.failed != 0)
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
-    if (!card.is_here()) ++foreign_;
+    if (!reached) ++foreign_;
     if (family_ == 0 && card.is_here()) family_ = card.home;
     in_turns_ = in_turns_ || std::any_of(cards.begin(), cards.end(), [&](const Card& other) {
                   return &other != &card && card.alternates_with(other);
@@ -166,7 +176,8 @@ Status Neighbours::get_to_know(const Cards& cards) {
     const auto housemates =
         std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.process == card.process; });
     alone_ = alone_ && housemates == 1;
-    one_device_ = one_device_ && card.process == cards.front().process && card.device == cards.front().device;
+    one_device_ =
+        one_device_ && is_near(peer) && card.process == cards.front().process && card.device == cards.front().device;
   }
   if (teams_ == 0) return unsupported("so many ranks share a GPU that they cannot all be under way at once");
   return {};
@@ -202,7 +213,7 @@ Status Neighbours::find_routes(const std::vector<Communicator*>& members, Set& s
   std::vector<std::vector<Route>> tables(set.size(), std::vector<Route>(std::size_t{ranks} * ranks, Route::home));
   if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
   for (std::size_t i = 0; i < set.size(); ++i) {
-    Status possible = check_routes(tables[i], all[i]);
+    Status possible = set[i].check_routes(tables[i], all[i]);
     if (!possible.ok()) return members[i]->fail(std::move(possible));
     set[i].files_.clear();
     set[i].follow(Routes(ranks, std::move(tables[i])));
@@ -211,11 +222,15 @@ Status Neighbours::find_routes(const std::vector<Communicator*>& members, Set& s
 }
 
 // What others say of themselves.
-Status Neighbours::check_routes(const std::vector<Route>& table, const Cards& cards) {
+Status Neighbours::check_routes(const std::vector<Route>& table, const Cards& cards) const {
   const std::size_t ranks = cards.size();
   for (std::size_t pair = 0; pair < table.size(); ++pair) {
-    const bool together = cards[pair / ranks].process == cards[pair % ranks].process;
-    if (table[pair] == Route::host || table[pair] == (together ? Route::home : Route::inbox)) continue;
+    const auto writer = static_cast<Rank>(pair / ranks), reader = static_cast<Rank>(pair % ranks);
+    const bool near = hosts_.share(writer, reader);
+    const bool together = cards[writer].process == cards[reader].process;
+    if (near ? table[pair] == Route::host || table[pair] == (together ? Route::home : Route::inbox)
+             : table[pair] == Route::network)
+      continue;
     return invalid_usage("rank " + std::to_string(pair / ranks) + " told an impossible way to rank " +
                          std::to_string(pair % ranks) + ": its library is of another version");
   }
@@ -226,7 +241,9 @@ Result<std::vector<Route>> Neighbours::try_routes(const Cards& cards) {
   std::vector<Route> routes(ranks(), Route::home);
   std::vector<std::string> how(ranks());
   for (Rank peer = 0; peer < ranks(); ++peer) {
-    if (peer != self_) routes[peer] = TUTTI_TRY(try_route(cards[peer], peer, how[peer]));
+    how[peer] = "another host";
+    if (!is_near(peer)) routes[peer] = Route::network;
+    if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(cards[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {
     const LogRank named(self_);
@@ -264,7 +281,8 @@ Result<Route> Neighbours::try_route(const Card& card, Rank peer, std::string& ho
   return Route::host;
 }
 
-// Rank 0 makes it, whether its own lanes lie there or not.
+// On each host its first rank makes it, whether its own lanes lie there or not, with places for the pairs of all hosts:
+// what nobody maps takes no memory.
 Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
   auto budget = budget_for(set.front().ranks());
   if (!budget.ok()) return members.front()->fail(std::move(budget).status());
@@ -272,18 +290,19 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {
     if (!makes) {
-      File file = TUTTI_TRY(members[i]->take_passed(0));
+      File file = TUTTI_TRY(members[i]->take_passed(set[i].hosts_.leader_of(set[i].self_)));
       memory[i] = TUTTI_TRY(Segment::adopt(std::move(file), bytes));
       return {};
     }
     memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
-    for (Rank peer = 1; peer < members[i]->ranks(); ++peer)
-      TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
+    for (Rank peer = 0; peer < members[i]->ranks(); ++peer) {
+      if (peer != set[i].self_ && set[i].is_near(peer)) TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
+    }
     return {};
   };
   for (const bool makes : {true, false}) {  // First: this thread may drive both ends.
     for (std::size_t i = 0; i < set.size(); ++i) {
-      if ((set[i].self_ == 0) != makes) continue;
+      if ((set[i].hosts_.leader_of(set[i].self_) == set[i].self_) != makes) continue;
       Status shared = share(i, makes);
       if (!shared.ok()) return members[i]->fail(std::move(shared));
     }
@@ -294,6 +313,22 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
     Status used =
         set[i].use_host_memory(std::move(memory[i])).during("sharing host memory with GPUs that are not reached");
     if (!used.ok()) return members[i]->fail(std::move(used));
+  }
+  return {};
+}
+
+Status Neighbours::open_far_lanes(const std::vector<Communicator*>& members, Set& set) {
+  const Rank ranks = set.front().ranks();
+  std::vector<std::vector<std::uint32_t>> own(set.size(), std::vector<std::uint32_t>(ranks));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    for (const Rank peer : members[i]->mesh()->far_ranks()) {
+      if (set[i].self_ < peer) own[i][peer] = members[i]->mesh()->connection(peer).new_context();
+    }
+  }
+  const auto contexts = TUTTI_TRY(gather(members, own));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    Status opened = set[i].open_far_lanes(*members[i]->mesh(), contexts[i]).during("opening lanes to other hosts");
+    if (!opened.ok()) return members[i]->fail(std::move(opened));
   }
   return {};
 }

@@ -1,8 +1,11 @@
 #include "src/communicator/neighbours/neighbours.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/communicator/mesh.h"
 
 namespace tutti {
 namespace {
@@ -14,9 +17,16 @@ std::size_t inbox_at(Rank writer, Rank reader, std::size_t bytes) {
 
 }  // namespace
 
-Neighbours::Neighbours(Rank self, Rank ranks, std::shared_ptr<DeviceHome> own)
-    : self_(self), homes_(ranks), to_(ranks), from_(ranks), opened_(ranks), records_(ranks) {
-  homes_[self] = std::move(own);
+Neighbours::Neighbours(const Communicator& control, std::shared_ptr<DeviceHome> own)
+    : self_(control.rank()),
+      hosts_(control.mesh()->hosts()),
+      homes_(control.ranks()),
+      to_(control.ranks()),
+      from_(control.ranks()),
+      opened_(control.ranks()),
+      records_(control.ranks()),
+      far_(control.ranks()) {
+  homes_[self_] = std::move(own);
 }
 
 Neighbours::~Neighbours() { let_go(); }
@@ -57,6 +67,37 @@ Status Neighbours::use_host_memory(Segment memory) {
   return {};
 }
 
+Status Neighbours::open_far_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts) {
+  for (const Rank peer : mesh.far_ranks()) {
+    const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
+    if (context == 0) return remote_error("rank " + std::to_string(peer) + " has told no lanes between the hosts");
+    far_[peer] = TUTTI_TRY(FarLanes::make(home().shared_device(), mesh.connection(peer), context, budget_.far_bytes()));
+  }
+  return {};
+}
+
+std::vector<TcpConnection*> Neighbours::connections() const {
+  std::vector<TcpConnection*> all;
+  for (const auto& lanes : far_) {
+    if (lanes != nullptr) all.push_back(&lanes->connection());
+  }
+  return all;
+}
+
+std::vector<std::shared_ptr<FarLanes>> Neighbours::close_far_lanes() {
+  std::vector<std::shared_ptr<FarLanes>> all;
+  for (auto& lanes : far_) {
+    if (lanes == nullptr) continue;
+    lanes->close();
+    all.push_back(std::move(lanes));
+  }
+  return all;
+}
+
+bool Neighbours::drained() const {
+  return std::all_of(far_.begin(), far_.end(), [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
+}
+
 Result<MeetingRecord*> Neighbours::records(Rank rank) const {
   if (homes_[rank] == nullptr) return records_[rank];
   return homes_[rank]->records();
@@ -64,7 +105,10 @@ Result<MeetingRecord*> Neighbours::records(Rank rank) const {
 
 Result<LanePair> Neighbours::lane(const LaneSpec& spec) {
   if (routes_.between(spec.writer, spec.reader) == Route::home) return homes_[spec.reader]->lane(spec);
-  return spec.writer == self_ ? to_[spec.reader].lane(spec) : from_[spec.writer].lane(spec);
+  const bool writes = spec.writer == self_;
+  FarLanes* far = far_[writes ? spec.reader : spec.writer].get();
+  if (far != nullptr) return far->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader);
+  return writes ? to_[spec.reader].lane(spec) : from_[spec.writer].lane(spec);
 }
 
 }  // namespace tutti

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
+#include "src/communicator/hosts.h"
+#include "src/communicator/neighbours/far_lanes.h"
 #include "src/communicator/neighbours/home.h"
 #include "src/communicator/neighbours/host_lanes.h"
 #include "src/communicator/neighbours/inbox.h"
@@ -43,11 +45,21 @@ class Neighbours {
   DeviceHome& home(Rank rank) const { return *homes_[rank]; }
   bool is_here(Rank rank) const { return homes_[rank] != nullptr; }
   bool all_in_process() const { return foreign_ == 0; }
+  // Ranks of this host in other processes may have this one's memory open.
+  bool has_strangers() const { return !strangers_.empty(); }
   bool each_in_its_own_process() const { return alone_; }
   // Then each rank's teams reach all buffers. Of another device they reach only what was allocated plainly: windows.
   bool on_one_device() const { return one_device_; }
-  // Some pair of ranks has its lanes in memory of the host; the same on all ranks.
-  bool through_host() const { return routes_.host_pairs() > 0; }
+  // Some pair of ranks has its lanes in memory of the host, or of two hosts; the same on all ranks.
+  bool through_host() const { return routes_.host_pairs() > 0 || network(); }
+  bool network() const { return routes_.network(); }
+  // To ranks of other hosts, which somebody has to run.
+  std::vector<TcpConnection*> connections() const;
+  const Hosts& hosts() const { return hosts_; }
+  // No call follows, nobody runs the connections for them, and their memory is given back later.
+  std::vector<std::shared_ptr<FarLanes>> close_far_lanes();
+  // Whether all that this rank has posted to other hosts goes on by itself.
+  bool drained() const;
   // Ranks whose lanes to this one come to lie in its home.
   Rank writers_at_home() const { return routes_.writers_by(Route::home, self_); }
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
@@ -64,7 +76,8 @@ class Neighbours {
   struct Card;
   using Cards = std::vector<Card>;  // By rank.
   using Set = std::vector<Neighbours>;
-  Neighbours(Rank self, Rank ranks, std::shared_ptr<DeviceHome> own);
+  Neighbours(const Communicator& control, std::shared_ptr<DeviceHome> own);
+  bool is_near(Rank peer) const { return hosts_.share(self_, peer); }
 
   // The steps of meet(), for the members of one process.
   static Status exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all);
@@ -72,11 +85,13 @@ class Neighbours {
                            const std::vector<File>& files);
   static Status find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& all);
   static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
+  static Status open_far_lanes(const std::vector<Communicator*>& members, Set& set);
 
   Card introduce();
-  Status pass_file(Communicator& control, const Cards& cards, const File& file);
+  void find_strangers(const Cards& cards);
+  Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const Cards& cards, Rank first, Rank end);
-  static Status check_routes(const std::vector<Route>& table, const Cards& cards);
+  Status check_routes(const std::vector<Route>& table, const Cards& cards) const;
   Status get_to_know(const Cards& cards);
   void count_queues(const Cards& cards) const;
   // As a writer, to each reader.
@@ -84,8 +99,11 @@ class Neighbours {
   Result<Route> try_route(const Card& card, Rank peer, std::string& how);
   void follow(Routes routes);
   Status use_host_memory(Segment memory);
+  // contexts[a * ranks + b]: of the lanes between ranks a and b on their connection, as the lower of them says.
+  Status open_far_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);
 
   Rank self_;
+  Hosts hosts_;
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
   Routes routes_;
   std::vector<Inbox> to_, from_;         // By rank; of those whose lanes do not lie in a home.
@@ -93,7 +111,9 @@ class Neighbours {
   std::vector<std::byte*> opened_;       // That memory; null: none.
   std::vector<MeetingRecord*> records_;  // In that memory.
   std::unique_ptr<HostLanes> in_host_;
-  Rank foreign_ = 0;  // Ranks in other processes.
+  std::vector<std::shared_ptr<FarLanes>> far_;  // By rank; null: on this host.
+  std::vector<Rank> strangers_;                 // Ranks of this host in other processes.
+  Rank foreign_ = 0;                            // Ranks in other processes, or on other hosts.
   bool one_device_ = false, in_turns_ = false, alone_ = false;
   std::uint32_t teams_ = 0;
   LaneBudget budget_;

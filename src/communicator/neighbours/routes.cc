@@ -8,6 +8,8 @@ std::size_t Routes::host_pairs() const {
   return static_cast<std::size_t>(std::count(table_.begin(), table_.end(), Route::host));
 }
 
+bool Routes::network() const { return std::find(table_.begin(), table_.end(), Route::network) != table_.end(); }
+
 std::size_t Routes::host_pairs_before(Rank writer, Rank reader) const {
   return static_cast<std::size_t>(
       std::count(table_.begin(), table_.begin() + std::ptrdiff_t{writer} * ranks_ + reader, Route::host));

@@ -13,9 +13,10 @@ namespace tutti {
 
 // The cheapest way first. What travels: a byte.
 enum class Route : std::uint8_t {
-  home,   // On the device of the reader, which is in the writer's process.
-  inbox,  // The same, and the writer has opened it from another process.
-  host,   // In memory of the host that both devices map.
+  home,     // On the device of the reader, which is in the writer's process.
+  inbox,    // The same, and the writer has opened it from another process.
+  host,     // In memory of the host that both devices map.
+  network,  // Their hosts differ: each end has its half in memory of its own.
 };
 
 class Routes {
@@ -25,7 +26,8 @@ class Routes {
   Routes(Rank ranks, std::vector<Route> table) : ranks_(ranks), table_(std::move(table)) {}
 
   Route between(Rank writer, Rank reader) const { return table_[writer * ranks_ + reader]; }
-  // Pairs of ranks whose lanes lie in host memory,
+  bool network() const;  // Some lanes lead to other hosts.
+  // Pairs of ranks whose lanes lie in host memory that both map,
   std::size_t host_pairs() const;
   // and how many come before this one, in an order that all ranks share.
   std::size_t host_pairs_before(Rank writer, Rank reader) const;

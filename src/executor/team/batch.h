@@ -26,8 +26,10 @@ static_assert(sizeof(TeamReport) == 32);
 struct TeamTold {
   TeamReport report;
   std::uint64_t begun = 0;  // Number of the call that began last: those before it in its stream are done.
+  std::uint32_t ended = 0;  // Of the last call that is done, where somebody has its stream say so.
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(TeamTold) == 40);
+static_assert(sizeof(TeamTold) == 48);
 
 // What ends a team's waits, and what it tells. Addresses are the device's, in memory of the host that it maps.
 struct TeamWatch {

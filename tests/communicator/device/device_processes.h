@@ -15,14 +15,15 @@ class DeviceProcessGroup {
   using Work = std::function<std::string(DeviceRanks& own, Rank first)>;
 
   // In a process of its own: `work` with the ranks [first, first + count) of `ranks`.
-  void start(const MakeRig& make_rig, Rank first, Rank count, Rank ranks, const Work& work) {
+  void start(const MakeRig& make_rig, Rank first, Rank count, Rank ranks, const Work& work,
+             const CommunicatorOptions& options = over_transport()) {
     processes_.start([=, this]() -> std::string {
       const auto rig = make_rig();
       Communicators members(count);
       std::vector<std::thread> threads;
       for (Rank i = 0; i < count; ++i) {
         threads.emplace_back(
-            [&, i] { members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, {})).value(); });
+            [&, i] { members[i] = std::move(Communicator::create(meeting_.id(), first + i, ranks, options)).value(); });
       }
       for (std::thread& thread : threads) thread.join();
       DeviceRanks own(*rig, std::move(members));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "src/base/config.h"
 #include "src/communicator/device/enqueue.h"
 #include "tests/executor/device_rig.h"
 
@@ -20,6 +21,13 @@ inline std::int64_t patience_ms(DeviceRig& rig, std::int64_t timeout_ms) {
   const bool twin = dynamic_cast<const HostDevice*>(&rig.device()) != nullptr;
   return endless && !twin ? kMost : timeout_ms;
 }
+
+// The tests of a program may be run for another transport, which the environment names.
+inline CommunicatorOptions over_transport(CommunicatorOptions options = {}) {
+  if (options.transport.empty()) options.transport = config().transport;
+  return options;
+}
+inline bool over_network() { return over_transport().over_network(); }
 
 class DeviceRanks {
  public:
@@ -74,7 +82,8 @@ class DeviceRanks {
   }
 
  private:
-  static Communicators all_here(Rank ranks, CommunicatorOptions options) {
+  static Communicators all_here(Rank ranks, const CommunicatorOptions& given) {
+    CommunicatorOptions options = over_transport(given);
     options.force();
     auto members = Communicator::create_all(ranks, options);
     EXPECT_TRUE(members.ok());

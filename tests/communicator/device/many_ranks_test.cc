@@ -65,6 +65,28 @@ TEST(LaneBudget, HoldsAllLanesThatPlansMayHave) {
   }
 }
 
+// On other hosts: lanes of two kinds of algorithms, each with tags of its own, and those of messages.
+TEST(LaneBudget, HoldsAllHalvesOfLanesToOtherHosts) {
+  for (const Rank ranks : {2U, 8U, 40U, 90U}) {
+    const LaneBudget budget = budget_for(ranks).value();
+    LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
+    table.lend(1, HalfLane::allocate_shared(2 * budget.far_bytes()).value(), 2 * budget.far_bytes());
+    for (const bool writes : {true, false}) {
+      const auto open = [&](std::uint32_t channel, std::uint16_t tag) {
+        LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots);
+        spec.channel = static_cast<std::uint16_t>(channel);
+        return table.half(1, spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
+      };
+      for (std::uint32_t channel = 0; channel < budget.channels; ++channel) {
+        for (std::uint16_t tag = 0; tag < 2 * kMostLaneTags; ++tag) ASSERT_TRUE(open(channel, tag)) << ranks;
+      }
+      for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMostMessageChannels); ++channel)
+        ASSERT_TRUE(open(kMessageChannel + channel, 0)) << ranks;
+    }
+    ASSERT_FALSE(table.half(1, message_spec(0, 1, 77, budget.slots), LaneEnd::writer).ok());
+  }
+}
+
 TEST(LaneBudget, IsForAsManyTagsAsTheCatalogueHas) {
   std::uint32_t most = 0;
   for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {

@@ -36,11 +36,16 @@ class Turns {
   Turns(Collective collective, Rank ranks, bool in_one_process, std::uint32_t first) : turn_(first) {
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-      if ((mapped && !in_one_process) || !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
+      if ((mapped && (!in_one_process || over_network())) ||
+          !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
         continue;
       algorithms_.push_back(algorithm->name());
     }
-    protocols_.insert(protocols_.end(), std::begin(kProtocols), std::end(kProtocols));
+    if (over_network()) {
+      protocols_.emplace_back("bulk");
+    } else {
+      protocols_.insert(protocols_.end(), std::begin(kProtocols), std::end(kProtocols));
+    }
   }
   void take(SweepCall& call) {
     call.algorithm = algorithms_[turn_ % algorithms_.size()];

@@ -1,0 +1,61 @@
+// Which plan a call gets: seen from what all ranks share.
+#include <algorithm>
+#include <string>
+
+#include "src/communicator/device/device_communicator.h"
+
+namespace tutti {
+
+// Small messages have their data and flag in one access, which must arrive together. For memory of the host nobody
+// promises that on every way from a GPU to it: there data goes in bulk, followed by a counter.
+Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options) const {
+  if (!neighbours_.through_host()) return std::string_view(options.protocol);
+  if (options.protocol.empty() || options.protocol == "bulk") return std::string_view("bulk");
+  if (options.protocol != "lines" && options.protocol != "rows") return std::string_view(options.protocol);
+  return unsupported("protocol '" + options.protocol +
+                     "' does not go through host memory, as it does between some of these ranks: take bulk, or leave "
+                     "the choice open");
+}
+
+// Sees what all ranks share: of windows, what the program promises.
+Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Problem& problem,
+                                               const CommunicatorOptions& options) const {
+  const bool forced = find(call.collective, options.algorithm) != nullptr;
+  const std::string_view protocol = TUTTI_TRY(protocol_of(options));
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
+  const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
+  const Query query = {.problem = problem,
+                       .block_bytes = call.count * size_of(call.type),
+                       .mapped = mapped,
+                       .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
+                       .protocol = protocol,
+                       .network = neighbours_.network(),
+                       .teams = neighbours_.teams()};
+  Choice choice = TUTTI_TRY(choose(query));
+  if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
+  if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
+  if (!choice.mapped || mapped) return choice;
+  return unsupported("algorithm '" + std::string(choice.algorithm) +
+                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
+                                      "this process nor in windows"
+                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
+                                      "know") +
+                     ": take an algorithm that is not mapped, or leave the choice open");
+}
+
+// With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
+Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) const {
+  Problem problem = problem_of(call, ranks_);
+  if (!embeds(embedding_, problem)) return problem;
+  problem.groups = embedding_.groups;
+  if (find(call.collective, options.algorithm) != nullptr) return problem;
+  const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
+  const Algorithm* algorithm = find(call.collective, choice.algorithm);
+  if (!wants_hosts(*algorithm, call.collective)) return problem;
+  const bool fits = suits_hosts(*algorithm, problem) &&
+                    tags_of(emit_plans(*algorithm, logical(embedding_, problem))) <= kMostLaneTags;
+  if (!fits) problem.groups.clear();
+  return problem;
+}
+
+}  // namespace tutti

@@ -1,0 +1,90 @@
+// Ranks on devices of several hosts: a thread carries what the teams of this one post for other hosts, and what comes
+// from there.
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "src/base/atomic.h"
+#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/mesh.h"
+#include "src/executor/proxy/proxy.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kDrainMs = 3000;
+constexpr int kDrainLookMs = 1;
+constexpr std::int64_t kTellNs = 200'000'000;  // A call in which nothing moves for so long is told to other hosts,
+constexpr std::int64_t kRecordMs = 1000;       // and one that does not match is awaited for so long.
+
+}  // namespace
+
+// The proxy outlives neither the control nor the memory where streams tell of their ends; this rank only if it is lost,
+// and then it looks no more. It may look before it is noted down here.
+Status DeviceCommunicator::start_proxy() {
+  ProxyDuty duty;
+  duty.connections = neighbours_.connections();
+  duty.ended = &told().ended;
+  duty.failed = &told().report.written;
+  duty.look = [this](std::int64_t still_ns) { return look(still_ns); };
+  proxy_ = TUTTI_TRY(Proxy::start(std::move(duty)));
+  return {};
+}
+
+// Of the proxy's thread. What a team has reported is made known, whether the program asks for it or not.
+bool DeviceCommunicator::look(std::int64_t still_ns) {
+  const std::uint64_t begun = load_acquire(&told().begun);
+  if (still_ns >= kTellNs && std::exchange(told_call_, begun) != begun) control_->tell_last_call();
+  return failure().ok();
+}
+
+// What a rank of another host has called, which it tells when nothing moves there either.
+Status DeviceCommunicator::hear_of_call(Rank peer, std::uint64_t sequence) {
+  control_->tell_last_call();
+  const Deadline deadline = Deadline::after_ms(kRecordMs);
+  while (board().last(peer) < sequence && !deadline.passed()) {
+    TUTTI_CHECK_OK(control_->failure());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+std::uint64_t DeviceCommunicator::proxy_rounds() const { return proxy_ == nullptr ? 0 : proxy_->rounds(); }
+
+// What graphs replay has no number of its own each time, so nobody is told of its end.
+void DeviceCommunicator::expect_call() {
+  if (capture_ != 0) return proxy_->expect_graphs();
+  expected_ = static_cast<std::uint32_t>(number_);
+  proxy_->expect(expected_);
+}
+
+Status DeviceCommunicator::tell_end(DeviceStream stream) {
+  if (capture_ != 0) return {};
+  auto* on_device = reinterpret_cast<TeamTold*>(told_.device);
+  return device().put_word(&on_device->ended, static_cast<std::uint32_t>(number_), stream);
+}
+
+// The calls are done, and the peers may still need what they have posted. After a failure nobody does.
+void DeviceCommunicator::drain() {
+  const Deadline deadline = Deadline::after_ms(kDrainMs);
+  while (!has_failed() && !neighbours_.drained() && !deadline.passed()) {
+    for (TcpConnection* connection : neighbours_.connections()) connection->wait(kDrainLookMs);
+  }
+}
+
+// "during all_reduce(...) #7", or after it.
+std::string DeviceCommunicator::latest_call() const {
+  const std::uint64_t last = board().last(rank_);
+  const auto record = board().call(rank_, last);
+  const bool under_way = load_acquire(&told().ended) != expected_;
+  const std::string when = under_way ? "during " : "after ";
+  if (messages_ || !record) return under_way ? "during a message" : "outside of any call";
+  return when + describe(*record) + " #" + std::to_string(last);
+}
+
+std::string DeviceCommunicator::by_network(Rank peer) const {
+  if (!mesh()->far(peer)) return "";
+  return " over " + mesh()->connection(peer).route();
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// Lanes between this rank and one of another host. Each end has a half of each lane in memory of its host, which its
+// device maps; their connection carries what goes from one half to the other, as far as somebody runs it.
+#pragma once
+
+#include <memory>
+
+#include "src/executor/team/device.h"
+#include "transports/tcp/connection.h"
+#include "transports/transport.h"
+
+namespace tutti {
+
+// Of one rank. A thread at a time. Its end waits for the device, as Device::unmap_host() may.
+class FarLanes {
+ public:
+  // `bytes`: for all lanes of each direction. The connection outlives them. Before the other end opens any.
+  static Result<std::unique_ptr<FarLanes>> make(std::shared_ptr<Device> device, TcpConnection& connection,
+                                                std::uint32_t context, std::size_t bytes);
+  ~FarLanes();
+  FarLanes(const FarLanes&) = delete;
+  FarLanes& operator=(const FarLanes&) = delete;
+
+  // No lane is used any more, nor the connection.
+  void close();
+
+  // As the device sees it.
+  Result<LanePair> lane(const LaneSpec& spec, LaneEnd end);
+
+  TcpConnection& connection() const { return *connection_; }
+  // Whether all that was posted goes on by itself; it carries what it can.
+  bool drained() const { return connection_->drained(context_); }
+
+ private:
+  FarLanes(std::shared_ptr<Device> device, TcpConnection& connection, std::uint32_t context)
+      : device_(std::move(device)), connection_(&connection), context_(context) {}
+  template <typename Item>
+  Item* as_mapped(Item* item) const {
+    return reinterpret_cast<Item*>(mapped_.device + (reinterpret_cast<std::byte*>(item) - mapped_.host));
+  }
+
+  const std::shared_ptr<Device> device_;
+  TcpConnection* connection_;  // Null: closed.
+  const std::uint32_t context_;
+  LaneMemory memory_;
+  HostMemory mapped_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,150 @@
+#include "src/executor/proxy/proxy.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+#include "src/executor/proxy/near_nic.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kSpinNs = 100'000;        // After the last that moved: a peer's answer takes less.
+constexpr std::int64_t kFirstNapNs = 10'000;     // Then naps get longer,
+constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: teams wake nobody,
+constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one.
+constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing needs it to wake then.
+constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves,
+constexpr std::int64_t kMoveNs = 100'000'000;    // and while something does, which may be another communicator's.
+
+}  // namespace
+
+Result<std::unique_ptr<Proxy>> Proxy::start(ProxyDuty duty) {
+  std::unique_ptr<Proxy> made(new Proxy(std::move(duty)));
+  made->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->bell_) return system_error("make an event for a thread that carries lanes to other hosts");
+  made->polled_.resize(1 + made->duty_.connections.size() * TcpConnection::kPolled);
+  made->thread_ = TUTTI_TRY(ServiceThread::start([proxy = made.get()] { proxy->work(); }));
+  return made;
+}
+
+Proxy::~Proxy() {
+  ends_ = true;
+  wake();
+}
+
+void Proxy::expect(std::uint32_t number) {
+  expected_ = number;
+  wake();
+}
+
+void Proxy::expect_graphs() {
+  graphs_ = true;
+  wake();
+}
+
+void Proxy::look_no_more() {
+  const std::lock_guard lock(looking_);
+  duty_.look = nullptr;
+}
+
+// Who is about to sleep says so, and then looks once more at what it was told.
+void Proxy::wake() {
+  ++told_;
+  if (!sleeps_) return;
+  const std::uint64_t once = 1;
+  (void)!::write(bell_.get(), &once, sizeof once);
+}
+
+// Connections may go by several interfaces, near different CPUs: then it stays where it is.
+void Proxy::settle() const {
+  std::optional<int> common;
+  for (const TcpConnection* connection : duty_.connections) {
+    const std::optional<int> node = node_of(connection->interface_name());
+    if (!node || (common && *common != *node)) return;
+    common = node;
+  }
+  if (common) run_on(cpus_of(*common));
+}
+
+// Whether a call is under way is asked before what there is to carry: all that a call which is done has posted is
+// carried then. That is why it waits for whoever else runs a connection: they may have looked before it was posted.
+void Proxy::work() {
+  settle();
+  moved_ns_ = looked_ns_ = now_ns();
+  while (!ends_) {
+    const std::uint64_t told = told_;
+    const bool busy = expects_calls();
+    rounds_.fetch_add(1, std::memory_order_relaxed);
+    const bool moved = carry();
+    const std::int64_t now = now_ns();
+    if (moved) {
+      moved_ns_ = now;
+      nap_ns_ = kFirstNapNs;
+    }
+    look_around();
+    if (moved) continue;
+    if (busy && now - moved_ns_ < kSpinNs) {
+      ::sched_yield();
+      continue;
+    }
+    sleeps_ = true;
+    if (told == told_) sleep(busy ? kCallNapNs : graphs_ && !failed_ ? kGraphNapNs : kIdleNs);
+    sleeps_ = false;
+    if (told != told_) {  // What was enqueued begins soon.
+      moved_ns_ = now_ns();
+      nap_ns_ = kFirstNapNs;
+    }
+  }
+}
+
+bool Proxy::carry() {
+  bool moved = false;
+  for (TcpConnection* connection : duty_.connections) moved = connection->advance_all() || moved;
+  return moved;
+}
+
+bool Proxy::expects_calls() const { return !failed_ && load_acquire(duty_.ended) != expected_; }
+
+std::uint64_t Proxy::notes() const {
+  std::uint64_t sum = 0;
+  for (const TcpConnection* connection : duty_.connections) sum += connection->notes_so_far();
+  return sum;
+}
+
+void Proxy::look_around() {
+  if (failed_) return;
+  const std::int64_t now = now_ns();
+  const bool stuck =
+      expects_calls() && (now - std::max(moved_ns_, looked_ns_) >= kLookNs || now - looked_ns_ >= kMoveNs);
+  const bool ended_badly = load_acquire(duty_.failed) != 0;
+  const std::uint64_t notes = this->notes();
+  if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;
+  looked_ns_ = now;
+  const std::lock_guard lock(looking_);
+  failed_ = duty_.look != nullptr && !duty_.look(now - moved_ns_);
+}
+
+// Naps get longer up to `longest_ns`.
+void Proxy::sleep(std::int64_t longest_ns) {
+  nap_ns_ = longest_ns == kIdleNs ? kIdleNs : std::clamp(2 * nap_ns_, kFirstNapNs, longest_ns);
+  polled_[0] = {bell_.get(), POLLIN, 0};
+  std::span rest = std::span(polled_).subspan(1);
+  for (TcpConnection* connection : duty_.connections) {
+    if (!connection->prepare_wait(rest.first<TcpConnection::kPolled>())) return;
+    rest = rest.subspan(TcpConnection::kPolled);
+  }
+  const timespec nap = {nap_ns_ / 1'000'000'000, nap_ns_ % 1'000'000'000};
+  ::ppoll(polled_.data(), polled_.size(), &nap, nullptr);
+  std::uint64_t rung = 0;
+  if ((polled_[0].revents & POLLIN) != 0) (void)!::read(bell_.get(), &rung, sizeof rung);
+}
+
+}  // namespace tutti

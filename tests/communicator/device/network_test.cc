@@ -1,0 +1,215 @@
+// Ranks on devices of several hosts, or that play to be: some share a host, others do not.
+#include <thread>
+
+#include "tests/communicator/device/device_processes.h"
+
+namespace tutti {
+namespace {
+
+std::string run_all(DeviceRanks& own, Rank first, Rank ranks) {
+  std::string said = run_collectives(own, first, ranks);
+  for (const std::uint64_t count : {1U, 300000U}) {
+    if (said == "right") said = run_messages(own, first, ranks, count);
+  }
+  return said;
+}
+
+Communicators members_of(const std::vector<Rank>& host_of, CommunicatorOptions options = {}) {
+  options.force();
+  return std::move(Communicator::create_all(Hosts(host_of), options)).value();
+}
+
+CommunicatorOptions by_tcp() {
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  return options;
+}
+
+class DeviceNetwork : public OnDevices {};
+
+TEST_P(DeviceNetwork, JoinsHostsOfOneAndOfSeveralRanks) {
+  for (const std::vector<Rank>& host_of :
+       {std::vector<Rank>{0, 0, 1}, {0, 1, 0, 1}, {0, 1, 1, 2, 0}, {0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    DeviceRanks ranks(*rig_, members_of(host_of));
+    EXPECT_FALSE(ranks[0].on_one_host());
+    ASSERT_EQ(run_all(ranks, 0, ranks.size()), "right");
+  }
+}
+
+// Also where the tuner would not take it.
+TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    DeviceRanks ranks(*rig_, members_of(host_of, options));
+    EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+  }
+}
+
+TEST_P(DeviceNetwork, SplitsIntoPartsOfOneHostAndOfSeveral) {
+  DeviceRanks ranks(*rig_, members_of({0, 0, 1, 1}));
+  for (const bool within : {true, false}) {
+    Communicators parts(4);
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&, rank] {
+        auto part = ranks[rank].split(static_cast<int>(within ? rank / 2 : rank % 2), 0, ranks[rank].options());
+        if (part.ok()) parts[rank] = std::move(part).value();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::vector<DeviceCall> calls;
+    std::vector<float*> buffers;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      ASSERT_NE(parts[rank], nullptr);
+      EXPECT_EQ(parts[rank]->on_one_host(), within);
+      buffers.push_back(ranks.take<float>(50000, static_cast<float>(1U << rank)));
+      calls.push_back(
+          ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, 50000, buffers[rank], buffers[rank])));
+      calls.back().communicator = parts[rank]->on_device();
+    }
+    const Status status = enqueue(calls);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ranks.synchronize();
+    for (Rank rank = 0; rank < 4; ++rank)
+      EXPECT_EQ(buffers[rank][49999], within ? (rank < 2 ? 3 : 12) : (rank % 2 == 0 ? 5 : 10));
+  }
+}
+
+TEST_P(DeviceNetwork, HasNoWindows) {
+  DeviceRanks ranks(*rig_, 2, by_tcp());
+  auto* memory = rig_->device().allocate(1 << 16).value();
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto shown = ranks[rank].show_window({memory, 1 << 16, WindowPromise::symmetric});
+      EXPECT_TRUE(shown.ok() && shown.value() == 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  rig_->device().recycle(memory);
+}
+
+TEST_P(DeviceNetwork, RefusesWhatWorksInMemoryOfOneHost) {
+  for (const char* forced : {"two_shot_mapped", "lines"}) {
+    CommunicatorOptions options = by_tcp();
+    (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
+    DeviceRanks ranks(*rig_, 2, options);
+    auto* buffer = ranks.take<float>(1000, 1);
+    const DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
+    const Status status = enqueue({&call, 1});
+    EXPECT_EQ(status.code(), Code::unsupported);
+    EXPECT_NE(status.message().find(forced), std::string::npos) << status.message();
+  }
+}
+
+// As one that is killed, or whose program is slow; its name and the way to it are told, without anybody asking.
+TEST_P(DeviceNetwork, NamesARankThatDoesNotComeToAllHosts) {
+  DeviceRanks ranks(*rig_, members_of({0, 1, 1}));
+  auto* buffer = ranks.take<float>(1000, 1);
+  DeviceCall call = ranks.call(0, call_of(Collective::broadcast, DataType::float32, 1000, buffer, buffer));
+  call.call.root = 1;
+  call.options.timeout_ms = 20;
+  ASSERT_TRUE(enqueue({&call, 1}).ok());
+  while (!ranks[1].has_failed()) std::this_thread::yield();  // That of the other host.
+  const Status status = ranks[1].failure();
+  EXPECT_EQ(status.code(), Code::timeout);
+  for (const char* word : {"rank 0 waited too long for rank 1 in broadcast(1000 float32, root 1)",
+                           "rank 1 was not heard of in it", " over 127.0.0.1:"})
+    EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+  ranks.synchronize();
+}
+
+TEST_P(DeviceNetwork, EndsWaitsOnOtherHostsByAnAbortOfWhichNobodyAsks) {
+  DeviceRanks ranks(*rig_, members_of({0, 1}));
+  auto* buffer = ranks.take<float>(1000, 1);
+  DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
+  call.options.timeout_ms = patience_ms(*rig_, 0);
+  ASSERT_TRUE(enqueue({&call, 1}).ok());
+  ranks[1].abort();
+  ranks.synchronize();
+  EXPECT_EQ(ranks[0].failure().code(), Code::aborted);
+}
+
+// Its thread sleeps until there is a call; where graphs may bring one, it looks now and then.
+TEST_P(DeviceNetwork, CostsNothingBetweenCalls) {
+  DeviceRanks ranks(*rig_, 2, by_tcp());
+  const auto rounds = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::uint64_t before = ranks[0].proxy_rounds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return ranks[0].proxy_rounds() - before;
+  };
+  ASSERT_EQ(run_messages(ranks, 0, 2, 1000), "right");
+  EXPECT_LE(rounds(), 4U);
+  ASSERT_TRUE(rig_->begin_capture(ranks.stream(0)).ok());
+  auto* buffer = ranks.take<float>(10, 1);
+  const DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, 10, buffer, buffer));
+  EXPECT_TRUE(enqueue({&call, 1}).ok());
+  EXPECT_TRUE(rig_->end_capture(ranks.stream(0)).ok());
+  const std::uint64_t with_graph = rounds();
+  EXPECT_TRUE(with_graph >= 20 && with_graph <= 210) << with_graph;
+}
+
+TEST_P(DeviceNetwork, TakesUpLanesAgainInNewCommunicators) {
+  for (int turn = 0; turn < 3; ++turn) {
+    DeviceRanks ranks(*rig_, 3, by_tcp());
+    ASSERT_EQ(run_messages(ranks, 0, 3, 1000), "right");
+    for (Rank rank = 0; rank < 3; ++rank) ASSERT_TRUE(ranks[rank].leave().ok());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceNetwork, testing::ValuesIn(shared_device_kinds()), kind_of);
+
+// Devices of one host that do not reach each other have their lanes in its memory, beside those to other hosts.
+TEST(DeviceNetworkOfTwins, GoesBesideLanesInHostMemory) {
+  constexpr Rank kRanks = 4;
+  Communicators members = members_of({0, 0, 1, 1});
+  std::vector<std::string> said(kRanks);
+  std::vector<std::unique_ptr<DeviceRig>> rigs;
+  for (Rank rank = 0; rank < kRanks; ++rank) rigs.push_back(host_rig({.ordinal = rank, .unreachable = ~0ULL}));
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Communicators own;
+      own.push_back(std::move(members[rank]));
+      DeviceRanks ranks(*rigs[rank], std::move(own));
+      said[rank] = run_all(ranks, rank, kRanks);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(said, std::vector<std::string>(kRanks, "right"));
+  for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
+}
+
+// What it sent is with the system when it leaves, though the peer has not even come yet.
+TEST(DeviceNetworkOfTwins, DeliversWhatIsPostedByARankThatLeaves) {
+  constexpr std::uint64_t kCount = 100'000;  // Less than the slots of a lane hold.
+  const Gate gate;
+  DeviceProcessGroup processes;
+  const auto work = [&](DeviceRanks& own, Rank rank) -> std::string {
+    auto* buffer = own.take<std::int32_t>(kCount, rank == 0 ? 7 : 0);
+    Call call = call_of(Collective::all_reduce, DataType::int32, kCount, buffer, buffer);
+    call.kind = rank == 0 ? Kind::send : Kind::recv;
+    call.root = 1 - rank;
+    const DeviceCall made = own.call(0, call);
+    if (rank == 1) gate.wait();
+    Status status = enqueue({&made, 1});
+    if (status.ok()) status = own[0].leave();
+    if (!status.ok()) return status.message();
+    if (rank == 1) return buffer[0] == 7 && buffer[kCount - 1] == 7 ? "right" : "wrong";
+    own.end(0);
+    gate.open();
+    return "right";
+  };
+  CommunicatorOptions options = by_tcp();
+  for (const Rank rank : {0U, 1U}) {
+    processes.start([] { return host_rig({}); }, rank, 1, 2, work, options);
+  }
+  processes.expect_reports("right");
+}
+
+}  // namespace
+}  // namespace tutti

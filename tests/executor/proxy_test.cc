@@ -1,0 +1,223 @@
+// The thread that carries lanes for a device, which the test plays: it posts and takes, and wakes nobody.
+#include "src/executor/proxy/proxy.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "src/base/atomic.h"
+#include "src/executor/proxy/near_nic.h"
+#include "tests/transports/ends.h"
+
+namespace tutti {
+namespace {
+
+constexpr auto kWhile = std::chrono::milliseconds(200);
+
+class Proxies : public testing::Test {
+ protected:
+  // End 0 writes; each end has a proxy.
+  void start() {
+    for (int end = 0; end < 2; ++end) {
+      ProxyDuty duty;
+      duty.connections = {both_.ends[end].get()};
+      duty.ended = &ended_[end];
+      duty.failed = &failed_[end];
+      duty.look = [this, end](std::int64_t) {
+        ++looks_[end];
+        return goes_on_.load();
+      };
+      proxies_[end] = std::move(Proxy::start(std::move(duty))).value();
+    }
+  }
+  void SetUp() override {
+    writing_ = both_.writing(lane_of(0));
+    reading_ = both_.reading(lane_of(0));
+    start();
+  }
+  void TearDown() override {
+    for (auto& proxy : proxies_) proxy.reset();
+  }
+  // As a team does: in memory only.
+  void post() {
+    store_relaxed(&writing_.view.words->lengths[posted_ % kMaxLengths], 8U);
+    store_release(&writing_.view.words->posted, ++posted_);
+  }
+  template <typename Done>
+  static bool comes(const Done& done) {
+    const Deadline patience = Deadline::after_ms(kPatienceMs);
+    while (!done() && !patience.passed()) std::this_thread::yield();
+    return done();
+  }
+  bool arrives() {
+    return comes([this] { return load_acquire(&reading_.view.words->posted) == posted_; });
+  }
+  void take() { store_release(&reading_.view.credits->taken, posted_); }
+  void expect_call(int end, std::uint32_t number) { proxies_[end]->expect(number); }
+  void end_call(int end, std::uint32_t number) { store_release(&ended_[end], number); }
+  std::uint64_t rounds_meanwhile(int end) {
+    const std::uint64_t before = proxies_[end]->rounds();
+    std::this_thread::sleep_for(kWhile);
+    return proxies_[end]->rounds() - before;
+  }
+
+  Connections both_;
+  LaneState writing_, reading_;
+  std::uint64_t posted_ = 0;
+  std::uint32_t ended_[2] = {}, failed_[2] = {};
+  std::atomic<std::uint32_t> looks_[2] = {};
+  std::atomic<bool> goes_on_{true};
+  std::unique_ptr<Proxy> proxies_[2];
+};
+
+TEST_F(Proxies, CarryWhatIsPostedDuringACallAndCreditsBack) {
+  expect_call(0, 1);
+  expect_call(1, 1);
+  for (int message = 0; message < 100; ++message) {
+    post();
+    ASSERT_TRUE(arrives()) << message;
+    take();
+  }
+  EXPECT_TRUE(comes([this] { return load_acquire(&writing_.view.credits->taken) >= posted_ - HalfLane::kSlots / 2; }));
+}
+
+// Its peer sleeps: what arrives wakes it.
+TEST_F(Proxies, ReceiveWithoutACall) {
+  expect_call(0, 1);
+  for (int message = 0; message < 5; ++message) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    post();
+    ASSERT_TRUE(arrives());
+  }
+}
+
+// The thread may be about to sleep when it is told.
+TEST_F(Proxies, MissNoCall) {
+  for (std::uint32_t call = 1; call <= 300; ++call) {
+    expect_call(0, call);
+    post();
+    end_call(0, call);
+    ASSERT_TRUE(arrives()) << call;
+    take();
+    if (call % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(call));
+  }
+}
+
+TEST_F(Proxies, SleepWithoutACall) {
+  expect_call(0, 1);
+  post();
+  end_call(0, 1);
+  ASSERT_TRUE(arrives());
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(rounds_meanwhile(0), 4U);
+  EXPECT_LE(rounds_meanwhile(1), 4U);
+}
+
+TEST_F(Proxies, NapDuringACallInWhichNothingMoves) {
+  expect_call(0, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(rounds_meanwhile(0), 2100U);
+  EXPECT_GE(looks_[0], 2U);
+  post();
+  EXPECT_TRUE(arrives());
+}
+
+TEST_F(Proxies, NapLongerWhereGraphsMayComeAndCarryForThem) {
+  proxies_[0]->expect_graphs();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(rounds_meanwhile(0), 210U);
+  post();
+  EXPECT_TRUE(arrives());
+}
+
+TEST_F(Proxies, SleepAfterAFailure) {
+  goes_on_ = false;
+  expect_call(0, 1);
+  ASSERT_TRUE(comes([this] { return looks_[0] > 0; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(rounds_meanwhile(0), 4U);
+  EXPECT_EQ(looks_[0], 1U);
+}
+
+TEST_F(Proxies, LookWhenACallHasFailed) {
+  expect_call(0, 1);
+  store_release(&failed_[0], 1U);
+  end_call(0, 1);
+  expect_call(0, 1);  // As the stream's next call does.
+  EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
+}
+
+// Its socket would wake a sleeper again and again.
+TEST_F(Proxies, MindALostConnectionDuringCallsOnly) {
+  proxies_[1].reset();
+  both_.ends[1].reset();
+  ASSERT_TRUE(comes([this] { return both_.ends[0]->lost(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(rounds_meanwhile(0), 4U);
+  EXPECT_EQ(looks_[0], 0U);
+  expect_call(0, 1);
+  EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
+}
+
+TEST_F(Proxies, LookAtNotes) {
+  const std::byte note[8] = {};
+  both_.ends[1]->send(0, note);
+  EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
+}
+
+TEST_F(Proxies, LookNoMoreWhereNobodyIsThereToLook) {
+  proxies_[0]->look_no_more();
+  expect_call(0, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(looks_[0], 0U);
+  post();
+  EXPECT_TRUE(arrives());
+}
+
+class Sysfs : public testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  const std::string root_ = testing::TempDir() + "tutti-sysfs-" + std::to_string(::getpid());
+};
+
+TEST_F(Sysfs, TellsTheCpusNearAnInterface) {
+  write("/class/net/eth7/device/numa_node", "1\n");
+  write("/class/net/eth8/device/numa_node", "-1\n");
+  write("/devices/system/node/node1/cpulist", "2-4,9,16-17\n");
+  EXPECT_EQ(node_of("eth7", root_), 1);
+  EXPECT_EQ(node_of("eth8", root_), std::nullopt);
+  EXPECT_EQ(node_of("lo", root_), std::nullopt);
+  EXPECT_EQ(node_of("", root_), std::nullopt);
+  EXPECT_EQ(cpus_of(1, root_), (std::vector<int>{2, 3, 4, 9, 16, 17}));
+  EXPECT_TRUE(cpus_of(0, root_).empty());
+}
+
+TEST(RunOn, KeepsToTheCpusThatTheThreadMayHave) {
+  std::thread([] {
+    cpu_set_t before, after;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    run_on({CPU_SETSIZE - 1});  // None that it may have.
+    ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+    int first = 0;
+    while (!CPU_ISSET(first, &before)) ++first;
+    run_on({first, CPU_SETSIZE - 1});
+    ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_COUNT(&after) == 1 && CPU_ISSET(first, &after));
+  }).join();
+}
+
+TEST(Connection, KnowsItsInterface) {
+  const Connections both;
+  EXPECT_EQ(both.ends[0]->interface_name(), "lo");
+}
+
+}  // namespace
+}  // namespace tutti
