@@ -160,9 +160,9 @@ def store(options, result, whole):
     with open(path + ".json", "w") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
+    shown = [row for row in result["rows"] if row["collective"] == "all_reduce" and row["ranks"] == field.RANKS]
     with open(path + ".svg", "w") as file:
-        file.write(report.svg([row for row in result["rows"] if row["collective"] == "all_reduce" and row["ranks"] == field.RANKS],
-                              result["cpu"]))
+        file.write(report.svg(shown, result["cpu"]))
     print(f"# {path}.json and .svg written")
 
 

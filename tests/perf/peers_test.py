@@ -14,6 +14,7 @@ import contestants  # noqa: E402
 import machine  # noqa: E402
 import report  # noqa: E402
 import run  # noqa: E402
+import tables  # noqa: E402
 
 KINDS = {"tutti": "tutti", "tutti registered": "tutti", "installed": "default", "expert": "tuned"}
 
@@ -88,6 +89,10 @@ class Peers(unittest.TestCase):
                          [["4", "0"], ["4", "1"], ["4", "0"], ["4", "1"]])
         self.assertTrue(crowd["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))
         self.assertEqual(settings["mpich posix+malloc"]["environment"]["UCX_TLS"], "posix,self")
+
+    def test_the_tables_are_those_of_the_stored_runs(self):
+        with open(os.path.join(tables.RESULTS, "README.md")) as file:
+            self.assertEqual(file.read(), tables.text(tables.RESULTS), "run perf/peers/tables.py")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Writes perf/results/README.md: what the stored runs beside peers found, as tables."""
+
+import glob
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import costs  # noqa: E402
+from network import report as network_report  # noqa: E402
+from report import number, size_name  # noqa: E402
+
+RESULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "results")
+BEGIN = """# Results
+
+Made by `perf/peers/tables.py` from the runs that are stored here; each says its commit, the libraries' versions and the
+settings of everyone who took part. What waits for a GPU is in [PENDING.md](PENDING.md).
+"""
+HOST = """All-reduce and broadcast are in place. "Private" are the program's own buffers, "mapped" those of `tutti_mem_alloc`.
+"Installed" is the best peer as Debian installs it, "tuned" the best with the best of its settings that we know. Below 16 KiB
+calls are back to back; from 16 KiB on each is alone, on freshly written data. "Floor" is what no library that reads its
+peer's data can beat. Rows whose link between the cores changed while they were measured have no ratios.
+"""
+NETWORK = """All-reduce of float32. Rows of different congestion control are not to be compared. "Limit" is what the network needs by
+iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link
+([why](../../docs/decisions/0027-contestants-meet-on-one-network.md)). Rows in which somebody else used the machine are left
+out. Hosts are network namespaces.
+"""
+
+
+def load(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def heading(kind, path, run):
+    dirty = ", with changes" if run["dirty"] else ""
+    versions = "; ".join(said for said in run["versions"].values() if said)
+    return (f"## {kind}: {run['cpu']}\n\n[{os.path.basename(path)}]({os.path.basename(path)}), {run['date']}, commit "
+            f"{run['commit'][:7]}{dirty}, Linux {run['kernel']}. {versions}.\n")
+
+
+def ratio(value):
+    return f"{value:.2f}x" if value else "-"
+
+
+def host_line(row):
+    ranks = "" if row.get("ranks", 2) == 2 else f", {row['ranks']} ranks"
+    peer = lambda kind: f"{number(row[f'{kind}_us'])} {row[f'best_{kind}'] or ''}"
+    ratios = [ratio(row["ratios"][name]) for name in ("default/tutti", "tuned/tutti", "tuned/registered")]
+    link = "-".join(f"{ns:.0f}" for ns in row["link_ns"])
+    cells = [row["collective"].replace("_", "-") + ranks, size_name(row["bytes"]), f"{row['link']} {link}",
+             number(row["tutti_us"]), number(row["registered_us"]), peer("default"), peer("tuned"),
+             number(row["floor_us"]), *ratios]
+    return f"| {' | '.join(cells)} |"
+
+
+def host(path):
+    run = load(path)
+    plot = os.path.basename(path).replace(".json", ".svg")
+    parts = [heading("Host memory", path, run), f"Two cores; [a plot]({plot}). Medians in us, links in ns one way.\n", HOST,
+             "| collective | size | link | private | mapped | installed | tuned | floor | installed / private | "
+             "tuned / private | tuned / mapped |\n|" + "---|" * 11,
+             *map(host_line, run["rows"])]
+    if "costs" in run:
+        parts.append("\n" + "\n".join(f"- {line.lstrip('# ')}" for line in costs.text(run["costs"]).split("\n")))
+    return "\n".join(parts) + "\n"
+
+
+def network(path):
+    run = load(path)
+    rows = [line for part in run["parts"] for row in part["rows"] if not row["link"].endswith(network_report.BUSY)
+            for line in network_report.lines(row)]
+    header = network_report.HEADER[network_report.HEADER.index("|"):]
+    targets = [line for line in network_report.target_lines(run["parts"]) if line.startswith("|")]
+    return "\n".join([heading("TCP", path, run), NETWORK, header, *rows, "", *targets]) + "\n"
+
+
+def text(results):
+    found = lambda kind: sorted(path for path in glob.glob(os.path.join(results, f"{kind}-*.json"))
+                                if not path.endswith("-partial.json"))
+    return "\n".join([BEGIN, *map(host, found("host")), *map(network, found("network"))])
+
+
+def main():
+    with open(os.path.join(RESULTS, "README.md"), "w") as file:
+        file.write(text(RESULTS))
+
+
+if __name__ == "__main__":
+    main()
