@@ -251,9 +251,10 @@ std::vector<Address> rails(const std::string& ifname, std::uint16_t family) {
   std::vector<Address> best;
   for (const std::string& wanted : entries_of(ifname)) {
     for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-      if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || !matches(wanted, entry->ifa_name)) continue;
+      const bool runs = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
+      if (entry->ifa_addr == nullptr || !runs || !matches(wanted, entry->ifa_name)) continue;
       const Address address = address_from(entry->ifa_addr);
-      if (address.family == 0) continue;
+      if (address.family == 0 || is_link_local(address)) continue;  // An interface that nobody set up has one, too.
       const auto known = std::find(names.begin(), names.end(), entry->ifa_name);
       if (known == names.end()) {
         names.emplace_back(entry->ifa_name);
@@ -264,6 +265,7 @@ std::vector<Address> rails(const std::string& ifname, std::uint16_t family) {
       if (preference(address, family) < preference(chosen, family)) chosen = address;
     }
   }
+  if (!std::all_of(best.begin(), best.end(), is_loopback)) std::erase_if(best, is_loopback);
   return best;
 }
 

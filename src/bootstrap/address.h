@@ -28,8 +28,9 @@ Address seen_from(const std::string& interface_name, Address address);
 // several, that of the family (4 or 6).
 Result<Address> own_address(const std::string& ifname, std::uint16_t family = 4);
 bool admits(const std::string& ifname, const std::string& interface_name);
-// Where `ifname` lists what is admitted with commas: the address of each such interface that is up, as above, in the
-// order of the list. Ranks of one host share them out.
+// Where `ifname` lists what is admitted with commas: the address of each such interface that runs, as above, in the
+// order of the list. Not addresses that hold on one link only, nor loopback beside others. Ranks of one host share them
+// out.
 std::vector<Address> rails(const std::string& ifname, std::uint16_t family);
 // Which has the address, whatever its port; empty: none that we know.
 std::string interface_of(Address address);

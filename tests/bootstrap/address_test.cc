@@ -61,6 +61,7 @@ TEST(Address, IsARailOnlyWhereInterfacesAreListed) {
     ASSERT_EQ(found.size(), 1U) << list;  // Once, however many addresses and entries it has.
     EXPECT_EQ(found[0], loopback_address()) << list;
   }
+  for (const Address& rail : rails("=lo,e,w,n,b,d,v,t", 4)) EXPECT_FALSE(is_link_local(rail)) << describe(rail);
 }
 
 }  // namespace
