@@ -162,6 +162,13 @@ TEST_F(Proxies, MindALostConnectionDuringCallsOnly) {
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
+TEST_F(Proxies, MindALostConnectionWhereGraphsMayCome) {
+  proxies_[0]->expect_graphs();
+  proxies_[1].reset();
+  both_.ends[1].reset();
+  EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
+}
+
 TEST_F(Proxies, LookAtNotes) {
   const std::byte note[8] = {};
   both_.ends[1]->send(0, note);

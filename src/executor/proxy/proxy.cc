@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kSpinNs = 100'000;        // After the last that moved: a peer's answer takes less.
 constexpr std::int64_t kFirstNapNs = 10'000;     // Then naps get longer,
 constexpr std::int64_t kCallNapNs = 100'000;     // up to this while a call is under way: teams wake nobody,
-constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one.
+constexpr std::int64_t kGraphNapNs = 1'000'000;  // and to this where a graph may bring one, or the call is nobody's.
 constexpr std::int64_t kIdleNs = 1'000'000'000;  // Nothing needs it to wake then.
 constexpr std::int64_t kLookNs = 5'000'000;      // Between two looks at peers while nothing moves,
 constexpr std::int64_t kMoveNs = 100'000'000;    // and while something does, which may be another communicator's.
@@ -53,6 +53,7 @@ void Proxy::expect_graphs() {
 void Proxy::look_no_more() {
   const std::lock_guard lock(looking_);
   duty_.look = nullptr;
+  lost_ = true;
 }
 
 // Who is about to sleep says so, and then looks once more at what it was told.
@@ -96,13 +97,19 @@ void Proxy::work() {
       continue;
     }
     sleeps_ = true;
-    if (told == told_) sleep(busy ? kCallNapNs : graphs_ && !failed_ ? kGraphNapNs : kIdleNs);
+    if (told == told_) sleep(longest_nap_ns(busy));
     sleeps_ = false;
     if (told != told_) {  // What was enqueued begins soon.
       moved_ns_ = now_ns();
       nap_ns_ = kFirstNapNs;
     }
   }
+}
+
+// A call that nobody waits for any more may never end.
+std::int64_t Proxy::longest_nap_ns(bool busy) const {
+  if (busy) return lost_ ? kGraphNapNs : kCallNapNs;
+  return graphs_ && !failed_ ? kGraphNapNs : kIdleNs;
 }
 
 bool Proxy::carry() {
@@ -122,8 +129,8 @@ std::uint64_t Proxy::notes() const {
 void Proxy::look_around() {
   if (failed_) return;
   const std::int64_t now = now_ns();
-  const bool stuck =
-      expects_calls() && (now - std::max(moved_ns_, looked_ns_) >= kLookNs || now - looked_ns_ >= kMoveNs);
+  const bool still = now - std::max(moved_ns_, looked_ns_) >= kLookNs;
+  const bool stuck = (expects_calls() && still) || ((expects_calls() || graphs_) && now - looked_ns_ >= kMoveNs);
   const bool ended_badly = load_acquire(duty_.failed) != 0;
   const std::uint64_t notes = this->notes();
   if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;

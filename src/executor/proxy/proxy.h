@@ -27,8 +27,9 @@ struct ProxyDuty {
   const std::uint32_t* ended = nullptr;
   const std::uint32_t* failed = nullptr;  // The same; not 0: a call has ended in a failure, which is to be made known.
   // Looks for news of the peers, and whether they live. Asked when a call is under way in which nothing has moved for
-  // so long, and when a note has come. A peer that dies while there is no call is found by the next, or when the
-  // program asks. False: the communicator has failed, and no team waits for the proxy.
+  // so long, now and then where a graph may have brought one, and when a note has come. A peer that dies while there is
+  // no call is found by the next, or when the program asks. False: the communicator has failed, and no team waits for
+  // the proxy.
   std::function<bool(std::int64_t still_ns)> look;
 };
 
@@ -46,7 +47,7 @@ class Proxy {
   // Calls may come at any time, of which nobody tells: a graph has been captured.
   void expect_graphs();
 
-  // From now on it does not look any more. Waits while it does.
+  // From now on it does not look any more, and naps longer. Waits while it does.
   void look_no_more();
 
   // How often it has polled.
@@ -64,7 +65,7 @@ class Proxy {
   bool expects_calls() const;
   std::uint64_t notes() const;
   void look_around();
-  std::int64_t longest_nap_ns() const;
+  std::int64_t longest_nap_ns(bool busy) const;
   void sleep(std::int64_t longest_ns);
 
   ProxyDuty duty_;
@@ -72,7 +73,7 @@ class Proxy {
   std::mutex looking_;
   std::atomic<std::uint64_t> told_{0};  // Times that expect() and the like were called.
   std::atomic<std::uint32_t> expected_{0};
-  std::atomic<bool> graphs_{false}, ends_{false}, sleeps_{false};
+  std::atomic<bool> graphs_{false}, lost_{false}, ends_{false}, sleeps_{false};
   std::atomic<std::uint64_t> rounds_{0};
 
   // ---- Of the thread ----
