@@ -57,9 +57,8 @@ class TcpConnection : private CarrierEvents {
   std::optional<Note> take(std::uint32_t context);
   bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
 
-  std::uint64_t notes_so_far() const {
-    return notes_so_far_.load(std::memory_order_acquire);
-  }  // The same, taken or not.
+  // The same, taken or not.
+  std::uint64_t notes_so_far() const { return notes_so_far_.load(std::memory_order_acquire); }
 
   // Carries what there is to carry. Beside another thread that does so, nothing.
   void advance();

@@ -92,7 +92,7 @@ Status UcxEngine::ask_address() {
 // ---- Memory ----
 
 Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
-  LaneMemory memory = HalfLane::allocate(bytes);
+  LaneMemory memory = TUTTI_TRY(HalfLane::allocate_shared(bytes));
   ucp_mem_map_params_t what = {};
   what.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   what.address = memory.get();

@@ -68,11 +68,7 @@ bool VerbsCarrier::acknowledged() const {
 
 // ---- Lanes ----
 
-Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) {
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return system_error("map " + std::to_string(bytes) + " bytes for " + describe());
-  return LaneMemory(static_cast<std::byte*>(mapped), [bytes](std::byte* memory) { ::munmap(memory, bytes); });
-}
+Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) { return HalfLane::allocate_shared(bytes); }
 
 Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, RegionUse use) const {
   Slots slots;
