@@ -101,7 +101,7 @@ class CpuMachine {
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     if (operand.place == Place::input) own_ = index;
-    if (fetches_buffers_ && operand.reserved == 0 && index < 64)
+    if (fetches_buffers_ && operand.is_memory() && operand.reserved == 0 && index < 64)
       arguments_.fetched_sources |= std::uint64_t{1} << index;
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
