@@ -3,10 +3,12 @@
  *   costs_driver idle SECONDS    ->  ms of CPU that a process takes in a second which has one of two ranks, and a
  * stream that has worked, and makes no call */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -82,7 +84,9 @@ int main(int argc, char** argv) {
   if (argc != 3 || ranks < 1 || ranks > most_ranks || shared == MAP_FAILED)
     driver_fail("usage: costs_driver create RANKS | idle SECONDS");
   for (other = 1; other < ranks && rank == 0; ++other) {
-    if (fork() == 0) rank = other;
+    if (fork() != 0) continue;
+    rank = other;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* Whoever waits for the others here waits for ever if one fails. */
   }
   comm = join(shared, rank, ranks);
   if (!creates) result = idle(comm, atoi(argv[2]));
