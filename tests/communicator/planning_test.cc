@@ -64,6 +64,25 @@ TEST(PlannedOverHosts, OverlapsPieces) {
   }
 }
 
+// Plans of more ranks are not proved before they run.
+TEST(PlannedOverHosts, HasTheSlotsForItWithManyRanks) {
+  const std::vector<Rank> many[] = {
+      {4, 4, 4, 4, 4, 4, 4, 4}, {9, 9}, {16, 16}, {5, 7, 8}, {9, 10, 11, 12}, std::vector<Rank>(16, 2),
+      {3, 3, 3, 3, 3, 3, 3}};
+  for (const cases::Entry& entry : cases::all_entries()) {
+    if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+    for (const std::vector<Rank>& hosts : many) {
+      const Problem problem = problem_on(entry.collective, hosts);
+      if (!suits_hosts(*entry.algorithm, problem)) continue;
+      const auto plans = cases::fused(emit_plans(*entry.algorithm, problem), cases::Fusion::whole_stages);
+      const auto proof = verify(plans, loop_of(true, kSlots));
+      ASSERT_TRUE(proof.ok()) << cases::title(entry) << " " << describe(problem);
+      EXPECT_TRUE(suffices(proof.value(), loop_of(true, kSlots)))
+          << cases::title(entry) << " " << describe(problem) << " K " << proof.value().slots;
+    }
+  }
+}
+
 // Of 1, 5, 7 and 8 ranks an all-reduce has 1120 units.
 TEST(PlannedOverHosts, IsOfRanksThatKnowNoHostsWhereTheseAreTooUneven) {
   const auto ask = [](const std::vector<Rank>& hosts, std::string_view forced) {

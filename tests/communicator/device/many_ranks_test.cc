@@ -1,4 +1,8 @@
 // So many ranks, of several processes, that the memory for lanes between two of them is scarce.
+#include <map>
+#include <numeric>
+#include <set>
+
 #include "algorithms/catalogue.h"
 #include "src/communicator/neighbours/inbox.h"
 #include "tests/communicator/device/device_processes.h"
@@ -101,6 +105,49 @@ TEST(LaneBudget, IsForAsManyTagsAsTheCatalogueHas) {
     }
   }
   EXPECT_EQ(most, kMostLaneTags);
+}
+
+using TagsByPair = std::map<std::pair<Rank, Rank>, std::set<std::uint16_t>>;
+
+void add_tags(const std::vector<Plan>& plans, TagsByPair& tags) {
+  for (Rank self = 0; self < plans.size(); ++self) {
+    for (std::size_t i = 0; i < plans[self].steps.size(); ++i) {
+      const Step step = plans[self].steps[i];
+      for (const Operand& target : step.targets) {
+        if (target.place == Place::lane) tags[{self, target.peer}].insert(target.tag);
+      }
+    }
+  }
+}
+
+// Of all that may be taken one after the other, with groups and without.
+void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
+  const Rank roots = has_root(problem.collective) ? problem.ranks : 1;
+  const std::vector<std::vector<Rank>> hosts = problem.groups;
+  for (const bool knows_hosts : {false, true}) {
+    problem.groups = knows_hosts ? hosts : std::vector<std::vector<Rank>>();
+    for (problem.root = 0; problem.root < roots; ++problem.root) {
+      if (!algorithm.supports(problem)) continue;
+      const std::vector<Plan> plans = emit_plans(algorithm, problem);
+      if (tags_of(plans) <= kMostLaneTags) add_tags(plans, tags);
+    }
+  }
+}
+
+// What far_bytes() is for.
+TEST(LaneBudget, IsForAllTagsToOtherHosts) {
+  std::size_t most = 0;
+  for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {3, 1}, {4, 4, 4}, {2, 2, 2, 2, 2}, {3, 2}}) {
+    TagsByPair tags;
+    for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {
+      const auto collective = static_cast<Collective>(kind);
+      const Rank ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0});
+      for (const Algorithm* algorithm : catalogue(collective))
+        add_tags(*algorithm, {.collective = collective, .ranks = ranks, .groups = {hosts}}, tags);
+    }
+    for (const auto& [pair, used] : tags) most = std::max(most, used.size());
+  }
+  EXPECT_EQ(most, 2 * kMostLaneTags);
 }
 
 std::unique_ptr<DeviceRig> wide_rig() { return host_rig({.workers = 1, .teams = 64, .shares_by_file = true}); }
