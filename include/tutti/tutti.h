@@ -103,8 +103,8 @@ typedef struct {
                               so of many, for large ones; "rows": on GPUs, each 128 bytes do, for those in between.
                               Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* What carries messages: "shm" between the ranks of one host; "tcp" between hosts, or, where
-                              it is asked for, between all ranks; "verbs", by RDMA, between all. Null: TUTTI_TRANSPORT,
-                              or shm within a host and tcp between hosts. Only at creation. */
+                              it is asked for, between all ranks; "verbs", by RDMA, and "ucx" between all. Null:
+                              TUTTI_TRANSPORT, or shm within a host and tcp between hosts. Only at creation. */
   const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */
@@ -175,8 +175,8 @@ TUTTI_API tutti_status tutti_comm_synchronize(tutti_comm comm);
 
 /* Waits until all that was enqueued is done, here and on the peers: for all ranks to finalize or destroy theirs. Only
  * queries and destroy may follow. Within a group it is done at the group's end, after the group's calls. Where a
- * message was sent that its receiver never asked for, both ranks are told here, by tutti_invalid_usage; so they are by
- * destroy. */
+ * message was sent that its receiver never asked for, its sender is told here, by tutti_invalid_usage, and where they
+ * share memory the receiver, too; so they are by destroy. */
 TUTTI_API tutti_status tutti_comm_finalize(tutti_comm comm);
 
 /* Finalizes if need be, and so waits for all ranks to do the same; then frees. One thread that drives several ranks
@@ -360,19 +360,19 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * a failure. tutti_comm_synchronize, tutti_window_deregister, shrink, destroy and leave wait for them to go, for up to
  * a second in all, counted from when the first rank waits: free or reuse the buffers when one of these has returned. A
  * process that is stopped may stay longer.
- * Ranks are on one host (others are tutti_unsupported), as threads of one process or driven by one thread in groups, or
- * in several processes. GPUs that do not reach each other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host
- * memory; TUTTI_LOG=info shows which. Where that is so, or ranks are in several processes, 90 ranks are the most. Ranks
- * may share a GPU. Then their calls wait for each other there, so all must be able to run at the same time: in streams
- * of their own, made not to wait for the default stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS at
- * least the number of threads that launch them. While they wait, nothing of the process should wait for the whole GPU:
- * set CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are of the same form on all ranks of the
- * communicators in them.
- * Where a GPU is shared by several processes, MPS lets their calls run side by side. Without it none waits for a peer
- * on the GPU: a thread of the library launches a call again and again, each time for as long as it gets ahead, and
- * holds its stream meanwhile. What waits for the whole GPU while calls are under way, as cudaFree, cudaFreeHost and
- * cudaDeviceSynchronize may, can hold up these launches, and then waits until the communicator fails: by an abort or,
- * two seconds late, at the deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d starts MPS. */
+ * Ranks are threads of one process, or driven by one thread in groups, or in several processes, on one host or several:
+ * then a thread of the communicator carries what goes between hosts, through host memory. GPUs that do not reach each
+ * other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host memory; TUTTI_LOG=info shows which. Where that is
+ * so, or ranks are in several processes, 90 ranks are the most. Ranks may share a GPU. Then their calls wait for each
+ * other there, so all must be able to run at the same time: in streams of their own, made not to wait for the default
+ * stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS at least the number of threads that launch them. While
+ * they wait, nothing of the process should wait for the whole GPU: set CUDA_MODULE_LOADING=EAGER, and free memory when
+ * calls are done. Groups are of the same form on all ranks of the communicators in them. Where a GPU is shared by
+ * several processes, MPS lets their calls run side by side. Without it none waits for a peer on the GPU: a thread of
+ * the library launches a call again and again, each time for as long as it gets ahead, and holds its stream meanwhile.
+ * What waits for the whole GPU while calls are under way, as cudaFree, cudaFreeHost and cudaDeviceSynchronize may, can
+ * hold up these launches, and then waits until the communicator fails: by an abort or, two seconds late, at the
+ * deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d starts MPS. */
 
 /* The GPU that options.memory "cuda" means in the calling thread, as CUDA counts. It is left untouched. */
 TUTTI_API tutti_status tutti_current_device(int* device);

@@ -16,6 +16,10 @@ BEGIN = """# Results
 
 Made by `perf/peers/tables.py` from the runs that are stored here; each says its commit, the libraries' versions and the
 settings of everyone who took part. What waits for a GPU is in [PENDING.md](PENDING.md).
+
+Links between the cores are near (below 90 ns one way), middle, or far (180 ns and more), or mixed, if they changed. Settings
+of peers are named by what differs from the installed ones: nocma (no copies by the kernel), seg (segments of 256 KiB), wide
+(fragments of 128 KiB), sm (collectives in shared memory), malloc (the C library keeps memory), posix, ucx, yield, busy.
 """
 HOST = """All-reduce and broadcast are in place. "Private" are the program's own buffers, "mapped" those of `tutti_mem_alloc`.
 "Installed" is the best peer as Debian installs it, "tuned" the best with the best of its settings that we know. Below 16 KiB
@@ -23,8 +27,9 @@ calls are back to back; from 16 KiB on each is alone, on freshly written data. "
 peer's data can beat. Rows whose link between the cores changed while they were measured have no ratios.
 """
 NETWORK = """All-reduce of float32. Rows of different congestion control are not to be compared. "Limit" is what the network needs by
-iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link
-([why](../../docs/decisions/0027-contestants-meet-on-one-network.md)). Rows in which somebody else used the machine are left
+iperf3 and a spinning exchange of 8 bytes, or by the rate of a slow link; libraries that send both ways at once can beat
+iperf3, most under bbr ([why](../../docs/decisions/0027-contestants-meet-on-one-network.md)). 2x1 is two hosts of one rank
+each, 2x2@1gbit two of two ranks with a link of 1 Gbit/s. Rows in which somebody else used the machine are left
 out. Hosts are network namespaces.
 """
 
