@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import time
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RANKS = 2
 CROWD = 4  # Ranks where cores are shared.
 ALL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
@@ -61,7 +62,8 @@ class Contestant:
     def settings(self, cores):
         """What makes it this contestant, for whoever wants to run it again."""
         return {"name": self.name, "kind": self.kind, "environment": self.environment,
-                "commands": [shlex.join(command) for command in self.commands("", "DIRECTORY", cores)]}
+                "commands": [shlex.join(command).replace(ROOT + os.sep, "")
+                             for command in self.commands("", "DIRECTORY", cores)]}
 
     def start(self, build, folder, cores):
         """False, with a reason on the terminal, if it does not get ready."""

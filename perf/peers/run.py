@@ -8,9 +8,7 @@ and one whose link changed has no ratios."""
 
 import argparse
 import dataclasses
-import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +19,7 @@ import contestants as field  # noqa: E402
 import costs  # noqa: E402
 import machine as place  # noqa: E402
 import report  # noqa: E402
+import stored  # noqa: E402
 import turns  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -153,13 +152,7 @@ def start(section, running, options, folder):
 
 
 def store(options, result, whole):
-    """Part of a run never takes the place of a whole one."""
-    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
-    path = os.path.join(options.results, f"host-{slug}{'' if whole else '-partial'}")
-    os.makedirs(options.results, exist_ok=True)
-    with open(path + ".json", "w") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
+    path = stored.store(options.results, "host", result, whole)
     shown = [row for row in result["rows"] if row["collective"] == "all_reduce" and row["ranks"] == field.RANKS]
     with open(path + ".svg", "w") as file:
         file.write(report.svg(shown, result["cpu"]))

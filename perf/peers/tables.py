@@ -2,7 +2,6 @@
 """Writes perf/results/README.md: what the stored runs beside peers found, as tables."""
 
 import glob
-import json
 import os
 import sys
 
@@ -10,6 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import costs  # noqa: E402
 from network import report as network_report  # noqa: E402
 from report import number, size_name  # noqa: E402
+from stored import load  # noqa: E402
 
 RESULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "results")
 BEGIN = """# Results
@@ -32,11 +32,6 @@ iperf3, most under bbr ([why](../../docs/decisions/0027-contestants-meet-on-one-
 each, 2x2@1gbit two of two ranks with a link of 1 Gbit/s. Rows in which somebody else used the machine are left
 out. Hosts are network namespaces.
 """
-
-
-def load(path):
-    with open(path) as file:
-        return json.load(file)
 
 
 def heading(kind, path, run):

@@ -148,12 +148,6 @@ class Report(unittest.TestCase):
         self.assertFalse(verdict([part(idle={"tutti": 0.5})], "idle")["bbr"].met)
         self.assertTrue(verdict([part(idle={"tutti": 0.0})], "idle")["bbr"].met)
 
-    def test_part_of_a_run_leaves_the_whole_alone(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for whole in (False, True):
-                run.store(types.SimpleNamespace(results=folder), {"cpu": "A CPU", "parts": []}, whole)
-            self.assertEqual(sorted(os.listdir(folder)), ["network-a-cpu-partial.json", "network-a-cpu.json"])
-
 
 class Launching(unittest.TestCase):
     def commands(self, stage, name):
@@ -173,6 +167,12 @@ class Launching(unittest.TestCase):
         self.assertTrue(command.endswith("openmpi_driver DIRECTORY 0,1,0,1"))
         (command,) = self.commands(stage_of("loopback"), "mpich")
         self.assertNotIn("-launcher ", command)
+
+    def test_no_path_of_this_machine_is_stored(self):
+        stage = stage_of("2x1", (71, 72))
+        for one in field.contestants_on(stage):
+            self.assertNotIn(ROOT, " ".join(one.settings(stage.cores)["commands"]), one.name)
+        self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # Where it runs it is needed.
 
     def test_nothing_but_tcp_joins_hosts_of_one_rank(self):
         (command,) = self.commands(stage_of("2x1", (71, 72)), "openmpi tcp")

@@ -14,6 +14,7 @@ import contestants  # noqa: E402
 import machine  # noqa: E402
 import report  # noqa: E402
 import run  # noqa: E402
+import stored  # noqa: E402
 import tables  # noqa: E402
 
 KINDS = {"tutti": "tutti", "tutti registered": "tutti", "installed": "default", "expert": "tuned"}
@@ -79,6 +80,15 @@ class Peers(unittest.TestCase):
             sys.stdout = shown
             self.assertEqual(sorted(os.listdir(folder)), ["host-a-cpu-partial.json", "host-a-cpu-partial.svg",
                                                           "host-a-cpu.json", "host-a-cpu.svg"])
+
+    def test_what_is_stored_is_loaded_again(self):
+        run_of = {"cpu": "A CPU", "rows": [{"name": "a" * 100, "us": [0.1] * 30}] * 100, "cores": []}
+        with tempfile.TemporaryDirectory() as folder:
+            path = stored.store(folder, "network", run_of, True) + ".json"
+            self.assertEqual(stored.load(path), run_of)
+            with open(path) as file:
+                self.assertLess(len(file.readlines()), 110)  # A row is a line.
+        self.assertEqual(os.path.basename(path), "network-a-cpu.json")
 
     def test_contestants_say_how_to_run_them_again(self):
         settings = {one.name: one.settings([0, 1]) for one in contestants.contestants()}

@@ -7,9 +7,7 @@ them only the loopback is measured, with the congestion control that is there.""
 
 import argparse
 import contextlib
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 sys.path.insert(0, os.path.dirname(HERE))
 import machine as place  # noqa: E402
+import stored  # noqa: E402
 from network import report, settings  # noqa: E402
 
 SYSCTL = "/proc/sys/net/ipv4/"
@@ -103,8 +102,7 @@ def run_part_in(folder, setting, control, options, left_s):
         return f"{control} cannot be set here: that takes root"
     if status != 0:
         return f"it ended with {status}"
-    with open(os.path.join(folder, "part.json")) as file:
-        return json.load(file)
+    return stored.load(os.path.join(folder, "part.json"))
 
 
 def measure(options):
@@ -123,17 +121,6 @@ def measure(options):
         whole = whole and part["whole"]
         parts.append(part)
     return parts, whole
-
-
-def store(options, result, whole):
-    """Part of a run never takes the place of a whole one."""
-    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
-    path = os.path.join(options.results, f"network-{slug}{'' if whole else '-partial'}.json")
-    os.makedirs(options.results, exist_ok=True)
-    with open(path, "w") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
-    return path
 
 
 def versions():
@@ -155,14 +142,13 @@ def show(parts):
 def main():
     options = parse()
     if options.show:
-        with open(options.show) as file:
-            return show(json.load(file)["parts"])
+        return show(stored.load(options.show)["parts"])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run.py: ended by SIGTERM"))  # What was changed is restored.
     parts, whole = measure(options)
     show(parts)
-    path = store(options, {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),
-                           "kernel": os.uname().release, "versions": versions(), "parts": parts}, whole)
-    print(f"# {path} written")
+    result = {**place.commit(ROOT), "date": time.strftime("%Y-%m-%d"), "cpu": place.cpu_name(),
+              "kernel": os.uname().release, "versions": versions(), "parts": parts}
+    print(f"# {stored.store(options.results, 'network', result, whole)}.json written")
     failed = sorted({f"{name} in {part['setting']}" for part in parts for name in part["failed"]})
     if failed or not parts:
         sys.exit(f"run.py: {', '.join(failed) or 'nothing was measured'}: see above")
