@@ -1,7 +1,6 @@
 #include "transports/verbs/verbs_carrier.h"
 
 #include <sys/epoll.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -17,7 +17,7 @@ inline constexpr unsigned kUnroll = 4;  // Registers per operand in flight.
 // last: in another core's cache. In bytes; small folds are over before that helps.
 inline constexpr std::uint64_t kAheadBytes = 1024;
 inline constexpr std::uint64_t kPreparedBytes = 8192;
-inline constexpr std::uint64_t kCopiedBytes = 16384;
+inline constexpr std::uint64_t kCopiedBytes = 16384;       // By the C library at once, where there are several targets.
 inline constexpr std::uint64_t kFetchedAheadBytes = 8192;  // From memory, which answers late.
 
 // The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
