@@ -18,6 +18,7 @@
 #include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
+#include "src/topology/discover/discover.h"
 #include "tools/tutti/commands.h"
 
 namespace tutti {
@@ -90,6 +91,14 @@ void print_transports() {
     print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
 }
 
+void print_topology() {
+  std::printf("topology\n");
+  Result<Discovery> found = discover();
+  if (!found.ok()) return print_line("", "off: " + std::move(found).status().message());
+  for (const SourceReport& source : found.value().sources)
+    print_line(source.source.c_str(), (source.found ? "" : "off: ") + source.words);
+}
+
 void print_devices() {
   Result<std::vector<std::string>> devices = list_devices();
   std::printf("GPUs\n");
@@ -117,6 +126,7 @@ Status doctor_command() {
   TUTTI_CHECK_OK(version_command());
   print_machine();
   print_transports();
+  print_topology();
   print_devices();
   print_settings();
   for (const std::string& refused : refused_settings(environment(), config())) {

@@ -10,6 +10,7 @@
 #include "src/topology/draw.h"
 #include "src/topology/fill.h"
 #include "src/topology/formats.h"
+#include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
 
 namespace tutti {
@@ -19,20 +20,18 @@ enum class Form { text, json, nccl, dot, svg };
 
 struct TopoRequest {
   std::string file;
+  std::string preset;
   std::string gpu;
   Form form = Form::text;
   std::string picture;  // Form::svg: where to.
 };
 
-enum Option { kFile, kGpu, kJson, kNccl, kDot, kSvg };
+enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg };
 constexpr option kOptions[] = {
-    {"file", required_argument, nullptr, kFile},
-    {"gpu", required_argument, nullptr, kGpu},
-    {"json", no_argument, nullptr, kJson},
-    {"nccl", no_argument, nullptr, kNccl},
-    {"dot", no_argument, nullptr, kDot},
-    {"svg", required_argument, nullptr, kSvg},
-    {},
+    {"file", required_argument, nullptr, kFile}, {"preset", required_argument, nullptr, kPreset},
+    {"gpu", required_argument, nullptr, kGpu},   {"json", no_argument, nullptr, kJson},
+    {"nccl", no_argument, nullptr, kNccl},       {"dot", no_argument, nullptr, kDot},
+    {"svg", required_argument, nullptr, kSvg},   {},
 };
 
 Result<TopoRequest> parse(int argc, char** argv) {
@@ -45,6 +44,7 @@ Result<TopoRequest> parse(int argc, char** argv) {
         if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
         return request;
       case kFile: request.file = optarg; break;
+      case kPreset: request.preset = optarg; break;
       case kGpu: request.gpu = optarg; break;
       case kJson: request.form = Form::json; break;
       case kNccl: request.form = Form::nccl; break;
@@ -87,11 +87,17 @@ Result<Topology> this_machine() {
   return std::move(discovery.topology);
 }
 
+Result<Topology> what_is_asked(const TopoRequest& request) {
+  if (!request.file.empty() && !request.preset.empty()) return invalid_argument("topo takes --file or --preset");
+  if (!request.preset.empty()) return preset(request.preset);
+  return request.file.empty() ? this_machine() : from_file(request.file);
+}
+
 }  // namespace
 
 Status topo_command(int argc, char** argv) {
   const TopoRequest request = TUTTI_TRY(parse(argc, argv));
-  Topology topology = TUTTI_TRY(request.file.empty() ? this_machine() : from_file(request.file));
+  Topology topology = TUTTI_TRY(what_is_asked(request));
   if (!request.gpu.empty()) TUTTI_CHECK_OK(set_gpu_model(topology, request.gpu));
   fill_in(topology);
   std::string shown;
