@@ -1,0 +1,78 @@
+#include "src/topology/ways.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+class Ways : public testing::Test {
+ protected:
+  Ways() { topology_.hosts = {"host"}; }
+
+  NodeId node(NodeKind kind, const std::string& name) {
+    Node made;
+    made.kind = kind;
+    made.name = name;
+    return topology_.add(std::move(made));
+  }
+  void link(NodeId a, NodeId b, LinkKind kind, double gbytes_per_s, double latency_us = 1) {
+    topology_.connect({a, b, kind, gbytes_per_s, latency_us, 1});
+  }
+
+  Topology topology_;
+};
+
+TEST_F(Ways, DoNotLeadThroughAGpu) {
+  const NodeId processor = node(NodeKind::numa, "numa0");
+  const NodeId a = node(NodeKind::gpu, "a"), b = node(NodeKind::gpu, "b"), c = node(NodeKind::gpu, "c");
+  for (const NodeId gpu : {a, b, c}) link(processor, gpu, LinkKind::pci, 16);
+  link(a, b, LinkKind::nvlink, 100);
+  link(b, c, LinkKind::nvlink, 100);
+  EXPECT_EQ(way(topology_, a, b).kind, WayKind::nvlink);
+  EXPECT_EQ(way(topology_, a, c).kind, WayKind::phb);
+  EXPECT_DOUBLE_EQ(way(topology_, a, c).gbytes_per_s, 16);
+}
+
+TEST_F(Ways, AreAsWideAsAllNvLinksTogether) {
+  const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
+  const NodeId a = node(NodeKind::nvswitch, "a"), b = node(NodeKind::nvswitch, "b");
+  const NodeId c = node(NodeKind::nvswitch, "c"), d = node(NodeKind::nvswitch, "d");
+  const NodeId e = node(NodeKind::nvswitch, "e"), f = node(NodeKind::nvswitch, "f");
+  // The shortest way, over a and d, is in the way of two others, b e d and a c f.
+  const std::pair<NodeId, NodeId> links[] = {{from, a}, {a, d}, {d, to}, {from, b}, {b, e},
+                                             {e, d},    {a, c}, {c, f},  {f, to}};
+  for (const auto& [one, other] : links) link(one, other, LinkKind::nvlink, 10);
+  EXPECT_DOUBLE_EQ(way(topology_, from, to).gbytes_per_s, 20);
+  EXPECT_DOUBLE_EQ(way(topology_, to, from).gbytes_per_s, 20);
+  EXPECT_DOUBLE_EQ(way(topology_, from, to).latency_us, 3);  // Of the shortest.
+}
+
+TEST_F(Ways, AreRatherWideThanShort) {
+  const NodeId a = node(NodeKind::numa, "a"), b = node(NodeKind::numa, "b"), c = node(NodeKind::numa, "c");
+  link(a, c, LinkKind::smp, 10);
+  link(a, b, LinkKind::smp, 40);
+  link(b, c, LinkKind::smp, 30);
+  const Way found = way(topology_, a, c);
+  EXPECT_DOUBLE_EQ(found.gbytes_per_s, 30);
+  EXPECT_DOUBLE_EQ(found.latency_us, 2);
+  EXPECT_EQ(found.nodes, (std::vector<NodeId>{a, b, c}));
+}
+
+TEST_F(Ways, AreOfLeastLatencyAmongTheWidest) {
+  const NodeId a = node(NodeKind::numa, "a"), b = node(NodeKind::pci_switch, "b"), c = node(NodeKind::pci_switch, "c");
+  const NodeId d = node(NodeKind::nic, "d");
+  link(a, b, LinkKind::pci, 16, 3);
+  link(b, d, LinkKind::pci, 16, 3);
+  link(a, c, LinkKind::pci, 16, 1);
+  link(c, d, LinkKind::pci, 16, 1);
+  EXPECT_DOUBLE_EQ(way(topology_, a, d).latency_us, 2);
+  EXPECT_EQ(way(topology_, a, a).kind, WayKind::same);
+  EXPECT_EQ(way(topology_, a, node(NodeKind::nic, "apart")).kind, WayKind::none);
+}
+
+}  // namespace
+}  // namespace tutti
