@@ -31,9 +31,11 @@ Status Joining::join_wires() {
   if (others.empty()) return {};
   TUTTI_CHECK_OK(await_wires().during("rank " + std::to_string(rank_) + " (" + describe(own_.peer) +
                                       ") prepared for calls of ranks on other hosts"));
+  if (options_.far_offer) set_offer(place_, options_.far_offer());
   std::vector<WireRecord> places(ranks_);
   places[rank_] = place_;
   TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(places)), sizeof(WireRecord), watch_));
+  for (const WireRecord& place : places) far_offers_.push_back(offer_of(place));
   log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
   for (const Rank peer : others) {
     if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::wire, rank_, ranks_, peer}, records_[peer], places[peer]));

@@ -34,8 +34,8 @@ class ConnectionsOver : public testing::TestWithParam<Tested> {
     source = std::move(GetParam().open()).value();
     std::unique_ptr<Carrier> carrier;
     if (source) carrier = std::move(source->make()).value();
-    return std::make_unique<TcpConnection>(std::move(socket), odd, odd ? "there" : "here", std::move(carrier),
-                                           source != nullptr, seal());
+    return std::make_unique<TcpConnection>(std::move(socket), odd, odd ? "there" : "here",
+                                           Carriage{std::move(carrier), source != nullptr, ""}, seal());
   }
   static void fill(LaneState& lane, std::uint32_t bytes = kSlotBytes) {
     while (slot_free(lane)) post(lane, message_of(lane.next, bytes));

@@ -15,6 +15,7 @@
 #include "src/base/log.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
+#include "src/communicator/between_hosts.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
@@ -88,6 +89,7 @@ void print_transports() {
   }
   for (auto& [name, found] : describe_carriers())
     print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
+  print_line("between hosts", describe_between_hosts());
 }
 
 void print_devices() {

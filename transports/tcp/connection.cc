@@ -34,17 +34,17 @@ void keep_alive(const Socket& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier, bool insists,
-                             const Seal& seal)
+TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage, const Seal& seal)
     : stream_(std::move(socket), seal, odd),
       route_(std::move(route)),
       next_context_(odd ? 1 : 2),
-      insists_(insists),
+      insists_(carriage.insists),
+      instead_(std::move(carriage.instead)),
       lanes_([this](std::size_t bytes) -> Result<LaneMemory> {
         if (carrier_) return carrier_->allocate(bytes);
         return HalfLane::allocate(bytes);
       }),
-      carrier_(std::move(carrier)) {
+      carrier_(std::move(carriage.carrier)) {
   keep_alive(stream_.socket());
   outgoing_.reserve(kMostOutgoing);
   introduce();
@@ -199,7 +199,7 @@ void TcpConnection::exchange() {
       if (!carried.ok()) {
         while (!lost() && receive_some()) {  // The other end's last words, if there are any.
         }
-        return lose(carried.message());
+        return lose(advised(carried.message()));
       }
     }
     while (send_some()) {

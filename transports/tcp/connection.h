@@ -30,14 +30,19 @@ namespace tutti {
 
 using Note = std::vector<std::byte>;
 
+// What carries messages in a connection's place.
+struct Carriage {
+  std::unique_ptr<Carrier> carrier;  // Taken if the other end has one of its kind, and each reaches the other.
+  bool insists = false;              // If not, the connection is lost; else it carries messages itself.
+  std::string instead;               // What to do about a carrier that fails before it has carried anything.
+};
+
 // Any thread.
 class TcpConnection : private CarrierEvents {
  public:
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
-  // `carrier`: taken if the other end has one of its kind, and each reaches the other; if not, the connection is lost
-  // if `insists`, and carries messages itself if not. `seal`: of what goes over the connection, not over a carrier.
-  TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier = nullptr,
-                bool insists = false, const Seal& seal = {});
+  // `seal`: of what goes over the connection, not over a carrier.
+  TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage = {}, const Seal& seal = {});
   // Waits a few seconds at most, for the other end to have what was sent.
   ~TcpConnection();
 
@@ -128,6 +133,7 @@ class TcpConnection : private CarrierEvents {
   Status land(std::uint32_t number, HalfLane& reading);
   Status accept_landing(const WireHeader& header, const std::byte* payload);
   Status carry();
+  std::string advised(const std::string& why) const;
   Status arrived(const MessageHead& head) override;
   Status credited(std::uint32_t lane, std::uint64_t taken) override;
   void left(std::uint32_t lane, std::uint64_t messages) override;
@@ -144,6 +150,8 @@ class TcpConnection : private CarrierEvents {
   bool outstanding_ = false;        // When last looked.
 
   bool insists_ = false;
+  std::string instead_;
+  bool carried_ = false;  // Something has come by the carrier: it works.
   Way way_ = Way::open;
   bool again_ = false;  // What has come lets messages go that could not before.
   bool losing_ = false;
