@@ -20,6 +20,12 @@ std::string described(Rank rank, const PeerRecord& record, const WireRecord& pla
   return "rank " + std::to_string(rank) + " (" + describe(record) + by + ")";
 }
 
+// Once for each host.
+void warn_of_idle_interfaces(const std::string& ifname) {
+  for (const std::string& entry : idle_entries(ifname))
+    log(LogLevel::warn, "TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME (%s) names %s", ifname.c_str(), entry.c_str());
+}
+
 }  // namespace
 
 // All ranks see alike whether there are other hosts: either all take part, or none does.
@@ -51,9 +57,10 @@ Status Joining::join_wires() {
 Status Joining::await_wires() {
   Address address = own_.tree;
   const std::vector<Address> several = rails(options_.socket_ifname, id_.address.family);
+  Rank before = 0;
+  for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
+  if (before == 0) warn_of_idle_interfaces(options_.socket_ifname);
   if (several.size() > 1) {
-    Rank before = 0;
-    for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
     address = several[before % several.size()];
   } else if (!admits(options_.socket_ifname, interface_of(address))) {
     address = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));

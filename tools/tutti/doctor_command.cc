@@ -87,6 +87,7 @@ void print_transports() {
   } else {
     print_line("tcp", "off: " + std::move(address).status().message());
   }
+  for (const std::string& idle : idle_entries(config().socket_ifname)) print_line("tcp", "without " + idle);
   for (auto& [name, found] : describe_carriers())
     print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
   print_line("between hosts", describe_between_hosts());
