@@ -1,8 +1,8 @@
 # In a guest: two hosts, that namespaces play, whose ranks choose by themselves what carries messages between them. The
 # devices are everybody's: what the ranks send by RDMA goes from port to port beside the network of their hosts.
-# $1: all_reduce_perf
+# $1: all_reduce_perf; $2: the same, with threads of the host in the place of a GPU
 set -euo pipefail
-tool="$1"
+tool=("$1")
 export TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000 TUTTI_LOG=info
 
 fail() {
@@ -27,7 +27,7 @@ all_reduce() {
   before="$(sent)"
   for rank in 0 1; do
     ip netns exec "host$rank" env "${variables[@]//@/$rank}" TUTTI_RANK=$rank TUTTI_RANKS=2 TUTTI_ROOT=192.0.2.1:29500 \
-      "$tool" -b 256K -e 256K -n 2 -w 0 -c 1 >"/run/said.$rank" 2>&1 &
+      "${tool[@]}" -b 256K -e 256K -n 2 -w 0 -c 1 >"/run/said.$rank" 2>&1 &
     process[rank]=$!
   done
   for rank in 0 1; do wait "${process[rank]}" || status=$?; done
@@ -51,3 +51,8 @@ said 'between hosts tcp: rank 0 \(.*\) has no verbs: TUTTI_IB_DISABLE'
 
 all_reduce "what goes over TCP is checked" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=wire
 [ "$packets" -eq 0 ] || fail "something went by RDMA"
+
+tool=("$2" --memory cuda)
+all_reduce "on devices" TUTTI_IB_HCA=rxe@
+said 'between hosts verbs: all ranks have it'
+[ "$packets" -ge 128 ] || fail "hardly anything went by RDMA"
