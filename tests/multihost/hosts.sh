@@ -166,6 +166,18 @@ deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood of
 heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
 unplug() { ip link set dev "port$1" down; }
 plug() { ip link set dev "port$1" up; }
+# The host itself lets nothing out, in three ways.
+bar() {
+  on_host "$1" nft 'add table inet barred
+    add chain inet barred out { type filter hook output priority 0; }
+    add rule inet barred out oifname "eth0" drop'
+}
+refuse_out() {
+  on_host "$1" nft 'add table inet refused
+    add chain inet refused out { type filter hook output priority 0; }
+    add rule inet refused out oifname "eth0" reject'
+}
+unroute() { on_host "$1" ip route add blackhole "$(address_of "$2")"; }
 # Writes a byte into each long segment that comes, as broken memory on the way does: TCP sees nothing of it.
 alter() {
   on_host "$1" nft 'add table inet broken

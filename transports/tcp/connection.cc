@@ -278,12 +278,18 @@ void TcpConnection::look(std::int64_t now_ns) {
   socklen_t bytes = sizeof info;
   if (::getsockopt(stream_.socket().get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return;
   const std::uint64_t acknowledged = stream_.sent() - stream_.unacknowledged();
-  const bool outstanding = info.tcpi_unacked > 0;
+  // What the own host lets nothing out of has not been sent, for TCP: it knocks until it can.
+  const bool outstanding = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
   if (acknowledged != acknowledged_ || !std::exchange(outstanding_, outstanding)) acknowledged_ns_ = now_ns;
   acknowledged_ = acknowledged;
   const std::int64_t silent_ns = now_ns - acknowledged_ns_;
-  if (outstanding && info.tcpi_retransmits >= kRepeats && silent_ns >= kSilenceNs)
-    lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s");
+  const bool repeated = std::max(info.tcpi_retransmits, info.tcpi_probes) >= kRepeats;
+  if (!outstanding || !repeated || silent_ns < kSilenceNs) return;
+  int error = 0;  // What the network has said meanwhile, which TCP does not believe at once.
+  bytes = sizeof error;
+  (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+  const std::string said = error == 0 ? "" : std::string(", ") + std::strerror(error);
+  lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + said);
 }
 
 }  // namespace tutti
