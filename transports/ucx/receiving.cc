@@ -40,6 +40,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
       [](void* request, ucs_status_t status, std::size_t, void* about) {
         auto& fetched = *static_cast<Arrival*>(about);
         ucx().request_free(request);
+        fetched.lane->end->unpassed_ = true;  // The writer waits to be told, by us.
         fetched.lane->end->come(fetched, status);
       },
       &arrival);
