@@ -88,6 +88,12 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
   return half->view;
 }
 
+std::optional<LaneView> TcpConnection::find(std::uint32_t context, const LaneSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  const HalfLane* half = lanes_.known(context, spec);
+  return half == nullptr ? std::nullopt : std::optional(half->view);
+}
+
 Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (carrier_) return carrier_->allocate(bytes);

@@ -48,6 +48,8 @@ class TcpConnection : private CarrierEvents {
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  // This end's half if it is there: the other end may have told of a lane that nobody opens here.
+  std::optional<LaneView> find(std::uint32_t context, const LaneSpec& spec);
   // Page-aligned memory that may be lent, and lending it: the halves that this end has of the communicator's lanes lie
   // there, whichever end is the first to know of them. Before any of them is opened, at either end.
   Result<LaneMemory> allocate(std::size_t bytes);
