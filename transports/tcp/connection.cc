@@ -108,9 +108,16 @@ void TcpConnection::lend(std::uint32_t context, LaneMemory block, std::size_t by
 // What is on its way out of their slots is copied first.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
-  if (const auto left = notes_.find(context); left != notes_.end()) {
-    waiting_notes_.fetch_sub(left->second.size());
-    notes_.erase(left);
+  end_context(context);
+  bury();
+}
+
+void TcpConnection::end_context(std::uint32_t context) {
+  if (auto left = notes_.extract(context)) {
+    waiting_notes_.fetch_sub(left.mapped().size());
+    for (const WaitingNote& unread : left.mapped()) {
+      if (unread.passes != 0) end_context(unread.passes);
+    }
   }
   for (std::size_t i = first_; i < outgoing_.size(); ++i) {
     Outgoing& out = outgoing_[i];
@@ -121,7 +128,6 @@ void TcpConnection::close(std::uint32_t context) {
   if (into_ != nullptr && into_->context == context)
     into_ = nullptr;  // The rest of the message is dropped as it comes.
   lanes_.close(context);
-  bury();
 }
 
 // What the carrier still moves keeps its memory: messages of this end until they have left, and the slots that the
@@ -157,10 +163,10 @@ std::uint32_t TcpConnection::new_context() {
 
 // ---- Notes ----
 
-void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note) {
+void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes) {
   const std::lock_guard lock(mutex_);
   if (lost()) return;
-  tell(WireKind::note, context, 0, {note.begin(), note.end()});
+  tell(WireKind::note, context, passes, {note.begin(), note.end()});
   exchange();
 }
 
@@ -168,7 +174,7 @@ std::optional<Note> TcpConnection::take(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   const auto found = notes_.find(context);
   if (found == notes_.end() || found->second.empty()) return std::nullopt;
-  Note note = std::move(found->second.front());
+  Note note = std::move(found->second.front().note);
   found->second.pop_front();
   waiting_notes_.fetch_sub(1);
   return note;

@@ -59,8 +59,9 @@ class TcpConnection : private CarrierEvents {
   // A number for a further communicator, which this end alone gives.
   std::uint32_t new_context();
 
-  // At most kMostNoteBytes.
-  void send(std::uint32_t context, std::span<const std::byte> note);
+  // At most kMostNoteBytes. `passes`: a context that who takes the note has a part in from then on; where nobody takes
+  // it, the other end closes that one itself. 0: none.
+  void send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes = 0);
   std::optional<Note> take(std::uint32_t context);
   bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
 
@@ -101,6 +102,10 @@ class TcpConnection : private CarrierEvents {
     std::vector<std::byte> own;  // Where the data are not those of a slot.
     std::uint32_t context = 0;
   };
+  struct WaitingNote {
+    Note note;
+    std::uint32_t passes = 0;
+  };
   // Whether messages go by the carrier is open until both ends have said that they reach each other.
   enum class Way : std::uint8_t { open, tcp, carrier };
 
@@ -122,7 +127,8 @@ class TcpConnection : private CarrierEvents {
   Status begin_message(const WireHeader& header);
   void end_message();
   Status accept_lane(const WireHeader& header, const std::byte* payload);
-  void accept_note(const WireHeader& header, const std::byte* payload);
+  Status accept_note(const WireHeader& header, const std::byte* payload);
+  void end_context(std::uint32_t context);
   void lose(const std::string& why);
   void exchange();
   void bury();
@@ -163,7 +169,7 @@ class TcpConnection : private CarrierEvents {
   std::int64_t holding_since_ns_ = 0;  // What is told next, for the carrier. 0: not.
   LaneTable lanes_;
   std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
-  std::map<std::uint32_t, std::deque<Note>> notes_;
+  std::map<std::uint32_t, std::deque<WaitingNote>> notes_;
 
   std::deque<Outgoing> untold_;          // Lanes and notes: before messages.
   std::vector<Outgoing> outgoing_;       // From first_ on.
