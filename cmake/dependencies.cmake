@@ -61,6 +61,17 @@ endif()
 tutti_header_found(ucx_found ucp/api/ucp.h)
 tutti_header_found(verbs_found infiniband/verbs.h)
 tutti_header_found(hwloc_found hwloc.h)
+# Files of topologies: the one in the library statically, the other a header.
+tutti_header_found(pugixml_found pugixml.hpp)
+tutti_header_found(json_found nlohmann/json.hpp)
+find_library(TUTTI_PUGIXML_LIBRARY libpugixml.a)
+mark_as_advanced(TUTTI_PUGIXML_LIBRARY)
+set(formats_found OFF)
+if(pugixml_found AND json_found AND TUTTI_PUGIXML_LIBRARY)
+  set(formats_found ON)
+  add_library(pugixml STATIC IMPORTED GLOBAL)
+  set_target_properties(pugixml PROPERTIES IMPORTED_LOCATION ${TUTTI_PUGIXML_LIBRARY})
+endif()
 find_program(TUTTI_MPIRUN mpirun)
 find_program(TUTTI_MPICC mpicc)
 set(mpi_found OFF)
@@ -92,6 +103,8 @@ tutti_dependency(CUDA FOUND ${nvcc_found} FOR "compiler for NVIDIA GPUs"
 tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/ucp.h (libucx-dev)")
 tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
 tutti_dependency(HWLOC FOUND ${hwloc_found} FOR "headers of hwloc" WANTS "no hwloc.h (libhwloc-dev)")
+tutti_dependency(FORMATS FOUND ${formats_found} FOR "pugixml and nlohmann-json, for files of topologies"
+                 WANTS "no pugixml.hpp with libpugixml.a, or no nlohmann/json.hpp (libpugixml-dev, nlohmann-json3-dev)")
 tutti_dependency(NCCL FOUND ${nccl_found} FOR "nccl.h, for tests of libnccl.so.2"
                  WANTS "${TUTTI_NCCL_WANTS}")
 tutti_dependency(MPI FOUND ${mpi_found} FOR "launcher test and peers in perf (the library never links MPI)"

@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): names of C. */
 enum driver_collective { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, collective_count };
 
 struct driver_call {
@@ -50,6 +51,7 @@ void driver_fail(const char* format, ...) __attribute__((noreturn, format(printf
 /* Opens DIR/<name>.<rank>; mode as fopen's. */
 struct _IO_FILE* driver_open(const struct driver* driver, const char* name, const char* mode);
 
+/* NOLINTEND(readability-identifier-naming) */
 #ifdef __cplusplus
 }
 #endif

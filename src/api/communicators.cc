@@ -181,7 +181,6 @@ using tutti::CommunicatorOptions;
 using tutti::door_of;
 using tutti::guarded;
 using tutti::invalid_argument;
-using tutti::invalid_usage;
 using tutti::Rank;
 using tutti::Status;
 

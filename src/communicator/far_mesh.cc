@@ -115,7 +115,7 @@ Status Mesh::send(Rank peer, Frame frame, const Passage& passage) {
 }
 
 std::string Mesh::obituary(Rank peer, const std::string& when) const {
-  const std::string text = "rank " + std::to_string(peer) + " died " + when;
+  std::string text = "rank " + std::to_string(peer) + " died " + when;
   if (!far(peer)) return text;
   return "rank " + std::to_string(peer) + " died or is out of reach " + when + ": " + connection(peer).reason();
 }

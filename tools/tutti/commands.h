@@ -8,6 +8,7 @@ namespace tutti {
 
 Status plan_command(const Request& request);
 Status verify_command(const Request& request);
+Status topo_command(int argc, char** argv);  // Reads its own options.
 Status doctor_command();
 Status version_command();
 

@@ -19,6 +19,7 @@
 #include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
+#include "src/topology/discover/discover.h"
 #include "tools/tutti/commands.h"
 
 namespace tutti {
@@ -93,6 +94,14 @@ void print_transports() {
   print_line("between hosts", describe_between_hosts());
 }
 
+void print_topology() {
+  std::printf("topology\n");
+  Result<Discovery> found = discover();
+  if (!found.ok()) return print_line("", "off: " + std::move(found).status().message());
+  for (const SourceReport& source : found.value().sources)
+    print_line(source.source.c_str(), (source.found ? "" : "off: ") + source.words);
+}
+
 void print_devices() {
   Result<std::vector<std::string>> devices = list_devices();
   std::printf("GPUs\n");
@@ -120,6 +129,7 @@ Status doctor_command() {
   TUTTI_CHECK_OK(version_command());
   print_machine();
   print_transports();
+  print_topology();
   print_devices();
   print_settings();
   for (const std::string& refused : refused_settings(environment(), config())) {

@@ -1,10 +1,12 @@
 #include <cstdio>
+#include <cstring>
 
 #include "tools/tutti/commands.h"
 
 namespace {
 
 tutti::Status run(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "topo") == 0) return tutti::topo_command(argc, argv);
   const tutti::Request request = TUTTI_TRY(tutti::parse_request(argc, argv));
   if (request.command == "plan") return tutti::plan_command(request);
   if (request.command == "verify") return tutti::verify_command(request);

@@ -15,6 +15,10 @@ const char* const kUsage =
     "tutti verify --all --ranks 1-64                                 proves every algorithm\n"
     "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100\n"
     "tutti verify --algorithm hierarchical --groups 2x2,4x8,3+5      ... for ranks of several hosts\n"
+    "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
+    "of\n"
+    "    [--json] [--nccl] [--dot] [--svg PICTURE]                   NCCL, hwloc or our own, or a system that is sold "
+    "as one\n"
     "tutti doctor                                                    what this machine offers, and what is "
     "configured\n"
     "tutti --version\n"
@@ -24,7 +28,7 @@ namespace {
 
 constexpr Rank kMostRanks = 65536;       // Of one rank alone.
 constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
-constexpr std::string_view kCommands = "plan, verify, doctor, version, help";
+constexpr std::string_view kCommands = "plan, verify, topo, doctor, version, help";
 
 // The parts of "3+5" or "1,7", by their separator.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {

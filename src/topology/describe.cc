@@ -1,0 +1,137 @@
+#include "src/topology/describe.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "src/topology/ways.h"
+
+namespace tutti {
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value >= 100 ? "%.0f" : value >= 10 ? "%.1f" : "%.2g", value);
+  return text;
+}
+
+std::string describe(const Link& link) {
+  std::string text = name(link.kind);
+  if (link.kind == LinkKind::pci && link.width > 1) text += " x" + std::to_string(link.width);
+  if (link.kind == LinkKind::nvlink && link.width > 1) text = std::to_string(link.width) + " " + text + "s";
+  return text + " " + short_number(link.gbytes_per_s) + " GB/s";
+}
+
+namespace {
+
+std::string words(const Node& node) {
+  std::string text = node.name;
+  if (!node.model.empty()) text += ", " + node.model;
+  if (node.sm > 0) text += ", sm_" + std::to_string(node.sm);
+  if (!node.cpus.empty()) text += ", processors " + node.cpus;
+  if (node.down) text += ", down";
+  if (node.gbytes_per_s > 0) text += ", " + short_number(node.gbytes_per_s * 8) + " Gbit/s";
+  if (!node.bus_id.empty() && node.name.find(node.bus_id) == std::string::npos) text += ", " + node.bus_id;
+  return text;
+}
+
+class Tree {
+ public:
+  explicit Tree(const Topology& topology) : topology_(topology), shown_(topology.nodes.size()) {}
+
+  std::string write() {
+    for (std::uint32_t host = 0; host < topology_.hosts.size(); ++host) {
+      text_ += topology_.hosts[host] + "\n";
+      for (NodeId id = 0; id < topology_.nodes.size(); ++id)
+        if (topology_.nodes[id].host == host && topology_.nodes[id].kind == NodeKind::numa) write(id, nullptr, 1);
+      for (NodeId id = 0; id < topology_.nodes.size(); ++id)
+        if (topology_.nodes[id].host == host && !shown_[id]) write(id, nullptr, 1);
+    }
+    for (const std::string& note : topology_.notes) text_ += "note: " + note + "\n";
+    return text_;
+  }
+
+ private:
+  void write(NodeId id, const Link* above, int depth) {
+    shown_[id] = true;
+    const Node& node = topology_.nodes[id];
+    text_ += std::string(static_cast<std::size_t>(depth) * 2, ' ') + words(node);
+    if (above != nullptr) text_ += "; " + describe(*above);
+    text_ += across(id) + "\n";
+    for (const Link& link : topology_.links) {
+      const bool below = link.kind == LinkKind::pci || link.kind == LinkKind::memory;
+      if (link.a == id && below && !shown_[link.b]) write(link.b, &link, depth + 1);
+    }
+  }
+
+  // What leads elsewhere than up and down: how many links to whom, alike ones together.
+  std::string across(NodeId id) const {
+    std::map<std::string, std::vector<std::string>> others;
+    for (const Link& link : topology_.links) {
+      const bool across = link.kind != LinkKind::pci && link.kind != LinkKind::memory;
+      if (!across || (link.a != id && link.b != id)) continue;
+      others[describe(link)].push_back(topology_.nodes[link.a == id ? link.b : link.a].name);
+    }
+    std::string text;
+    for (const auto& [how, whom] : others) {
+      text += "; " + how + " to " + whom.front();
+      if (whom.size() == 2) text += " and " + whom.back();
+      if (whom.size() > 2) text += " ... " + whom.back() + " (" + std::to_string(whom.size()) + ")";
+    }
+    return text;
+  }
+
+  const Topology& topology_;
+  std::vector<bool> shown_;
+  std::string text_;
+};
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size() + 1), ' ');
+  return text;
+}
+
+// "NV18 450": bricks of NVLink as nvidia-smi counts them.
+std::string words(const Topology& topology, NodeId from, NodeId to) {
+  const Way found = way(topology, from, to);
+  if (found.kind == WayKind::same) return "X";
+  std::string text = name(found.kind);
+  if (found.kind == WayKind::none) return text;
+  return text + " " + short_number(found.gbytes_per_s);
+}
+
+}  // namespace
+
+std::string describe(const Topology& topology) { return Tree(topology).write(); }
+
+std::string describe_distances(const Topology& topology) {
+  std::string text;
+  for (std::uint32_t host = 0; host < topology.hosts.size(); ++host) {
+    std::vector<NodeId> devices;
+    for (const NodeKind kind : {NodeKind::gpu, NodeKind::nic})
+      for (const NodeId id : topology.all(kind))
+        if (topology.nodes[id].host == host) devices.push_back(id);
+    if (devices.size() < 2) continue;
+    std::stable_sort(devices.begin(), devices.end(), [&](NodeId a, NodeId b) {
+      const Node &one = topology.nodes[a], &other = topology.nodes[b];
+      return one.kind == other.kind && one.kind == NodeKind::gpu && one.index < other.index;
+    });
+    std::size_t width = 10;
+    for (const NodeId id : devices) width = std::max(width, topology.nodes[id].name.size() + 2);
+    text += padded(topology.hosts[host], width);
+    for (const NodeId to : devices) text += padded(topology.nodes[to].name, width);
+    for (const NodeId from : devices) {
+      text += "\n" + padded(topology.nodes[from].name, width);
+      for (const NodeId to : devices) text += padded(words(topology, from, to), width);
+    }
+    text += "\n";
+  }
+  if (!text.empty())
+    text +=
+        "NV: NVLink. PIX: one PCI switch at most; PXB: several; PHB: a processor's PCI; SYS: between sockets. GB/s "
+        "each way.\n";
+  return text;
+}
+
+}  // namespace tutti

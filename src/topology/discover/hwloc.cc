@@ -1,0 +1,64 @@
+// hwloc is asked for what it would export, which is read like a file: neither its header nor its structures are needed.
+#include <dlfcn.h>
+
+#include <string>
+
+#include "src/base/owned.h"
+#include "src/topology/discover/parts.h"
+#include "src/topology/formats.h"
+
+namespace tutti {
+namespace {
+
+using Library = Owned<void*, ::dlclose>;
+
+// As hwloc.h of version 2 declares them.
+struct Hwloc {
+  int (*init)(void**);
+  void (*destroy)(void*);
+  int (*set_io_types_filter)(void*, int);
+  int (*load)(void*);
+  int (*export_xmlbuffer)(void*, char**, int*, unsigned long);
+  void (*free_xmlbuffer)(void*, char*);
+};
+constexpr int kKeepImportant = 3;
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+Result<std::string> export_xml(const Hwloc& hwloc, void* topology) {
+  char* xml = nullptr;
+  int length = 0;
+  if (hwloc.set_io_types_filter(topology, kKeepImportant) != 0) return system_error("ask hwloc for devices");
+  if (hwloc.load(topology) != 0) return system_error("let hwloc look at this machine");
+  if (hwloc.export_xmlbuffer(topology, &xml, &length, 0) != 0) return system_error("ask hwloc for its topology");
+  std::string text(xml, length > 0 ? static_cast<std::size_t>(length) - 1 : 0);  // With the zero at its end.
+  hwloc.free_xmlbuffer(topology, xml);
+  return text;
+}
+
+}  // namespace
+
+Result<Topology> ask_hwloc(const std::string& library) {
+  const Library opened{::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)};
+  if (!opened) return unsupported(::dlerror());
+  Hwloc hwloc = {};
+  void* const at = opened.get();
+  const bool found = find(at, "hwloc_topology_init", hwloc.init) && find(at, "hwloc_topology_destroy", hwloc.destroy) &&
+                     find(at, "hwloc_topology_set_io_types_filter", hwloc.set_io_types_filter) &&
+                     find(at, "hwloc_topology_load", hwloc.load) &&
+                     find(at, "hwloc_topology_export_xmlbuffer", hwloc.export_xmlbuffer) &&
+                     find(at, "hwloc_free_xmlbuffer", hwloc.free_xmlbuffer);
+  if (!found) return unsupported(library + " is no hwloc of version 2");
+  void* topology = nullptr;
+  if (hwloc.init(&topology) != 0) return system_error("start hwloc");
+  Result<std::string> xml = export_xml(hwloc, topology);
+  hwloc.destroy(topology);
+  if (!xml.ok()) return std::move(xml).status();
+  return read_hwloc_xml(xml.value(), "hwloc");
+}
+
+}  // namespace tutti

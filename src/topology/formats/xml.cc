@@ -1,0 +1,67 @@
+#include "src/topology/formats/xml.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+std::size_t line_at(std::string_view text, std::ptrdiff_t offset) {
+  if (offset < 0) return 0;
+  const auto end = text.begin() + std::min<std::ptrdiff_t>(offset, static_cast<std::ptrdiff_t>(text.size()));
+  return static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + 1;
+}
+
+std::string quoted(const char* attribute, std::string_view text) {
+  return std::string(attribute) + "=\"" + std::string(text.substr(0, 64)) + "\"";
+}
+
+}  // namespace
+
+Result<Xml> Xml::parse(std::string_view text, const std::string& origin) {
+  if (text.size() > kLongestTopology)
+    return invalid_argument(origin + ": longer than " + std::to_string(kLongestTopology >> 20) + " MiB");
+  Xml xml(text, origin);
+  xml.document_ = std::make_unique<pugi::xml_document>();
+  const pugi::xml_parse_result parsed =
+      xml.document_->load_buffer(text.data(), text.size(), pugi::parse_minimal | pugi::parse_escapes | pugi::parse_eol);
+  if (!parsed)
+    return invalid_argument(origin + ":" + std::to_string(line_at(text, parsed.offset)) +
+                            ": not XML: " + parsed.description());
+  return xml;
+}
+
+Status Xml::complain(const pugi::xml_node& at, const std::string& what) const {
+  return invalid_argument(origin_ + ":" + std::to_string(line_at(text_, at.offset_debug())) + ": <" + at.name() +
+                          ">: " + what);
+}
+
+Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, double otherwise, double most) const {
+  const std::string_view text = at.attribute(attribute).value();
+  if (text.empty()) return otherwise;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
+    return complain(at, quoted(attribute, text) + " is no number that is 0 or more");
+  if (value > most) return complain(at, quoted(attribute, text) + " is more than can be");
+  return value;
+}
+
+Result<std::uint64_t> Xml::whole(const pugi::xml_node& at, const char* attribute, std::uint64_t otherwise,
+                                 std::uint64_t most) const {
+  const std::string_view text = at.attribute(attribute).value();
+  if (text.empty()) return otherwise;
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  const std::string_view digits = hexadecimal ? text.substr(2) : text;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return complain(at, quoted(attribute, text) + " is no whole number that is 0 or more");
+  if (value > most) return complain(at, quoted(attribute, text) + " is more than " + std::to_string(most));
+  return value;
+}
+
+}  // namespace tutti

@@ -1,0 +1,111 @@
+#include "src/topology/topology.h"
+
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kNodeKinds[] = {"numa", "cpu", "pci_switch", "gpu", "nvswitch", "nic", "network"};
+constexpr std::string_view kLinkKinds[] = {"memory", "smp", "pci", "nvlink", "c2c", "network"};
+
+template <typename Kind, std::size_t count>
+Result<Kind> parse(std::string_view text, const std::string_view (&names)[count], const char* what) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (names[i] == text) return static_cast<Kind>(i);
+    all += (i == 0 ? "" : i + 1 == count ? " or " : ", ") + std::string(names[i]);
+  }
+  return invalid_argument("'" + std::string(text) + "' is no kind of " + what + ", which is " + all);
+}
+
+std::string shown(const Topology& topology, const Node& node) {
+  return "'" + node.name + "' of host '" + topology.hosts[node.host] + "'";
+}
+
+bool is_rate(double value) { return std::isfinite(value) && value > 0; }
+
+Status check_link(const Topology& topology, const Link& link) {
+  const std::size_t nodes = topology.nodes.size();
+  if (link.a >= nodes || link.b >= nodes)
+    return invalid_argument("a link leads to node " + std::to_string(std::max(link.a, link.b)) + " of " +
+                            std::to_string(nodes));
+  const Node& a = topology.nodes[link.a];
+  const Node& b = topology.nodes[link.b];
+  if (link.a == link.b) return invalid_argument("a link leads from " + shown(topology, a) + " to itself");
+  const std::string where = "the link from " + shown(topology, a) + " to " + shown(topology, b);
+  if (!is_rate(link.gbytes_per_s)) return invalid_argument(where + " has no bandwidth above 0");
+  if (!std::isfinite(link.latency_us) || link.latency_us < 0)
+    return invalid_argument(where + " has a latency below 0, or none");
+  if (link.width == 0) return invalid_argument(where + " has no lanes");
+  const bool leaves = a.kind == NodeKind::network || b.kind == NodeKind::network;
+  if (a.host != b.host && !leaves && link.kind != LinkKind::nvlink)
+    return invalid_argument(where + " joins two hosts, and is neither of a network nor an NVLink");
+  return {};
+}
+
+}  // namespace
+
+const char* name(NodeKind kind) { return kNodeKinds[static_cast<std::size_t>(kind)].data(); }
+const char* name(LinkKind kind) { return kLinkKinds[static_cast<std::size_t>(kind)].data(); }
+Result<NodeKind> parse_node_kind(std::string_view text) { return parse<NodeKind>(text, kNodeKinds, "node"); }
+Result<LinkKind> parse_link_kind(std::string_view text) { return parse<LinkKind>(text, kLinkKinds, "link"); }
+
+NodeId Topology::add(Node node) {
+  nodes.push_back(std::move(node));
+  return static_cast<NodeId>(nodes.size() - 1);
+}
+
+const Node* Topology::find(std::string_view node_name) const {
+  for (const Node& node : nodes)
+    if (node.name == node_name) return &node;
+  return nullptr;
+}
+
+std::vector<NodeId> Topology::all(NodeKind kind) const {
+  std::vector<NodeId> found;
+  for (NodeId i = 0; i < nodes.size(); ++i)
+    if (nodes[i].kind == kind) found.push_back(i);
+  return found;
+}
+
+Status check(const Topology& topology) {
+  std::set<std::pair<std::uint32_t, std::string_view>> names;
+  for (const Node& node : topology.nodes) {
+    if (node.host >= topology.hosts.size())
+      return invalid_argument("node '" + node.name + "' is of host " + std::to_string(node.host) + " of " +
+                              std::to_string(topology.hosts.size()));
+    if (node.name.empty()) return invalid_argument("a node of host '" + topology.hosts[node.host] + "' has no name");
+    if (!names.emplace(node.host, node.name).second)
+      return invalid_argument("there are two nodes " + shown(topology, node));
+  }
+  for (const Link& link : topology.links) TUTTI_CHECK_OK(check_link(topology, link));
+  return {};
+}
+
+Result<Topology> checked(Topology topology, const std::string& origin) {
+  const Status sound = check(topology);
+  if (!sound.ok()) return invalid_argument(origin + ": " + sound.message());
+  return topology;
+}
+
+Topology merged(Topology first, const Topology& second) {
+  const auto hosts = static_cast<std::uint32_t>(first.hosts.size());
+  const auto nodes = static_cast<NodeId>(first.nodes.size());
+  first.hosts.insert(first.hosts.end(), second.hosts.begin(), second.hosts.end());
+  for (Node node : second.nodes) {
+    node.host += hosts;
+    first.nodes.push_back(std::move(node));
+  }
+  for (Link link : second.links) {
+    link.a += nodes;
+    link.b += nodes;
+    first.links.push_back(link);
+  }
+  first.notes.insert(first.notes.end(), second.notes.begin(), second.notes.end());
+  return first;
+}
+
+}  // namespace tutti

@@ -1,0 +1,115 @@
+#include "src/topology/tree.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "src/topology/figures.h"
+
+namespace tutti {
+
+std::string normal_bus_id(std::string_view text) {
+  std::string id(text);
+  std::transform(id.begin(), id.end(), id.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::count(id.begin(), id.end(), ':') == 1) id = "0000:" + id;
+  if (id.find('.') == std::string::npos) id += ".0";
+  if (id.size() > 12 && id.find_first_not_of('0') >= id.size() - 12)
+    id.erase(0, id.size() - 12);  // NVML's domains are longer.
+  return id;
+}
+
+std::string processor_model(const std::string& vendor, std::uint32_t family, std::uint32_t model) {
+  if (vendor.empty()) return "";
+  return vendor + " family " + std::to_string(family) + " model " + std::to_string(model);
+}
+
+// The class is in the upper 16 of 24 bits.
+bool is_pci_switch(std::uint64_t pci_class) { return pci_class >> 8 == 0x0604; }
+bool is_gpu(std::uint64_t pci_class) { return pci_class >> 8 == 0x0302 || pci_class >> 8 == 0x0300; }
+bool is_nic(std::uint64_t pci_class) { return pci_class >> 8 == 0x0207 || pci_class >> 8 == 0x0200; }
+bool is_nvswitch(std::uint64_t pci_class) { return pci_class >> 8 == 0x0680; }
+
+std::uint32_t TopologyTree::host(const std::string& name) {
+  auto& hosts = topology.hosts;
+  const auto found = std::find(hosts.begin(), hosts.end(), name);
+  if (found != hosts.end()) return static_cast<std::uint32_t>(found - hosts.begin());
+  hosts.push_back(name);
+  return static_cast<std::uint32_t>(hosts.size() - 1);
+}
+
+NodeId TopologyTree::add(Node node) {
+  int& times = names_[{node.host, node.name}];
+  if (times++ > 0) node.name += "#" + std::to_string(times);
+  const std::pair<std::uint32_t, std::string> bus(node.host, node.bus_id);
+  const NodeId id = topology.add(std::move(node));
+  if (!bus.second.empty()) buses_.emplace(bus, id);
+  return id;
+}
+
+void TopologyTree::connect(NodeId a, NodeId b, LinkKind kind, double gbytes_per_s, std::uint32_t width) {
+  topology.connect({a, b, kind, gbytes_per_s, latency_us(kind), width});
+}
+
+const NodeId* TopologyTree::on_bus(std::uint32_t host, const std::string& bus_id) const {
+  const auto found = buses_.find({host, bus_id});
+  return found == buses_.end() ? nullptr : &found->second;
+}
+
+NodeId TopologyTree::nvswitch(std::uint32_t host, const std::string& bus_id) {
+  if (const NodeId* known = on_bus(host, bus_id)) return *known;
+  Node node;
+  node.kind = NodeKind::nvswitch;
+  node.host = host;
+  node.index = static_cast<std::uint32_t>(topology.all(NodeKind::nvswitch).size());
+  node.name = "nvswitch " + bus_id;
+  node.bus_id = bus_id;
+  return add(std::move(node));
+}
+
+const Link& TopologyTree::link_above(NodeId id) const {
+  const auto& links = topology.links;
+  const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) {
+    return link.b == id && (link.kind == LinkKind::pci || link.kind == LinkKind::memory);
+  });
+  TUTTI_ASSERT(found != links.end());  // All that is added hangs on something.
+  return *found;
+}
+
+void TopologyTree::take(Topology made) {
+  topology = std::move(made);
+  names_.clear();
+  buses_.clear();
+  for (NodeId id = 0; id < topology.nodes.size(); ++id) {
+    const Node& node = topology.nodes[id];
+    names_[{node.host, node.name}] = 1;
+    if (!node.bus_id.empty()) buses_.emplace(std::pair(node.host, node.bus_id), id);
+  }
+}
+
+void TopologyTree::number_gpus() {
+  for (std::uint32_t host = 0; host < topology.hosts.size(); ++host) {
+    std::vector<Node*> unnumbered;
+    std::uint32_t next = 0;
+    for (Node& node : topology.nodes) {
+      if (node.kind != NodeKind::gpu || node.host != host) continue;
+      if (node.index == kUnnumbered) {
+        unnumbered.push_back(&node);
+      } else {
+        next = std::max(next, node.index + 1);
+      }
+    }
+    std::sort(unnumbered.begin(), unnumbered.end(), [](Node* a, Node* b) { return a->bus_id < b->bus_id; });
+    for (Node* node : unnumbered) node->index = next++;
+  }
+  for (Node& node : topology.nodes)
+    if (node.kind == NodeKind::gpu) node.name = "gpu" + std::to_string(node.index);
+}
+
+void TopologyTree::connect_sockets(std::uint32_t host, double gbytes_per_s) {
+  std::vector<NodeId> sockets = topology.all(NodeKind::numa);
+  std::erase_if(sockets, [&](NodeId id) { return topology.nodes[id].host != host; });
+  for (std::size_t a = 0; a < sockets.size(); ++a)
+    for (std::size_t b = a + 1; b < sockets.size(); ++b) connect(sockets[a], sockets[b], LinkKind::smp, gbytes_per_s);
+}
+
+}  // namespace tutti

@@ -1,0 +1,38 @@
+// How far apart two nodes are: over what, how much of it, how long.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/topology/topology.h"
+
+namespace tutti {
+
+// In the order in which one would rather go.
+enum class WayKind : std::uint8_t {
+  none,
+  same,    // Itself.
+  nvlink,  // Also over NVSwitches.
+  c2c,
+  pix,  // One PCI switch at most.
+  pxb,  // Several, and no processor.
+  phb,  // A processor's own PCI.
+  sys,  // From socket to socket.
+  network,
+};
+
+const char* name(WayKind kind);
+
+struct Way {
+  WayKind kind = WayKind::none;
+  double gbytes_per_s = 0;    // Each way. NVLinks in parallel add up.
+  double latency_us = 0;      // One way.
+  std::vector<NodeId> nodes;  // From end to end; of several in parallel one.
+};
+
+// NVLinks, if they lead there, else the widest way; of these the one of least latency. Only switches and processors
+// pass on what is not for them.
+Way way(const Topology& topology, NodeId from, NodeId to);
+
+}  // namespace tutti

@@ -1,0 +1,210 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "src/topology/fill.h"
+#include "src/topology/ways.h"
+#include "tests/topology/read_file.h"
+
+namespace tutti {
+namespace {
+
+std::string failure(Result<Topology> result) {
+  EXPECT_FALSE(result.ok());
+  return result.ok() ? std::string() : std::move(result).status().message();
+}
+
+std::string nccl(const std::string& inside) {
+  return "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"3\">\n" + inside + "\n</cpu>\n</system>\n";
+}
+
+NodeId id_of(const Topology& topology, std::string_view name) {
+  const Node* node = topology.find(name);
+  EXPECT_NE(node, nullptr) << name;
+  return node == nullptr ? 0 : static_cast<NodeId>(node - topology.nodes.data());
+}
+
+double gbytes(const Topology& topology, std::string_view from, std::string_view to) {
+  return way(topology, id_of(topology, from), id_of(topology, to)).gbytes_per_s;
+}
+
+WayKind kind(const Topology& topology, std::string_view from, std::string_view to) {
+  return way(topology, id_of(topology, from), id_of(topology, to)).kind;
+}
+
+TEST(NcclXml, ReadsAFullDump) {
+  const Topology h100 = topology_of("nccl-ibm-gx3d-8xH100.xml");
+  EXPECT_EQ(h100.all(NodeKind::gpu).size(), 8u);
+  EXPECT_EQ(h100.all(NodeKind::nvswitch).size(), 4u);
+  EXPECT_EQ(h100.all(NodeKind::nic).size(), 8u);
+  const Node& gpu = *h100.find("gpu0");
+  EXPECT_EQ(gpu.sm, 90u);
+  EXPECT_EQ(gpu.bus_id, "0000:a4:00.0");
+  EXPECT_EQ(gpu.model, "H100-SXM5-80GB");
+  EXPECT_TRUE(gpu.gpudirect);
+  EXPECT_EQ(h100.find("numa0")->cpus, "0-79");
+  EXPECT_DOUBLE_EQ(h100.find("mlx5_7")->gbytes_per_s, 25);
+  EXPECT_DOUBLE_EQ(gbytes(h100, "gpu0", "gpu7"), 450);  // 18 links, over four switches.
+  EXPECT_EQ(kind(h100, "gpu0", "mlx5_7"), WayKind::pix);
+  EXPECT_EQ(kind(h100, "gpu0", "mlx5_6"), WayKind::phb);
+  EXPECT_EQ(kind(h100, "gpu0", "mlx5_0"), WayKind::sys);
+}
+
+TEST(NcclXml, TakesASlowBridgeOfAVirtualMachineForWhatLiesBehindIt) {
+  const Topology h100 = topology_of("nccl-ibm-gx3d-8xH100.xml");
+  EXPECT_NEAR(gbytes(h100, "gpu0", "mlx5_7"), 63, 0.1);  // Not 0.25 of 2.5 GT/s x1.
+  EXPECT_NE(h100.notes[0].find("pci 0000:a1:00.0"), std::string::npos);
+}
+
+TEST(NcclXml, SeesDevicesThatAreBare) {
+  Topology p4d = topology_of("nccl-aws-p4d-8xA100.xml");
+  EXPECT_EQ(p4d.all(NodeKind::gpu).size(), 8u);
+  EXPECT_EQ(p4d.all(NodeKind::nic).size(), 4u);
+  EXPECT_EQ(kind(p4d, "gpu0", "gpu7"), WayKind::sys);  // The file says nothing of NVLinks.
+  fill_in(p4d);
+  EXPECT_DOUBLE_EQ(gbytes(p4d, "gpu0", "gpu7"), 300);
+  EXPECT_DOUBLE_EQ(p4d.find("nic 0000:10:1b.0")->gbytes_per_s, 12.5);
+  EXPECT_EQ(kind(p4d, "gpu1", "nic 0000:10:1b.0"), WayKind::pix);
+}
+
+TEST(NcclXml, NumbersGpusAsDriversDo) {
+  const Topology ndv4 = topology_of("nccl-azure-ndv4-8xA100.xml");
+  EXPECT_EQ(ndv4.find("gpu0")->bus_id, "0001:00:00.0");  // Not the first in the file.
+  EXPECT_EQ(ndv4.find("gpu7")->bus_id, "000e:00:00.0");
+}
+
+TEST(Fill, DoesNotGuessWhatGpusAre) {
+  Topology ndv4 = topology_of("nccl-azure-ndv4-8xA100.xml");
+  fill_in(ndv4);
+  EXPECT_EQ(ndv4.all(NodeKind::nvswitch).size(), 0u);
+  EXPECT_DOUBLE_EQ(ndv4.find("nic 0101:00:00.0")->gbytes_per_s, 25);  // HDR, as much as generation 4 x16 carries.
+  Topology told = topology_of("nccl-azure-ndv4-8xA100.xml");
+  ASSERT_TRUE(set_gpu_model(told, "A100-SXM4-40GB").ok());
+  fill_in(told);
+  EXPECT_DOUBLE_EQ(gbytes(told, "gpu0", "gpu7"), 300);
+  EXPECT_NE(set_gpu_model(told, "A101").message().find("A100-SXM4-40GB"), std::string::npos);
+}
+
+TEST(NcclXml, LeavesOutLinksToThemselves) {
+  const Topology ncv4 = topology_of("nccl-azure-ncv4-4xA100-pcie.xml");
+  EXPECT_EQ(kind(ncv4, "gpu0", "gpu1"), WayKind::sys);
+  EXPECT_EQ(ncv4.notes.size(), 4u);
+  EXPECT_DOUBLE_EQ(ncv4.find("eth0")->gbytes_per_s, 12.5);
+}
+
+TEST(HwlocXml, ReadsADgx2) {
+  Topology dgx2 = topology_of("hwloc-dgx2-16xV100.xml");
+  EXPECT_EQ(dgx2.all(NodeKind::gpu).size(), 16u);
+  EXPECT_EQ(dgx2.all(NodeKind::nvswitch).size(), 12u);
+  EXPECT_EQ(dgx2.find("numa1")->cpus, "24-25");
+  EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu1"), 150);
+  EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), WayKind::sys);
+  fill_in(dgx2);  // No driver tells of what joins the boards.
+  EXPECT_EQ(kind(dgx2, "gpu0", "gpu8"), WayKind::nvlink);
+  EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu8"), 150);
+}
+
+TEST(Json, GivesBackWhatWasWritten) {
+  for (const char* file : kFiles) {
+    Topology topology = topology_of(file);
+    fill_in(topology);
+    Result<std::string> text = write_topology_json(topology);
+    ASSERT_TRUE(text.ok());
+    Result<Topology> again = read_topology(text.value(), "again");
+    ASSERT_TRUE(again.ok()) << std::move(again).status().message();
+    EXPECT_TRUE(again.value() == topology) << file;
+  }
+}
+
+TEST(NcclXml, GivesBackWhatItHasWordsFor) {
+  for (const char* file : kFiles) {
+    const Topology topology = topology_of(file);
+    Result<std::string> text = write_nccl_xml(topology);
+    ASSERT_TRUE(text.ok());
+    Result<Topology> read = read_topology(text.value(), "again");
+    ASSERT_TRUE(read.ok()) << std::move(read).status().message() << "\n" << text.value();
+    const Topology again = std::move(read).value();
+    for (const NodeId gpu : topology.all(NodeKind::gpu)) {
+      const Node& node = topology.nodes[gpu];
+      ASSERT_NE(again.find(node.name), nullptr) << file;
+      EXPECT_EQ(again.find(node.name)->sm, node.sm);
+      for (const NodeId other : topology.all(NodeKind::gpu)) {
+        const std::string& name = topology.nodes[other].name;
+        if (other == gpu) continue;
+        EXPECT_NEAR(gbytes(again, node.name, name), gbytes(topology, node.name, name), 0.01)
+            << file << node.name << name;
+        EXPECT_EQ(kind(again, node.name, name), kind(topology, node.name, name));
+      }
+    }
+    EXPECT_EQ(again.all(NodeKind::nic).size(), topology.all(NodeKind::nic).size()) << file;
+  }
+}
+
+TEST(NcclXml, NamesTheLineOfWhatIsBroken) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"<pci class=\"0x030200\"/>", "f:3: <pci>: it has no busid"},
+      {"<pci busid=\"1:0\" class=\"blue\"/>", "f:3: <pci>: class=\"blue\" is no whole number"},
+      {"\n<pci busid=\"1:0\" link_speed=\"fast\"/>", "f:4: <pci>: link_speed=\"fast\" is not like \"16 GT/s\""},
+      {"<pci busid=\"1:0\" link_width=\"99\"/>", "f:3: <pci>: link_width=\"99\" is more than 32"},
+      {"<pci busid=\"1:0\" class=\"0x030200\"/>\n<pci busid=\"1:0\" class=\"0x030200\"/>", "f:4: <pci>: there are two"},
+      {"<nic><net name=\"a\" speed=\"-3\"/></nic>", "f:3: <net>: speed=\"-3\" is no number that is 0 or more"},
+      {"<nic><net name=\"a\" speed=\"1e300\"/></nic>", "is more than can be"},
+      {"<nic><net speed=\"1\"/></nic>", "f:3: <net>: it has no name"},
+      {"<pci busid=\"1:0\" class=\"0x030200\"><gpu><nvlink target=\"2:0\" count=\"1\" "
+       "tclass=\"0x030200\"/></gpu></pci>",
+       "f:3: <nvlink>: there is no GPU with busid=\"0000:2:0.0\""},
+      {"<pci busid=\"1:0\"", "f:"},
+  };
+  for (const auto& [inside, words] : wrong) {
+    EXPECT_NE(failure(read_topology(nccl(inside), "f")).find(words), std::string::npos) << inside;
+  }
+  EXPECT_NE(failure(read_topology("<system version=\"2\"/>", "f")).find("version=\"2\" is more than 1"),
+            std::string::npos);
+  EXPECT_NE(failure(read_topology("<system/>", "f")).find("no <cpu>"), std::string::npos);
+  EXPECT_NE(failure(read_topology("<html/>", "f")).find("f:1: <html>: neither"), std::string::npos);
+  EXPECT_NE(failure(read_topology("hello", "f")).find("neither JSON nor XML"), std::string::npos);
+  EXPECT_NE(failure(read_topology(" \n", "f")).find("empty"), std::string::npos);
+}
+
+TEST(NcclXml, StopsBeforeTheStackDoes) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "<pci busid=\"" + std::to_string(i) + ":0\" class=\"0x060400\">";
+  for (int i = 0; i < 100'000; ++i) deep += "</pci>";
+  EXPECT_NE(failure(read_topology(nccl(deep), "f")).find("inside each other"), std::string::npos);
+  EXPECT_NE(failure(read_topology("{\"hosts\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}", "f"))
+                .find("64"),
+            std::string::npos);
+}
+
+TEST(Json, SaysWhatIsBroken) {
+  const std::string head = "{\"format\": \"tutti topology\", \"version\": 1, ";
+  const std::pair<std::string, const char*> wrong[] = {
+      {"{", "not JSON"},
+      {"{}", "its format is not"},
+      {head + "\"colour\": 1}", "has \"colour\", which it cannot have"},
+      {head + "\"hosts\": [{}]}", "a host has no name"},
+      {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"tree\"}]}]}",
+       "'tree' is no kind of node"},
+      {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"gpu\", \"sm\": -1}]}]}",
+       "\"sm\" of node 'x'"},
+      {head + "\"hosts\": [{\"name\": \"a\", \"nodes\": [{\"name\": \"x\", \"kind\": \"gpu\", \"sm\": 1.5}]}]}",
+       "no whole number"},
+      {head + "\"hosts\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}", "two hosts 'a'"},
+      {head + "\"links\": [{\"from\": \"a/x\", \"to\": \"a/y\"}]}", "a link leads from 'a/x'"},
+  };
+  for (const auto& [text, words] : wrong)
+    EXPECT_NE(failure(read_topology(text, "f")).find(words), std::string::npos) << text;
+}
+
+TEST(Merged, KeepsHostsApart) {
+  const Topology one = topology_of("nccl-aws-p4d-8xA100.xml");
+  const Topology both = merged(one, topology_of("nccl-azure-ndv4-8xA100.xml"));
+  ASSERT_EQ(both.hosts.size(), 2u);
+  EXPECT_TRUE(check(both).ok());
+  EXPECT_EQ(both.all(NodeKind::gpu).size(), 16u);
+  const auto gpus = both.all(NodeKind::gpu);
+  EXPECT_EQ(way(both, gpus.front(), gpus.back()).kind, WayKind::none);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,82 @@
+// Files that somebody has broken at random: each is read or refused, and what is read is sound. Sanitizers see the
+// rest.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <random>
+#include <string>
+
+#include "src/topology/describe.h"
+#include "src/topology/draw.h"
+#include "src/topology/fill.h"
+#include "tests/topology/read_file.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kMutants = 15000;  // Of each file and format.
+
+class Fuzz : public testing::Test {
+ protected:
+  std::uint32_t seed_ = static_cast<std::uint32_t>(testing::UnitTest::GetInstance()->random_seed());
+
+  Fuzz() {
+    if (seed_ == 0) seed_ = std::random_device()();  // Again: --gtest_shuffle --gtest_random_seed=N
+    random_.seed(seed_);
+    std::printf("seed %u\n", seed_);
+  }
+
+  std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_); }
+
+  // A few bytes changed, a part left out, doubled or swapped for one of elsewhere.
+  std::string mutant(const std::string& text) {
+    std::string changed = text;
+    const std::size_t times = 1 + below(6);
+    for (std::size_t i = 0; i < times && !changed.empty(); ++i) {
+      const std::size_t at = below(changed.size());
+      const std::size_t length = std::min(changed.size() - at, 1 + below(below(2) == 0 ? 4 : 200));
+      switch (below(6)) {
+        case 0: changed[at] = static_cast<char>(below(256)); break;
+        case 1: changed[at] = "0123456789xfe-+.\"<>{}[]:,/ "[below(27)]; break;
+        case 2: changed.erase(at, length); break;
+        case 3: changed.insert(at, changed.substr(below(changed.size()), length)); break;
+        case 4: changed.replace(at, length, text, below(text.size()), length); break;
+        case 5: changed.resize(at); break;
+      }
+    }
+    return changed;
+  }
+
+  void try_all(const std::string& text, const char* origin) {
+    int read = 0;
+    for (int i = 0; i < kMutants; ++i) {
+      Result<Topology> topology = read_topology(mutant(text), origin);
+      if (!topology.ok()) {
+        const std::string why = std::move(topology).status().message();
+        EXPECT_TRUE(why.starts_with(origin)) << "seed " << seed_ << ": " << why;
+        continue;
+      }
+      ++read;
+      fill_in(topology.value());
+      const Status sound = check(topology.value());
+      ASSERT_TRUE(sound.ok()) << "seed " << seed_ << ": " << sound.message();
+      if (i % 50 != 0) continue;
+      EXPECT_FALSE((describe(topology.value()) + draw_svg(topology.value())).empty());
+    }
+    EXPECT_GT(read, 0) << "seed " << seed_;  // Or nothing but beginnings was tried.
+  }
+
+  std::mt19937 random_;
+};
+
+TEST_F(Fuzz, BreaksNoReader) {
+  for (const char* file : kFiles) {
+    try_all(text_of(file), "xml");
+    const Topology topology = topology_of(file);
+    try_all(write_topology_json(topology).value(), "json");
+    try_all(write_nccl_xml(topology).value(), "nccl");
+  }
+}
+
+}  // namespace
+}  // namespace tutti

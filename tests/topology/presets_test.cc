@@ -1,0 +1,58 @@
+#include "src/topology/presets.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "src/topology/ways.h"
+
+namespace tutti {
+namespace {
+
+NodeId id_of(const Topology& topology, std::string_view name, std::uint32_t host = 0) {
+  for (NodeId id = 0; id < topology.nodes.size(); ++id)
+    if (topology.nodes[id].name == name && topology.nodes[id].host == host) return id;
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+TEST(Presets, AreSound) {
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72"}) {
+    Result<Topology> topology = preset(name);
+    ASSERT_TRUE(topology.ok()) << name;
+    EXPECT_TRUE(check(topology.value()).ok()) << check(topology.value()).message();
+    EXPECT_NE(presets().find(name), std::string::npos);
+  }
+}
+
+// A GPU's NVLinks, all of them and each once, as the maker adds them up (half of what it states for both ways).
+TEST(Presets, CarryBetweenGpusWhatTheMakersState) {
+  const std::pair<const char*, double> stated[] = {
+      {"dgx-a100", 300}, {"dgx-h100", 450}, {"dgx-h200", 450}, {"dgx-b200", 900}};
+  for (const auto& [name, gbytes_per_s] : stated) {
+    const Topology topology = preset(name).value();
+    ASSERT_EQ(topology.all(NodeKind::gpu).size(), 8u);
+    ASSERT_EQ(topology.all(NodeKind::nic).size(), 8u);
+    EXPECT_DOUBLE_EQ(way(topology, id_of(topology, "gpu0"), id_of(topology, "gpu7")).gbytes_per_s, gbytes_per_s)
+        << name;
+    EXPECT_EQ(way(topology, id_of(topology, "gpu5"), id_of(topology, "mlx5_5")).kind, WayKind::pix) << name;
+  }
+}
+
+TEST(Presets, OfARackHasItsHostsOnOneNvLink) {
+  const Topology rack = preset("gb200-nvl72").value();
+  EXPECT_EQ(rack.hosts.size(), 18u);
+  EXPECT_EQ(rack.all(NodeKind::gpu).size(), 72u);
+  const Way across = way(rack, id_of(rack, "gpu0", 0), id_of(rack, "gpu3", 17));
+  EXPECT_EQ(across.kind, WayKind::nvlink);
+  EXPECT_DOUBLE_EQ(across.gbytes_per_s, 900);
+}
+
+TEST(Presets, NameThoseThatThereAre) {
+  EXPECT_NE(
+      std::move(preset("dgx-1")).status().message().find("there is no preset 'dgx-1'; there are dgx-a100, dgx-h100"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti
