@@ -32,7 +32,8 @@ std::string interface_of(const WireRecord& record) { return known(text_of(record
 
 void set_offer(WireRecord& record, const FarOffer& offer) {
   fill(record.carrier, offer.carrier);
-  fill(record.why_none, offer.why_none);
+  const bool fits = offer.why_none.size() <= kMostWhyBytes;
+  fill(record.why_none, fits ? offer.why_none : offer.why_none.substr(0, kMostWhyBytes - 3) + "...");
 }
 
 FarOffer offer_of(const WireRecord& record) { return {text_of(record.carrier), text_of(record.why_none)}; }

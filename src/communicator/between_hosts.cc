@@ -41,6 +41,7 @@ std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std
 }
 
 std::string describe_between_hosts() {
+  if (!config().transport.empty()) return config().transport + ", for TUTTI_TRANSPORT";
   if (config().encrypt || config().check_wire) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
   Result<std::string> found = describe_unasked();
   if (found.ok()) return std::string(kUnasked) + ", where all ranks have it: " + found.value();
