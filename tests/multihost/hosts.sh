@@ -4,6 +4,7 @@
 # remove, and two scripts can run at a time.
 
 PATH="$PATH:/usr/sbin:/sbin"  # Not all users have these.
+export TUTTI_IB_DISABLE=1  # RDMA devices, if there are any, know nothing of these hosts.
 master_port=29500  # Any: the networks have no other programs.
 
 # What runs in a namespace of processes ends with the first of them, which ends with its parent.
