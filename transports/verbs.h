@@ -14,6 +14,10 @@
 
 namespace tutti {
 
+// Whether somebody has asked for it by name. If not, only what is sure to be worth it is taken: no devices made of
+// software, which are slower than TCP, unless `hca` names them; and memory must be free to be registered.
+enum class VerbsUse : std::uint8_t { asked, unasked };
+
 struct VerbsOptions {
   std::string hca;              // Which ports: verbs/hca_filter.h.
   std::int32_t gid_index = -1;  // -1: the port's best.
@@ -22,6 +26,7 @@ struct VerbsOptions {
   // four times later. By the defaults that is 3.8 s, so that a cut of 3 s does no harm, as over TCP.
   std::uint8_t timeout = 17;
   std::uint8_t retry_count = 6;
+  VerbsUse use = VerbsUse::asked;
 
   static VerbsOptions from(const Config& config) {
     return {.hca = config.ib_hca,

@@ -104,7 +104,8 @@ typedef struct {
                               Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport;   /* What carries messages: "shm" between the ranks of one host; "tcp" between hosts, or, where
                               it is asked for, between all ranks; "verbs", by RDMA, and "ucx" between all. Null:
-                              TUTTI_TRANSPORT, or shm within a host and tcp between hosts. Only at creation. */
+                              TUTTI_TRANSPORT, or shm within a host, and between hosts verbs where all ranks have devices
+                              for it that are not made of software, else tcp. Only at creation. */
   const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */

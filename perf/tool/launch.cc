@@ -2,50 +2,29 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "perf/tool/children.h"
 #include "perf/tool/fail.h"
+#include "perf/tool/host_part.h"
 #include "perf/tool/launcher.h"
 #include "perf/tool/pin.h"
+#include "perf/tool/process.h"
+#include "perf/tool/start_on_hosts.h"
 #include "perf/tool/thread_run.h"
 
 namespace perf {
 namespace {
 
 int threads_of(const Options& options) { return static_cast<int>(options.processes * options.threads); }
-
-// Brings rank 0's id to the other processes.
-struct Invitation {
-  int read_end = -1, write_end = -1;
-};
-
-// The timeout is of the whole run: a rank that waits in a barrier waits for one that is stuck in what is measured.
-tutti_comm_options comm_options(const Options& options) {
-  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
-  result.timeout_ms = options.timeout_ms;
-  result.transport = options.transport.c_str();
-  return result;
-}
-
-// Runs `count` ranks from `first` on, each in a thread; the first in the caller's.
-template <typename RunRank>
-void run_threads(std::uint32_t count, int first, const RunRank& run) {
-  std::vector<std::thread> threads;
-  for (int i = 1; i < static_cast<int>(count); ++i) threads.emplace_back([&run, rank = first + i] { run(rank); });
-  run(first);
-  for (std::thread& thread : threads) thread.join();
-}
 
 // All ranks are threads of this process: they know each other from the start, and share their memory.
 int run_alone(const Collective& collective, const Options& options) {
@@ -60,94 +39,31 @@ int run_alone(const Collective& collective, const Options& options) {
   return right ? 0 : 1;
 }
 
-int run_process(const Collective& collective, const Options& options, int process, const Invitation& invitation) {
-  tutti_unique_id id = {};
-  if (process == 0) {
-    require(tutti_get_unique_id(&id), "tutti_get_unique_id");
-    for (std::uint32_t other = 1; other < options.processes; ++other) {
-      if (::write(invitation.write_end, &id, sizeof id) != sizeof id) fail("sending the id: %s", std::strerror(errno));
-    }
-  } else if (::read(invitation.read_end, &id, sizeof id) != sizeof id) {
-    fail("process 0 ended before it sent the id");
-  }
-  ::close(invitation.write_end);
-  ::close(invitation.read_end);
-
-  std::atomic<bool> right = true;
-  run_threads(options.threads, process * static_cast<int>(options.threads), [&](int rank) {
-    const int core = options.pin ? pin(rank) : -1;  // First, since a communicator looks at where its ranks may run.
-    tutti_comm comm = nullptr;
-    const tutti_comm_options general = comm_options(options);
-    require(tutti_comm_create(&id, rank, threads_of(options), &general, &comm), "creating the communicator");
-    if (!run_thread(collective, options, comm, core)) right = false;
-  });
-  return right ? 0 : 1;
-}
-
-std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return std::string("was killed by signal ") + ::strsignal(WTERMSIG(status));
-  return "ended with status " + std::to_string(WEXITSTATUS(status));
-}
-
-// Waits for all children. When one fails, the others have two seconds to notice by themselves: then they are ended.
-int watch(std::vector<pid_t> children) {
-  sigset_t child_ends;
-  ::sigemptyset(&child_ends);
-  ::sigaddset(&child_ends, SIGCHLD);
-  int result = 0;
-  std::size_t left = children.size();
-  while (left > 0) {
-    int status = 0;
-    const pid_t ended = ::waitpid(-1, &status, result == 2 ? WNOHANG : 0);
-    if (ended == 0) {
-      const timespec grace = {2, 0};
-      if (::sigtimedwait(&child_ends, nullptr, &grace) >= 0) continue;
-      for (const pid_t child : children) {
-        if (child > 0) ::kill(child, SIGKILL);
-      }
-      continue;
-    }
-    if (ended < 0) fail("waitpid: %s", std::strerror(errno));
-    for (std::size_t process = 0; process < children.size(); ++process) {
-      if (children[process] != ended) continue;
-      children[process] = 0;
-      --left;
-      const bool finished = WIFEXITED(status) && WEXITSTATUS(status) <= 1;
-      if (finished) result = std::max(result, WEXITSTATUS(status));
-      if (!finished && result < 2) {  // The first to fail is the cause; the others' ends follow from it.
-        std::fprintf(stderr, "%s: process %zu (pid %d) %s\n", program_name(), process, static_cast<int>(ended),
-                     describe_end(status).c_str());
-        result = 2;
-      }
-    }
-  }
-  return result;
-}
-
 int fork_processes(const Collective& collective, const Options& options) {
-  sigset_t child_ends;
-  ::sigemptyset(&child_ends);
-  ::sigaddset(&child_ends, SIGCHLD);
-  ::sigprocmask(SIG_BLOCK, &child_ends, nullptr);  // So that watch() can wait for it.
+  hold_child_signals();
   int ends[2];
   if (::pipe(ends) != 0) fail("pipe: %s", std::strerror(errno));
   const pid_t parent = ::getpid();
-  std::vector<pid_t> children;
-  for (int process = 0; process < static_cast<int>(options.processes); ++process) {
+  const int count = static_cast<int>(options.processes);
+  Children children;
+  for (int process = 0; process < count; ++process) {
     const pid_t child = ::fork();
     if (child < 0) fail("fork: %s", std::strerror(errno));
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(2);
-      ::sigprocmask(SIG_UNBLOCK, &child_ends, nullptr);
+      release_child_signals();
       if (process > 0) ::close(ends[1]);  // Else a death of process 0 would not end our read.
-      std::exit(run_process(collective, options, process, {ends[0], process > 0 ? -1 : ends[1]}));
+      const tutti_unique_id id = process > 0 ? receive_id(ends[0]) : make_id();
+      for (int other = 1; process == 0 && other < count; ++other) send_id(ends[1], id);
+      if (process == 0) ::close(ends[1]);
+      std::exit(run_process(collective, options, {process, process, count}, id));
     }
-    children.push_back(child);
+    children.all.push_back({"process " + std::to_string(process), child});
   }
   ::close(ends[0]);
   ::close(ends[1]);
-  return watch(std::move(children));
+  return watch(children);
 }
 
 // This process's rank if a launcher started it, else null.
@@ -175,6 +91,8 @@ void warn_of_others(const Launcher& launcher, const Options& options) {
 
 // What is refused, or needs no launcher, is settled before the launcher's ranks are joined: these may never come.
 int launch(const Collective& collective, Options options) {
+  if (options.part.processes > 0) return run_part(collective, options);
+  if (!options.hosts.empty()) return start_on_hosts(options);
   const std::optional<Launcher> launcher = find_launcher();
   if (options.processes > 0) {
     if (launcher) warn_of_others(*launcher, options);

@@ -15,7 +15,20 @@ namespace perf {
 namespace {
 
 // Options without a letter.
-enum LongOnly { kRanks = 256, kMemory, kAlgorithm, kProtocol, kTransport, kWire, kChannels, kNoPin, kVersion };
+enum LongOnly {
+  kRanks = 256,
+  kMemory,
+  kAlgorithm,
+  kProtocol,
+  kTransport,
+  kWire,
+  kChannels,
+  kHosts,
+  kSsh,
+  kHostPart,
+  kNoPin,
+  kVersion
+};
 
 struct Description {
   const char* name;
@@ -51,6 +64,9 @@ constexpr Description kDescriptions[] = {
     {"transport", kTransport, "NAME", "force this transport"},
     {"wire", kWire, "NAME", "force this wire format"},
     {"channels", kChannels, "N", "force this many channels"},
+    {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
+    {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
+    {"host-part", kHostPart, "PART", nullptr},
     {"no-pin", kNoPin, nullptr, "do not pin ranks to cores"},
     {"version", kVersion, nullptr, "of the library"},
     {"help", 'h', nullptr, "this"},
@@ -75,6 +91,8 @@ constexpr Description kDescriptions[] = {
     std::printf("  %s %-26s %s\n", letter, name, option.help);
   }
   std::printf(
+      "--hosts needs this program and folder at the same place on all hosts. It passes on TUTTI_*, NCCL_*, UCX_* and "
+      "LD_LIBRARY_PATH.\n"
       "Under mpirun, srun or torchrun the ranks are the launcher's, unless --ranks is given. Other options of "
       "nccl-tests are ignored.\n");
   std::exit(0);
@@ -168,6 +186,9 @@ void apply(const Description& option, const char* text, Options& options) {
     case kTransport: options.transport = text; break;
     case kWire: options.wire = text; break;
     case kChannels: options.channels = count(1); break;
+    case kHosts: options.hosts = parse_hosts(text); break;
+    case kSsh: options.ssh = text; break;
+    case kHostPart: options.part = parse_part(text); break;
     case kNoPin: options.pin = false; break;
     case kVersion: print_version();
     case 'h': print_help();
@@ -199,6 +220,7 @@ Options parse_options(int argc, char** argv) {
   longs.push_back({});
 
   Options options;
+  options.words.assign(argv + 1, argv + argc);
   bool largest_given = false;
   options.operations = operations_named("sum");
   options.elements = elements_named("float");
@@ -217,6 +239,8 @@ Options parse_options(int argc, char** argv) {
   }
   if (options.step_factor == 1 && options.step_bytes == 0) options.step_factor = 4;
   if (options.min_bytes == 0 && options.step_factor > 1) fail("--minbytes 0 never grows by a factor: give 1 or more");
+  if (!options.hosts.empty() && options.processes > 0)
+    fail("--ranks counts processes of this host: give those of each host, as in --hosts node1:%u", options.processes);
   settle_ranks(options);
   return options;
 }

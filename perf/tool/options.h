@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perf/tool/elements.h"
+#include "perf/tool/hosts.h"
 
 namespace perf {
 
@@ -37,6 +38,10 @@ struct Options {
   std::string json_file;
   std::string algorithm, protocol, transport, wire;
   std::uint32_t channels = 0;
+  std::vector<Host> hosts;         // None: this one.
+  std::string ssh = "ssh";         // By which others are reached, with its arguments.
+  HostPart part;                   // Of this process, if such a one has started it.
+  std::vector<std::string> words;  // All of the command line after the program's name.
 };
 
 // Ends the program with a sentence on stderr if something is wrong, and with the help on --help.

@@ -116,8 +116,7 @@ constexpr std::array kEntries = {
           [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
            "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
-           "they "
-           "share one"},
+           "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.transport); }},
     Entry{{"TUTTI_ENCRYPT", nullptr, "0",
@@ -144,6 +143,10 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "1: as TUTTI_P2P_LEVEL=LOC"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.p2p_disabled); }},
+    Entry{{"TUTTI_IB_DISABLE", "NCCL_IB_DISABLE", "0",
+           "1: no RDMA between hosts unless TUTTI_TRANSPORT=verbs asks for it; on one rank it holds for all"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.ib_disabled); }},
     Entry{{"TUTTI_IB_HCA", "NCCL_IB_HCA", "",
            "RDMA devices, each with a port if it is to be one: beginnings (mlx5,rxe0:1), names (=mlx5_0:1), or all but "
            "some (^mlx5_3, ^=mlx5_3)"},

@@ -47,6 +47,7 @@ struct Config {
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
   // Of RDMA devices (transports/verbs.h says more).
+  bool ib_disabled = false;  // Unless they are asked for by name.
   std::string ib_hca;
   std::int32_t ib_gid_index = -1;  // The port's best.
   std::uint32_t ib_traffic_class = 0;

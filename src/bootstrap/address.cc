@@ -244,17 +244,31 @@ bool admits(const std::string& ifname, const std::string& interface_name) {
   return ifname.empty() || (!interface_name.empty() && admitted(ifname, interface_name));
 }
 
+namespace {
+
+// An address that holds on one link only is worth nothing between hosts: an interface that nobody set up has one, too.
+bool carries(const ifaddrs& entry) {
+  const bool runs = (entry.ifa_flags & IFF_UP) != 0 && (entry.ifa_flags & IFF_RUNNING) != 0;
+  if (entry.ifa_addr == nullptr || !runs) return false;
+  const Address address = address_from(entry.ifa_addr);
+  return address.family != 0 && !is_link_local(address);
+}
+
+bool lists_several(const std::string& ifname) {
+  return !ifname.starts_with('^') && ifname.find(',') != std::string::npos;
+}
+
+}  // namespace
+
 std::vector<Address> rails(const std::string& ifname, std::uint16_t family) {
-  if (ifname.starts_with('^') || ifname.find(',') == std::string::npos) return {};
+  if (!lists_several(ifname)) return {};
   const Interfaces list = list_interfaces();
   std::vector<std::string> names;
   std::vector<Address> best;
   for (const std::string& wanted : entries_of(ifname)) {
     for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-      const bool runs = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
-      if (entry->ifa_addr == nullptr || !runs || !matches(wanted, entry->ifa_name)) continue;
+      if (!matches(wanted, entry->ifa_name) || !carries(*entry)) continue;
       const Address address = address_from(entry->ifa_addr);
-      if (address.family == 0 || is_link_local(address)) continue;  // An interface that nobody set up has one, too.
       const auto known = std::find(names.begin(), names.end(), entry->ifa_name);
       if (known == names.end()) {
         names.emplace_back(entry->ifa_name);
@@ -267,6 +281,25 @@ std::vector<Address> rails(const std::string& ifname, std::uint16_t family) {
   }
   if (!std::all_of(best.begin(), best.end(), is_loopback)) std::erase_if(best, is_loopback);
   return best;
+}
+
+std::vector<std::string> idle_entries(const std::string& ifname) {
+  if (!lists_several(ifname)) return {};
+  const Interfaces list = list_interfaces();
+  std::vector<std::string> idle;
+  for (const std::string& wanted : entries_of(ifname)) {
+    bool exists = false, used = false;
+    for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+      const bool found = matches(wanted, entry->ifa_name);
+      exists = exists || found;
+      used = used || (found && carries(*entry));
+    }
+    if (used) continue;
+    const std::string name = wanted.substr(wanted.starts_with('=') ? 1 : 0);
+    idle.push_back(name + (exists ? ", which is down or has no address" : ", of which there is none") + ": there are " +
+                   names_in(list.get()));
+  }
+  return idle;
 }
 
 Result<Address> own_address(const std::string& ifname, std::uint16_t family) {

@@ -32,6 +32,9 @@ bool admits(const std::string& ifname, const std::string& interface_name);
 // order of the list. Not addresses that hold on one link only, nor loopback beside others. Ranks of one host share them
 // out.
 std::vector<Address> rails(const std::string& ifname, std::uint16_t family);
+// Of a list that admits several, what finds no interface that can be used: "eth9", each with why and what there is. A
+// list that leaves out may name what is not there.
+std::vector<std::string> idle_entries(const std::string& ifname);
 // Which has the address, whatever its port; empty: none that we know.
 std::string interface_of(Address address);
 Address loopback_address();

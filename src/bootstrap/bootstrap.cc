@@ -13,11 +13,13 @@ class JoinedBootstrap final : public Bootstrap {
         tree_(joining.take_tree()),
         records_(joining.take_records()),
         sockets_(joining.take_sockets()),
-        wires_(joining.take_wires()) {}
+        wires_(joining.take_wires()),
+        far_offers_(joining.take_far_offers()) {}
 
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return static_cast<Rank>(records_.size()); }
   const PeerRecord& peer(Rank peer) const override { return records_[peer]; }
+  const std::vector<FarOffer>& far_offers() const override { return far_offers_; }
   std::vector<Socket> take_sockets() override { return std::move(sockets_); }
   std::vector<Wire> take_wires() override { return std::move(wires_); }
 
@@ -42,6 +44,7 @@ class JoinedBootstrap final : public Bootstrap {
   std::vector<PeerRecord> records_;
   std::vector<Socket> sockets_;
   std::vector<Wire> wires_;
+  std::vector<FarOffer> far_offers_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "src/base/rank.h"
 #include "src/base/socket.h"
 #include "src/base/status.h"
+#include "src/bootstrap/far_offer.h"
 #include "src/bootstrap/peer_record.h"
 #include "src/bootstrap/unique_id.h"
 #include "src/bootstrap/watch.h"
@@ -41,8 +43,10 @@ Result<UniqueId> make_unique_id(const RendezvousOptions& options);
 struct JoinOptions {
   std::int64_t timeout_ms = 120'000;  // All ranks fail when the first that came has waited this long.
   std::string secret_file;
-  std::string socket_ifname;             // As the rendezvous', for the connections to other hosts.
-  bool apart = false;                    // Every rank counts as a host of its own; on all ranks alike.
+  std::string socket_ifname;  // As the rendezvous', for the connections to other hosts.
+  bool apart = false;         // Every rank counts as a host of its own; on all ranks alike.
+  // Asked where there are other hosts, before anything connects to them; all ranks hear the answers. None: no offer.
+  std::function<FarOffer()> far_offer;
   std::uint32_t protection = 0;          // A number for how wires will be used; on all ranks alike.
   const std::uint32_t* abort = nullptr;  // Not 0: give up.
 };
@@ -65,6 +69,8 @@ class Bootstrap {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual const PeerRecord& peer(Rank peer) const = 0;
+  // [r]: what rank r offered between hosts; empty where all are on one.
+  virtual const std::vector<FarOffer>& far_offers() const = 0;
   bool on_same_host(Rank other) const { return peer(other).host == peer(rank()).host; }
 
   // Record r (of bytes_per_rank) is filled in by rank r; all ranks call it, one thread each. After a failure, which

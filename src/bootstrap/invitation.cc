@@ -18,16 +18,21 @@ namespace {
 
 constexpr std::int64_t kFirstPauseMs = 2;
 constexpr std::int64_t kLongestPauseMs = 100;
+constexpr std::int64_t kDoubtMs = 2000;  // Until a rank that was told a dubious place says so.
 
 std::string name_of(const MeetingPoint& meeting) {
   return meeting.host.empty() ? "tutti." + meeting.job : meeting.host + ":" + std::to_string(meeting.port);
 }
 
+// By words that mean this host, whichever that is.
+bool leads_to_itself(const MeetingPoint& meeting) {
+  return meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
+}
+
 // Where a host's own name leads to loopback, hosts elsewhere know it by another address, and rank 0 listens there.
 Result<Address> address_of(const MeetingPoint& meeting, const std::string& ifname) {
   Address address = TUTTI_TRY(resolve(meeting.host, meeting.port));
-  const bool meant = meeting.host == "localhost" || meeting.host.starts_with("127.") || meeting.host == "::1";
-  if (is_loopback(address) && !meant) address = TUTTI_TRY(own_address(ifname));
+  if (is_loopback(address) && !leads_to_itself(meeting)) address = TUTTI_TRY(own_address(ifname));
   address.port = meeting.port;
   return address;
 }
@@ -66,6 +71,14 @@ std::string two_jobs_at(const MeetingPoint& meeting) {
   return twins + ": set TUTTI_ROOT to host:port, for each job of this shell its own";
 }
 
+// The port is not the one that the launcher was given.
+Status explain_port(Status status, const MeetingPoint& meeting) {
+  if (status.ok() || meeting.variable != "MASTER_ADDR") return status;
+  const std::string given = std::to_string(meeting.port - 1);
+  return {status.code(), status.message() + "; it is the port after MASTER_PORT, since the launcher itself has " +
+                             given + ": set another MASTER_PORT (torchrun --master-port), or TUTTI_ROOT to host:port"};
+}
+
 Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, const RendezvousOptions& options) {
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
@@ -74,7 +87,9 @@ Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, c
         is_loopback(address) ? ", also other users of this host" : "");
   }
   Invitation invitation;
-  invitation.listener = TUTTI_TRY(listen_at(endpoint));
+  Result<Socket> listener = listen_at(endpoint);
+  if (!listener.ok()) return explain_port(std::move(listener).status(), meeting);
+  invitation.listener = std::move(listener).value();
   invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
   invitation.advice = advice_for(meeting);
   invitation.two_jobs = two_jobs_at(meeting);
@@ -133,7 +148,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   Caller caller = {{Role::invitation, launched.rank, launched.ranks, kRendezvous}, {}};
   caller.credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
-  Deadline report = Deadline::after_ms(options.report_after_ms);
+  Deadline report = Deadline::after_ms(leads_to_itself(launched.meeting) ? std::min(kDoubtMs, options.report_after_ms)
+                                                                         : options.report_after_ms);
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);
     if (!socket.ok()) return std::move(socket).status().during(asking);
@@ -158,6 +174,9 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 
 // Without a host they meet at a name: of their user, and of their job or the process that started them, as they see it.
 std::string advice_for(const MeetingPoint& meeting) {
+  if (leads_to_itself(meeting))
+    return "; " + meeting.host + " leads each host to itself: where the ranks are on several, set " + meeting.variable +
+           " to an address by which the others reach rank 0's host";
   if (!meeting.host.empty()) return "";
   return std::string("; are the ranks of several ") + (meeting.by_parent ? "shells, " : "") +
          "users, containers or namespaces? Then they do not find each other: set TUTTI_ROOT to host:port, where rank 0 "

@@ -26,6 +26,7 @@ class Joining {
   std::vector<PeerRecord> take_records() { return std::move(records_); }
   std::vector<Socket> take_sockets() { return std::move(sockets_); }
   std::vector<Wire> take_wires() { return std::move(wires_); }
+  std::vector<FarOffer> take_far_offers() { return std::move(far_offers_); }
 
  private:
   Status take_steps();
@@ -69,6 +70,7 @@ class Joining {
   std::vector<Socket> sockets_;
   WireRecord place_;  // Of ours on the network: where ranks of other hosts call us, once we listen.
   std::vector<Wire> wires_;
+  std::vector<FarOffer> far_offers_;
 };
 
 }  // namespace tutti

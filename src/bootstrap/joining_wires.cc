@@ -20,6 +20,12 @@ std::string described(Rank rank, const PeerRecord& record, const WireRecord& pla
   return "rank " + std::to_string(rank) + " (" + describe(record) + by + ")";
 }
 
+// Once for each host.
+void warn_of_idle_interfaces(const std::string& ifname) {
+  for (const std::string& entry : idle_entries(ifname))
+    log(LogLevel::warn, "TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME (%s) names %s", ifname.c_str(), entry.c_str());
+}
+
 }  // namespace
 
 // All ranks see alike whether there are other hosts: either all take part, or none does.
@@ -31,9 +37,11 @@ Status Joining::join_wires() {
   if (others.empty()) return {};
   TUTTI_CHECK_OK(await_wires().during("rank " + std::to_string(rank_) + " (" + describe(own_.peer) +
                                       ") prepared for calls of ranks on other hosts"));
+  if (options_.far_offer) set_offer(place_, options_.far_offer());
   std::vector<WireRecord> places(ranks_);
   places[rank_] = place_;
   TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(places)), sizeof(WireRecord), watch_));
+  for (const WireRecord& place : places) far_offers_.push_back(offer_of(place));
   log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
   for (const Rank peer : others) {
     if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::wire, rank_, ranks_, peer}, records_[peer], places[peer]));
@@ -49,9 +57,10 @@ Status Joining::join_wires() {
 Status Joining::await_wires() {
   Address address = own_.tree;
   const std::vector<Address> several = rails(options_.socket_ifname, id_.address.family);
+  Rank before = 0;
+  for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
+  if (before == 0) warn_of_idle_interfaces(options_.socket_ifname);
   if (several.size() > 1) {
-    Rank before = 0;
-    for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
     address = several[before % several.size()];
   } else if (!admits(options_.socket_ifname, interface_of(address))) {
     address = TUTTI_TRY(own_address(options_.socket_ifname, id_.address.family));

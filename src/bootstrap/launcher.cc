@@ -109,6 +109,7 @@ Result<MeetingPoint> parse_root(const std::string& text) {
   if (colon == std::string::npos || colon == 0)
     return invalid_usage("TUTTI_ROOT is \"" + text + "\", but must be host:port");
   MeetingPoint meeting;
+  meeting.variable = "TUTTI_ROOT";
   meeting.host = text.substr(0, colon);
   if (meeting.host.front() == '[' && meeting.host.back() == ']')
     meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
@@ -129,6 +130,7 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   }
   launched.launcher += ", MASTER_ADDR";
   MeetingPoint meeting;
+  meeting.variable = "MASTER_ADDR";
   meeting.host = *host;
   const std::string port = environment.get("MASTER_PORT").value_or("29500");
   meeting.port = TUTTI_TRY(port_in(port, "MASTER_PORT"));

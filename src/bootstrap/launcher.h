@@ -13,6 +13,7 @@ namespace tutti {
 struct MeetingPoint {
   std::string host;  // Of rank 0; empty: all ranks are on one host.
   std::uint16_t port = 0;
+  std::string variable{};  // That has named the host: "MASTER_ADDR".
   std::string job;         // Of one host: names an abstract socket.
   bool by_parent = false;  // Nothing names the job but the process that started the ranks, if one started them all.
 };

@@ -11,21 +11,37 @@ namespace {
 
 constexpr const char* kUnknownInterface = "unknown interface";
 
+template <std::size_t bytes>
+std::string text_of(const char (&field)[bytes]) {
+  return {field, ::strnlen(field, bytes)};
+}
+
+// A zero always ends it.
+template <std::size_t bytes>
+void fill(char (&field)[bytes], const std::string& text) {
+  std::copy_n(text.begin(), std::min(text.size(), bytes - 1), field);
+}
+
 std::string known(const std::string& interface_name) {
   return interface_name.empty() ? kUnknownInterface : interface_name;
 }
 
 }  // namespace
 
-std::string interface_of(const WireRecord& record) {
-  return known({record.interface_name, ::strnlen(record.interface_name, sizeof record.interface_name)});
+std::string interface_of(const WireRecord& record) { return known(text_of(record.interface_name)); }
+
+void set_offer(WireRecord& record, const FarOffer& offer) {
+  fill(record.carrier, offer.carrier);
+  const bool fits = offer.why_none.size() <= kMostWhyBytes;
+  fill(record.why_none, fits ? offer.why_none : offer.why_none.substr(0, kMostWhyBytes - 3) + "...");
 }
+
+FarOffer offer_of(const WireRecord& record) { return {text_of(record.carrier), text_of(record.why_none)}; }
 
 WireRecord record_of(const Address& own) {
   WireRecord record;
   record.address = own;
-  const std::string name = interface_of(own);
-  std::copy_n(name.begin(), std::min(name.size(), sizeof record.interface_name), record.interface_name);
+  fill(record.interface_name, interface_of(own));
   return record;
 }
 

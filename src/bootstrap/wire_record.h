@@ -1,4 +1,4 @@
-// Where a rank awaits the calls of ranks on other hosts.
+// What a rank tells those of other hosts: where it awaits their calls, and what it has beside TCP.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 
 #include "src/base/socket.h"
 #include "src/base/status.h"
+#include "src/bootstrap/far_offer.h"
 #include "src/bootstrap/peer_record.h"
 #include "src/bootstrap/unique_id.h"
 
@@ -15,8 +16,13 @@ namespace tutti {
 struct WireRecord {
   Address address;
   char interface_name[16] = {};
+  char carrier[16] = {};
+  char why_none[kMostWhyBytes + 1] = {};
 };
-static_assert(sizeof(WireRecord) == 40);
+static_assert(sizeof(WireRecord) == 248);
+
+void set_offer(WireRecord& record, const FarOffer& offer);
+FarOffer offer_of(const WireRecord& record);
 
 std::string interface_of(const WireRecord& record);  // "eth0"
 

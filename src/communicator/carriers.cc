@@ -18,6 +18,14 @@ struct CarrierKind {
 Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
 
+// Where nobody asked for RDMA by name.
+Result<VerbsOptions> unasked() {
+  if (config().ib_disabled) return unsupported("TUTTI_IB_DISABLE or NCCL_IB_DISABLE leaves RDMA out");
+  VerbsOptions options = VerbsOptions::from(config());
+  options.use = VerbsUse::unasked;
+  return options;
+}
+
 // One line for each.
 constexpr std::array kKinds = {
     CarrierKind{"ucx", open_ucx, describe_ucx},
@@ -37,6 +45,16 @@ Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transpor
     if (transport == kind.name) return kind.open();
   }
   return std::unique_ptr<CarrierSource>();
+}
+
+Result<std::unique_ptr<CarrierSource>> open_unasked() {
+  const VerbsOptions options = TUTTI_TRY(unasked());
+  return open_verbs(options);
+}
+
+Result<std::string> describe_unasked() {
+  const VerbsOptions options = TUTTI_TRY(unasked());
+  return describe_verbs(options);
 }
 
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {

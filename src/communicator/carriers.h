@@ -17,7 +17,13 @@ std::vector<std::string> transport_names();
 // Of the transport with this name; null for those that need none. Fails where the machine has not what it takes.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
 
+// What ranks of several hosts take unasked where all have it, and its name. Fails, and says why, where this process has
+// none or is told to do without.
+Result<std::unique_ptr<CarrierSource>> open_unasked();
+inline constexpr const char* kUnasked = "verbs";
+
 // For people: those that need something of the machine, and what it has of that, or why there is none.
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
+Result<std::string> describe_unasked();
 
 }  // namespace tutti

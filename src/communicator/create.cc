@@ -11,6 +11,7 @@
 #include "src/base/clock.h"
 #include "src/base/config.h"
 #include "src/bootstrap/bootstrap.h"
+#include "src/communicator/between_hosts.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
@@ -93,8 +94,26 @@ Protection protection_of(const Config& config) {
   return config.check_wire ? Protection::checked : Protection::none;
 }
 
-// Of a transport that was asked for by name, or not at all.
-Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* carriers, Protection protection) {
+// What was asked for by name, or chosen; no carriers: TCP.
+struct Chosen {
+  std::unique_ptr<CarrierSource> carriers;
+  std::string instead;  // See Carriage.
+};
+
+Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection protection, const Bootstrap& bootstrap,
+                               BetweenHosts& between_hosts) {
+  if (!options.transport.empty()) {
+    std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
+    if (carriers != nullptr && protection != Protection::none)
+      return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + options.transport +
+                         " sends data as they are; take tcp, or leave them out");
+    return Chosen{std::move(carriers), ""};
+  }
+  if (protection != Protection::none) return Chosen{};
+  return Chosen{between_hosts.choose(bootstrap), BetweenHosts::kInstead};
+}
+
+Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, const Chosen& chosen, Protection protection) {
   std::vector<Socket> sockets = bootstrap.take_sockets();
   std::vector<Wire> wires = bootstrap.take_wires();
   std::vector<Contact> contacts(bootstrap.ranks());
@@ -104,11 +123,15 @@ Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, CarrierSource* ca
       contacts[peer] = Contact(std::move(sockets[peer]));
       continue;
     }
-    std::unique_ptr<Carrier> carrier;
-    if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
+    Carriage carriage = {nullptr, chosen.carriers != nullptr, chosen.instead};
+    if (chosen.carriers != nullptr) {
+      Result<std::unique_ptr<Carrier>> made = chosen.carriers->make();
+      if (!made.ok() && chosen.instead.empty()) return std::move(made).status();
+      if (!made.ok()) return Status(Code::system, std::move(made).status().message() + "; " + chosen.instead);
+      carriage.carrier = std::move(made).value();
+    }
     contacts[peer] = Contact(std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route),
-                                                             std::move(carrier), carriers != nullptr,
-                                                             Seal{protection, wire.session}));
+                                                             std::move(carriage), Seal{protection, wire.session}));
   }
   return contacts;
 }
@@ -124,16 +147,16 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.apart = options.over_network();
   const Protection protection = protection_of(config());
   join.protection = static_cast<std::uint32_t>(protection);
+  BetweenHosts between_hosts;
+  if (options.transport.empty() && protection == Protection::none)
+    join.far_offer = [&between_hosts] { return between_hosts.offer(); };
   join.abort = options.abort;
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   const auto connect = [&]() -> Result<std::vector<Contact>> {
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
-    const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
-    if (carriers != nullptr && protection != Protection::none)
-      return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + options.transport +
-                         " sends data as they are; take tcp, or leave them out");
-    return contacts_of(*bootstrap, carriers.get(), protection);
+    const Chosen chosen = TUTTI_TRY(chosen_carriers(options, protection, *bootstrap, between_hosts));
+    return contacts_of(*bootstrap, chosen, protection);
   };
   Result<std::vector<Contact>> contacts = caught(connect);
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));

@@ -26,7 +26,7 @@ Result<bool> Mesh::send_note(Rank peer, const Frame& frame, int descriptor) {
   if (descriptor >= 0)
     return unsupported("rank " + std::to_string(peer) +
                        " is on another host, and memory can be passed within one only");
-  connection(peer).send(context(peer), std::as_bytes(std::span(&frame, 1)));
+  connection(peer).send(context(peer), std::as_bytes(std::span(&frame, 1)), frame.context);
   return true;
 }
 

@@ -34,8 +34,8 @@ Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
   const auto end = [&](Socket socket, bool odd) -> Result<std::shared_ptr<TcpConnection>> {
     std::unique_ptr<Carrier> carrier;
     if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
-    return std::make_shared<TcpConnection>(std::move(socket), odd, describe(address), std::move(carrier),
-                                           carriers != nullptr);
+    return std::make_shared<TcpConnection>(std::move(socket), odd, describe(address),
+                                           Carriage{std::move(carrier), carriers != nullptr, ""});
   };
   std::shared_ptr<TcpConnection> first = TUTTI_TRY(end(std::move(*accepted), false));
   std::shared_ptr<TcpConnection> second = TUTTI_TRY(end(std::move(caller), true));

@@ -184,6 +184,14 @@ Lost lost_in(const LaneView& lane) {
   return lost;
 }
 
+Status lost_message(const LaneSpec& lane, const Lost& lost, std::uint64_t received, const std::string& name) {
+  const std::string writer = "rank " + std::to_string(lane.writer);
+  const std::string reader = "rank " + std::to_string(lane.reader);
+  return invalid_usage(writer + " sent " + reader + " " + std::to_string(received + lost.messages) + " messages" +
+                       name + ", of which " + reader + " received " + std::to_string(received) + " before both left: " +
+                       described(Kind::send, elements(lost.first), lane.reader) + " is the first that is lost");
+}
+
 }  // namespace
 
 // Nobody posts or takes any more, so both ends of a lane come to the same. What one of them counted is kept with the
@@ -194,14 +202,15 @@ Status HostCommunicator::find_lost_messages() {
     const LaneState* lane = links_.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader);
     if (lane == nullptr) continue;
     const Lost lost = lost_in(lane->view);
-    if (lost.messages == 0) continue;
-    const std::uint64_t sent = sends ? turns.served : turns.served + lost.messages;
-    const std::string writer = "rank " + std::to_string(spec.writer);
-    const std::string reader = "rank " + std::to_string(spec.reader);
-    return invalid_usage(writer + " sent " + reader + " " + std::to_string(sent) + " messages" + name() +
-                         ", of which " + reader + " received " + std::to_string(sent - lost.messages) +
-                         " before both left: " + described(Kind::send, elements(lost.first), spec.reader) +
-                         " is the first that is lost");
+    if (lost.messages > 0) return lost_message(spec, lost, sends ? turns.served - lost.messages : turns.served, name());
+  }
+  // From another host messages come to ranks that never ask for any; on one host nobody could send them.
+  for (const Rank peer : mesh_.far_ranks()) {
+    const LaneSpec spec = message_spec(peer, rank_, kUserTag);
+    const auto lane = mesh_.connection(peer).find(mesh_.context(peer), spec);
+    if (!lane || turns_.contains({spec, false})) continue;
+    const Lost lost = lost_in(*lane);
+    if (lost.messages > 0) return lost_message(spec, lost, 0, name());
   }
   return {};
 }

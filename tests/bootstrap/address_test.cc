@@ -64,5 +64,16 @@ TEST(Address, IsARailOnlyWhereInterfacesAreListed) {
   for (const Address& rail : rails("=lo,e,w,n,b,d,v,t", 4)) EXPECT_FALSE(is_link_local(rail)) << describe(rail);
 }
 
+TEST(Address, OfAListIsMissedByItsName) {
+  const std::vector<std::string> idle = idle_entries("=none0,lo");
+  ASSERT_EQ(idle.size(), 1U);
+  EXPECT_EQ(idle[0].find("none0, of which there is none: there are "), 0U) << idle[0];
+  EXPECT_NE(idle[0].find("lo"), std::string::npos) << idle[0];
+  EXPECT_EQ(idle_entries("none0,lo,none1").size(), 2U);
+  EXPECT_TRUE(idle_entries("^none0,none1").empty());
+  EXPECT_TRUE(idle_entries("lo,lo").empty());
+  EXPECT_TRUE(idle_entries("").empty());
+}
+
 }  // namespace
 }  // namespace tutti

@@ -162,6 +162,7 @@ MeetingPoint at_a_port() {
   const Socket free_port = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   MeetingPoint meeting;
   meeting.host = "localhost";
+  meeting.variable = "TUTTI_ROOT";
   meeting.port = local_address(free_port).value().port;
   return meeting;
 }
@@ -268,6 +269,35 @@ TEST(Meeting, NamesTheCureWhereSomebodyElseListens) {
   EXPECT_NE(at_port.find("another job or program has it: choose another port"), std::string::npos) << at_port;
 }
 
+// A user who has set MASTER_PORT does not know the port in the message.
+TEST(Meeting, SaysWhyItIsAtThePortAfterTheLaunchers) {
+  const Socket taken = listen_at({loopback_address(), "", SOCK_STREAM}).value();
+  const auto port = static_cast<std::uint16_t>(local_address(taken).value().port);
+  MeetingPoint meeting;
+  meeting.host = "127.0.0.1";
+  meeting.port = port;
+  meeting.variable = "MASTER_ADDR";
+  const std::string text = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  EXPECT_NE(text.find("127.0.0.1:" + std::to_string(port) + ": Address already in use"), std::string::npos) << text;
+  EXPECT_NE(text.find("it is the port after MASTER_PORT, since the launcher itself has " + std::to_string(port - 1)),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("set another MASTER_PORT"), std::string::npos) << text;
+  meeting.variable = "TUTTI_ROOT";
+  const std::string ours = share_unique_id({0, 2, "test", meeting}, RendezvousOptions{}, {}).status().message();
+  EXPECT_EQ(ours.find("MASTER_PORT"), std::string::npos) << ours;
+}
+
+TEST(Meeting, OnLoopbackIsDoubtedWhereNobodyComes) {
+  const LaunchedRank told = found({{"RANK", "1"},
+                                   {"WORLD_SIZE", "2"},
+                                   {"LOCAL_WORLD_SIZE", "1"},
+                                   {"MASTER_ADDR", "localhost"},
+                                   {"MASTER_PORT", "29400"}});
+  const std::string doubt = "localhost leads each host to itself: where the ranks are on several, set MASTER_ADDR to";
+  EXPECT_NE(advice_for(told.meeting).find(doubt), std::string::npos) << advice_for(told.meeting);
+}
+
 TEST(Meeting, WantsAnAddressOfRankZerosHost) {
   MeetingPoint elsewhere;
   elsewhere.host = "192.0.2.1";  // Of documentation alone.
@@ -328,7 +358,9 @@ TEST(Meeting, NamesTheCureToRanksThatKnowItByDifferentNames) {
   named.by_parent = true;
   EXPECT_NE(told().find("; are the ranks of several shells, users, containers or namespaces? Then"), std::string::npos);
   EXPECT_EQ(explain_absence(invalid_usage("twice"), named).message(), "twice");
-  EXPECT_EQ(explain_absence(timeout_error("late"), at_a_port()).message(), "late");
+  MeetingPoint elsewhere = at_a_port();
+  elsewhere.host = "host-a";
+  EXPECT_EQ(explain_absence(timeout_error("late"), elsewhere).message(), "late");
 }
 
 TEST(Meeting, NamesTheCureWhileItsRanksStillWait) {

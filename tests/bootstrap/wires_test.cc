@@ -195,6 +195,48 @@ TEST(Wires, AreWantedByAllOrByNone) {
   }
 }
 
+std::string offers(Bootstrap& bootstrap) {
+  std::string text;
+  for (const FarOffer& offer : bootstrap.far_offers()) text += "[" + offer.carrier + "|" + offer.why_none + "]";
+  return text;
+}
+
+TEST(Wires, ComeWithWhatEachRankOffers) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  const std::string long_reason(kMostWhyBytes + 100, 'x');
+  Processes processes;
+  for (const Rank rank : {0, 1, 2}) {
+    JoinOptions options = apart();
+    if (rank == 0) options.far_offer = [] { return FarOffer{"verbs", ""}; };
+    if (rank == 1) options.far_offer = [&] { return FarOffer{"", long_reason}; };
+    processes.start([=] { return join_and(offers, id, rank_of(rank, 3), options); });
+  }
+  for (const std::string& text : processes.reports())
+    EXPECT_EQ(text, "[verbs|][|" + long_reason.substr(0, kMostWhyBytes - 3) + "...][|]");
+}
+
+// To look at devices takes its time.
+TEST(Wires, AreNotOfferedAnythingBesideOnOneHost) {
+  const Meeting meeting;
+  const UniqueId id = meeting.id();
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    processes.start([=] {
+      bool asked = false;
+      JoinOptions options = apart();
+      options.apart = false;
+      options.far_offer = [&asked] {
+        asked = true;
+        return FarOffer{};
+      };
+      return join_and([&asked](Bootstrap& b) { return offers(b) + (asked ? "asked" : "not asked"); }, id,
+                      rank_of(rank, 2), options);
+    });
+  }
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "not asked");
+}
+
 // While a rank joins it does something else as soon as it says `words`.
 std::function<void(std::string_view)> distraction;
 std::string_view words;

@@ -32,6 +32,24 @@ TEST(Finalize, TellsBothEndsOfMessagesThatNobodyReceived) {
   for (const auto& communicator : ranks) EXPECT_TRUE(communicator->failure().ok()) << communicator->failure().message();
 }
 
+// What is sent to another host is on its way before anybody there asks for it.
+TEST(Finalize, TellsBothEndsOfAMessageFromAnotherHostThatNobodyAskedFor) {
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  Communicators ranks = make_ranks(3, options);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    std::vector<int> small(20);
+    if (communicator.rank() == 0) TUTTI_CHECK_OK(communicator.run(message(Kind::send, 1, small)));
+    return communicator.finalize();
+  });
+  for (const Rank rank : {0, 1}) {
+    EXPECT_EQ(statuses[rank].message(),
+              "rank 0 sent rank 1 1 messages, of which rank 1 received 0 before both left: "
+              "send(20 int32, to rank 1) is the first that is lost");
+  }
+  EXPECT_TRUE(statuses[2].ok()) << statuses[2].message();
+}
+
 TEST(Finalize, TellsOfAMessageToItselfThatTheRankDidNotReceive) {
   Communicators ranks = make_ranks(1);
   std::vector<int> sent(20), received(20);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Something breaks while 2x2 ranks are all-reducing: each survivor ends soon, by itself, and names whom it lost in which
 # operation.
-#   faults_test.sh killed|cut|deaf|unplugged|altered ALL_REDUCE_PERF [ARGUMENTS...]
+#   faults_test.sh killed|cut|deaf|unplugged|barred|refused|unrouted|altered ALL_REDUCE_PERF [ARGUMENTS...]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 enter_stage "$@"
@@ -13,10 +13,12 @@ fail() {
   exit 1
 }
 
-if [ "$fault" = altered ]; then
-  command -v nft >/dev/null || { echo "skipped: data are altered by nft, which is not here (nftables)" >&2; exit 77; }
-  export TUTTI_CHECK=wire
-fi
+case "$fault" in
+  altered | barred | refused)
+    command -v nft >/dev/null || { echo "skipped: this takes nft, which is not here (nftables)" >&2; exit 77; }
+    ;;
+esac
+[ "$fault" != altered ] || export TUTTI_CHECK=wire
 
 # Many small steps: rows for rank 0 to show, and far more of them than anybody waits for.
 measure() { run_rank "$1" "${tool[@]}" -b 64K -e 1M -i 4 -n 100 -c 0 2>"/dev/shm/errors.$1"; }
@@ -34,6 +36,9 @@ case "$fault" in
   cut) lost=("[23]" "[23]" "[01]" "[01]") && cut 1 ;;
   deaf) lost=("[23]" "[23]" "[01]" "[01]") && deafen 1 ;;
   unplugged) lost=("[23]" "[23]" "[01]" "[01]") && unplug 1 ;;
+  barred) lost=("[23]" "[23]" "[01]" "[01]") && bar 1 ;;
+  refused) lost=("[23]" "[23]" "[01]" "[01]") && refuse_out 1 ;;
+  unrouted) lost=("[23]" "[23]" "[01]" "[01]") && unroute 1 0 ;;
   altered) lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]") && alter 1 ;;  # One connection notices, and tells all.
   *) fail "no fault '$fault'" ;;
 esac

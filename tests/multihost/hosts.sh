@@ -4,6 +4,7 @@
 # remove, and two scripts can run at a time.
 
 PATH="$PATH:/usr/sbin:/sbin"  # Not all users have these.
+export TUTTI_IB_DISABLE=1  # RDMA devices, if there are any, know nothing of these hosts.
 master_port=29500  # Any: the networks have no other programs.
 
 # What runs in a namespace of processes ends with the first of them, which ends with its parent.
@@ -166,6 +167,18 @@ deafen() { bridge link set dev "port$1" flood off mcast_flood off bcast_flood of
 heal() { bridge link set dev "port$1" state forwarding flood on mcast_flood on bcast_flood on; }
 unplug() { ip link set dev "port$1" down; }
 plug() { ip link set dev "port$1" up; }
+# The host itself lets nothing out, in three ways.
+bar() {
+  on_host "$1" nft 'add table inet barred
+    add chain inet barred out { type filter hook output priority 0; }
+    add rule inet barred out oifname "eth0" drop'
+}
+refuse_out() {
+  on_host "$1" nft 'add table inet refused
+    add chain inet refused out { type filter hook output priority 0; }
+    add rule inet refused out oifname "eth0" reject'
+}
+unroute() { on_host "$1" ip route add blackhole "$(address_of "$2")"; }
 # Writes a byte into each long segment that comes, as broken memory on the way does: TCP sees nothing of it.
 alter() {
   on_host "$1" nft 'add table inet broken

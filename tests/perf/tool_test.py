@@ -56,7 +56,11 @@ class Tool(unittest.TestCase):
     def test_refuses_what_it_cannot_do(self):
         for options, words in ((("--datatype", "quad"), "--datatype quad"), (("--ranks", "0"), "--ranks 0"),
                                (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "8: not an option"),
-                               (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong")):
+                               (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong"),
+                               (("--hosts", "a:0"), '"a:0" has no number'), (("--hosts", "a,,b"), '"" is no name'),
+                               (("--hosts", "-oProxyCommand=x"), "is no name"), (("--hosts", "fd00::1:2"), "brackets"),
+                               (("--hosts", "a", "--ranks", "2"), "--ranks counts"), (("--host-part", "1:2:2"), "--host-part"),
+                               (("--hosts", "a", "--ssh", "/none/ssh"), "start /none/ssh: No such file")):
             result = run("-e", "8", *options)
             self.assertEqual(result.returncode, 2, options)
             self.assertIn(words, result.stderr)

@@ -40,6 +40,15 @@ TEST(VerbsPorts, SayWhyThereIsNone) {
   EXPECT_NE(no_gid[0].find("rxe1 port 1 is left out by TUTTI_IB_HCA"), std::string::npos) << no_gid[0];
 }
 
+TEST(VerbsPorts, OfSoftwareAreTakenIfTheyAreAskedFor) {
+  const auto unasked = names({.hca = "^rxe1", .use = VerbsUse::unasked});
+  ASSERT_EQ(unasked.size(), 1U);
+  EXPECT_NE(unasked[0].find("rxe0 port 1 is made of software"), std::string::npos) << unasked[0];
+  EXPECT_NE(unasked[0].find("TUTTI_IB_HCA names it"), std::string::npos) << unasked[0];
+  EXPECT_EQ(names({.hca = "rxe1", .use = VerbsUse::unasked}),
+            (std::vector<std::string>{"rxe1 port 1, gid 1 (::ffff:10.77.0.2)"}));
+}
+
 TEST(VerbsPorts, LeaveOutWhatIsDown) {
   ASSERT_EQ(std::system("ip link set dev r0 down"), 0);
   const auto up = names({});

@@ -88,6 +88,22 @@ TEST_F(Carriers, SayWhatBroke) {
   expect_lost(1, "memory is out of order (there)");
 }
 
+// Only where the choice may have been the mistake.
+TEST_F(Carriers, ThatWereChosenSayWhatToDoInsteadUntilOneHasWorked) {
+  const auto reason = [this](Fault of_reader) {
+    ends = std::make_unique<Connections>(std::make_unique<MemorySource>(Fault::none, of_reader), Seal{}, true,
+                                         "take the train");
+    out = ends->writing(lane_of(1, 4096));
+    in = ends->reading(lane_of(1, 4096));
+    stream(50);
+    ends->until([&] { return ends->ends[1]->lost(); });
+    return ends->ends[1]->reason();
+  };
+  EXPECT_EQ(reason(Fault::refuse_connect), "it does not want to; take the train (there)");
+  EXPECT_EQ(reason(Fault::break_down), "memory is out of order; take the train (there)");
+  EXPECT_EQ(reason(Fault::break_down_later), "memory is out of order (there)");
+}
+
 // The last words of the other end are heard, though the carrier broke down before they were looked for.
 TEST_F(Carriers, ThatBreakDownLeaveWhatWasSaid) {
   start({Fault::none, Fault::break_down});

@@ -34,8 +34,8 @@ class ConnectionsOver : public testing::TestWithParam<Tested> {
     source = std::move(GetParam().open()).value();
     std::unique_ptr<Carrier> carrier;
     if (source) carrier = std::move(source->make()).value();
-    return std::make_unique<TcpConnection>(std::move(socket), odd, odd ? "there" : "here", std::move(carrier),
-                                           source != nullptr, seal());
+    return std::make_unique<TcpConnection>(std::move(socket), odd, odd ? "there" : "here",
+                                           Carriage{std::move(carrier), source != nullptr, ""}, seal());
   }
   static void fill(LaneState& lane, std::uint32_t bytes = kSlotBytes) {
     while (slot_free(lane)) post(lane, message_of(lane.next, bytes));
@@ -140,6 +140,30 @@ TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
     }
     ends->ends[context % 2]->close(context);
     ends->ends[1 - context % 2]->close(context);
+  }
+}
+
+// The context is of an end that passes it on, to one that leaves without having looked, before it came or afterwards.
+TEST_P(ConnectionsOver, EndAContextThatNobodyTook) {
+  for (const bool came : {true, false}) {
+    const auto ends = connect();
+    const std::uint32_t context = ends->ends[0]->new_context();
+    const LaneSpec spec = back(lane_of(1));
+    const std::size_t bytes = HalfLane::memory_bytes(spec) + (64 << 10);
+    std::weak_ptr<std::byte> memory;
+    {
+      LaneMemory block = std::move(ends->ends[0]->allocate(bytes)).value();
+      memory = block;
+      ends->ends[0]->lend(context, std::move(block), bytes);
+    }
+    (void)ends->open(0, spec, LaneEnd::reader, context);
+    if (!came) ends->ends[1]->close(0);
+    ends->ends[0]->send(0, message_of(1, 20), context);
+    if (came) ends->until([&] { return ends->ends[1]->has_notes(); });
+    if (came) ends->ends[1]->close(0);
+    ends->ends[0]->close(context);
+    ends->until([&] { return memory.expired(); });
+    EXPECT_FALSE(ends->ends[0]->lost() || ends->ends[1]->lost()) << ends->why();
   }
 }
 

@@ -51,7 +51,8 @@ class Ends {
 // A connection's.
 struct Connections : Ends {
   // The carriers, if there are any, are of one source.
-  explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true);
+  explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true,
+                       const std::string& instead = "");
   LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) override;
   void advance(int end) override;
   void wait(int end, int timeout_ms) override { ends[end]->wait(timeout_ms); }

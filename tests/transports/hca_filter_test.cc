@@ -14,6 +14,14 @@ TEST(HcaFilter, AdmitsAllWithoutAList) {
   EXPECT_TRUE(HcaFilter("=").admits("mlx5_0", 1));
 }
 
+// A device that is no good unasked is not asked for by leaving out another.
+TEST(HcaFilter, NamesOnlyWhatIsInTheList) {
+  EXPECT_TRUE(HcaFilter("rxe").names("rxe0", 1));
+  EXPECT_TRUE(HcaFilter("=mlx5_0,rxe0:1").names("rxe0", 1));
+  EXPECT_FALSE(HcaFilter("=mlx5_0,rxe0:1").names("rxe0", 2));
+  for (const char* list : {"", "^", "^mlx5", "^rxe1", "mlx5"}) EXPECT_FALSE(HcaFilter(list).names("rxe0", 1)) << list;
+}
+
 TEST(HcaFilter, TakesBeginningsOfNames) {
   const HcaFilter filter("mlx5_1,rxe");
   EXPECT_TRUE(filter.admits("mlx5_1", 1));

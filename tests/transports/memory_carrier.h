@@ -26,7 +26,8 @@ enum class Fault : std::uint8_t {
   no_such_lane,
   undue_credits,
   fewer_credits,
-  break_down,  // Once something has come.
+  break_down,        // Once something has come,
+  break_down_later,  // or two messages of a lane.
 };
 
 // What two ends share.
@@ -113,7 +114,8 @@ class MemoryCarrier : public Carrier {
     std::uint64_t rings = 0;
     (void)!::read(mine_.bell.get(), &rings, sizeof rings);
     for (const MemoryWire::Message& message : mine_.messages) {
-      if (fault_ == Fault::break_down) return remote_error("memory is out of order");
+      const bool late = fault_ == Fault::break_down_later && message.head.number == 2;
+      if (fault_ == Fault::break_down || late) return remote_error("memory is out of order");
       const MessageHead& head = message.head;
       const auto landed = mine_.landed.find(head.lane);
       if (landed != mine_.landed.end() && head.bytes <= landed->second.view.slot_bytes && head.bytes > 0)

@@ -15,6 +15,7 @@
 #include "src/base/log.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
+#include "src/communicator/between_hosts.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/settings.h"
@@ -87,8 +88,10 @@ void print_transports() {
   } else {
     print_line("tcp", "off: " + std::move(address).status().message());
   }
+  for (const std::string& idle : idle_entries(config().socket_ifname)) print_line("tcp", "without " + idle);
   for (auto& [name, found] : describe_carriers())
     print_line(name.c_str(), found.ok() ? found.value() : "off: " + std::move(found).status().message());
+  print_line("between hosts", describe_between_hosts());
 }
 
 void print_topology() {

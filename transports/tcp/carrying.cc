@@ -33,7 +33,8 @@ Status TcpConnection::meet_carrier(const WireHeader& header, const std::byte* pa
   const std::string name(reinterpret_cast<const char*>(payload), static_cast<std::size_t>(zero - payload));
   if (zero == end || name != carrier_->name()) {
     const std::string theirs = name.empty() || zero == end ? "nothing but tcp" : name;
-    if (insists_) return unsupported("this end is to use " + carrier_->describe() + ", and the other has " + theirs);
+    if (insists_)
+      return unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
     take_way(Way::tcp);
     return {};
   }
@@ -42,13 +43,13 @@ Status TcpConnection::meet_carrier(const WireHeader& header, const std::byte* pa
   tell(WireKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
   if (reaches_ || !insists_) return {};
   (void)send_some();
-  return connected;
+  return {connected.code(), advised(connected.message())};
 }
 
 Status TcpConnection::settle(bool other_reaches) {
   if (!met_ || way_ != Way::open) return remote_error("a carrier was settled that there is not");
   if (!other_reaches && insists_)
-    return unsupported("the other end cannot reach " + carrier_->describe() + ": its own error says why");
+    return unsupported(advised("the other end cannot reach " + carrier_->describe() + ": its own error says why"));
   take_way(reaches_ && other_reaches ? Way::carrier : Way::tcp);
   if (way_ != Way::carrier) return {};
   for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));
@@ -79,6 +80,11 @@ Status TcpConnection::accept_landing(const WireHeader& header, const std::byte* 
 }
 
 // ---- Carrying ----
+
+// A carrier that has worked fails for another reason than that it was chosen.
+std::string TcpConnection::advised(const std::string& why) const {
+  return carried_ || instead_.empty() ? why : why + "; " + instead_;
+}
 
 Status TcpConnection::carry() {
   if (broken_) return std::move(*std::exchange(broken_, std::nullopt));
@@ -111,6 +117,7 @@ Status TcpConnection::carry() {
 }
 
 Status TcpConnection::arrived(const MessageHead& head) {
+  carried_ = true;
   HalfLane* half = TUTTI_TRY(lanes_.find_reading(head.lane));
   if (half == nullptr) return {};
   HalfLane& lane = *half;
@@ -128,6 +135,7 @@ Status TcpConnection::credited(std::uint32_t number, std::uint64_t taken) {
   HalfLane& lane = *half;
   if (taken < lane.told || taken > lane.carried) return remote_error("credits came for messages that were not sent");
   lane.told = taken;
+  carried_ = carried_ || way_ == Way::carrier;
   ++moves_;
   // A slot that the carrier may have to read again is not free yet.
   store_release(&lane.view.credits->taken, way_ == Way::carrier ? std::min(taken, lane.left) : taken);

@@ -34,17 +34,17 @@ void keep_alive(const Socket& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier, bool insists,
-                             const Seal& seal)
+TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage, const Seal& seal)
     : stream_(std::move(socket), seal, odd),
       route_(std::move(route)),
       next_context_(odd ? 1 : 2),
-      insists_(insists),
+      insists_(carriage.insists),
+      instead_(std::move(carriage.instead)),
       lanes_([this](std::size_t bytes) -> Result<LaneMemory> {
         if (carrier_) return carrier_->allocate(bytes);
         return HalfLane::allocate(bytes);
       }),
-      carrier_(std::move(carrier)) {
+      carrier_(std::move(carriage.carrier)) {
   keep_alive(stream_.socket());
   outgoing_.reserve(kMostOutgoing);
   introduce();
@@ -88,6 +88,12 @@ Result<LaneView> TcpConnection::open(std::uint32_t context, const LaneSpec& spec
   return half->view;
 }
 
+std::optional<LaneView> TcpConnection::find(std::uint32_t context, const LaneSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  const HalfLane* half = lanes_.known(context, spec);
+  return half == nullptr ? std::nullopt : std::optional(half->view);
+}
+
 Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (carrier_) return carrier_->allocate(bytes);
@@ -102,9 +108,16 @@ void TcpConnection::lend(std::uint32_t context, LaneMemory block, std::size_t by
 // What is on its way out of their slots is copied first.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
-  if (const auto left = notes_.find(context); left != notes_.end()) {
-    waiting_notes_.fetch_sub(left->second.size());
-    notes_.erase(left);
+  end_context(context);
+  bury();
+}
+
+void TcpConnection::end_context(std::uint32_t context) {
+  if (auto left = notes_.extract(context)) {
+    waiting_notes_.fetch_sub(left.mapped().size());
+    for (const WaitingNote& unread : left.mapped()) {
+      if (unread.passes != 0) end_context(unread.passes);
+    }
   }
   for (std::size_t i = first_; i < outgoing_.size(); ++i) {
     Outgoing& out = outgoing_[i];
@@ -115,7 +128,6 @@ void TcpConnection::close(std::uint32_t context) {
   if (into_ != nullptr && into_->context == context)
     into_ = nullptr;  // The rest of the message is dropped as it comes.
   lanes_.close(context);
-  bury();
 }
 
 // What the carrier still moves keeps its memory: messages of this end until they have left, and the slots that the
@@ -151,10 +163,10 @@ std::uint32_t TcpConnection::new_context() {
 
 // ---- Notes ----
 
-void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note) {
+void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes) {
   const std::lock_guard lock(mutex_);
   if (lost()) return;
-  tell(WireKind::note, context, 0, {note.begin(), note.end()});
+  tell(WireKind::note, context, passes, {note.begin(), note.end()});
   exchange();
 }
 
@@ -162,7 +174,7 @@ std::optional<Note> TcpConnection::take(std::uint32_t context) {
   const std::lock_guard lock(mutex_);
   const auto found = notes_.find(context);
   if (found == notes_.end() || found->second.empty()) return std::nullopt;
-  Note note = std::move(found->second.front());
+  Note note = std::move(found->second.front().note);
   found->second.pop_front();
   waiting_notes_.fetch_sub(1);
   return note;
@@ -199,7 +211,7 @@ void TcpConnection::exchange() {
       if (!carried.ok()) {
         while (!lost() && receive_some()) {  // The other end's last words, if there are any.
         }
-        return lose(carried.message());
+        return lose(advised(carried.message()));
       }
     }
     while (send_some()) {
@@ -278,12 +290,18 @@ void TcpConnection::look(std::int64_t now_ns) {
   socklen_t bytes = sizeof info;
   if (::getsockopt(stream_.socket().get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return;
   const std::uint64_t acknowledged = stream_.sent() - stream_.unacknowledged();
-  const bool outstanding = info.tcpi_unacked > 0;
+  // What the own host lets nothing out of has not been sent, for TCP: it knocks until it can.
+  const bool outstanding = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
   if (acknowledged != acknowledged_ || !std::exchange(outstanding_, outstanding)) acknowledged_ns_ = now_ns;
   acknowledged_ = acknowledged;
   const std::int64_t silent_ns = now_ns - acknowledged_ns_;
-  if (outstanding && info.tcpi_retransmits >= kRepeats && silent_ns >= kSilenceNs)
-    lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s");
+  const bool repeated = std::max(info.tcpi_retransmits, info.tcpi_probes) >= kRepeats;
+  if (!outstanding || !repeated || silent_ns < kSilenceNs) return;
+  int error = 0;  // What the network has said meanwhile, which TCP does not believe at once.
+  bytes = sizeof error;
+  (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+  const std::string said = error == 0 ? "" : std::string(", ") + std::strerror(error);
+  lose("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + said);
 }
 
 }  // namespace tutti

@@ -30,19 +30,26 @@ namespace tutti {
 
 using Note = std::vector<std::byte>;
 
+// What carries messages in a connection's place.
+struct Carriage {
+  std::unique_ptr<Carrier> carrier;  // Taken if the other end has one of its kind, and each reaches the other.
+  bool insists = false;              // If not, the connection is lost; else it carries messages itself.
+  std::string instead;               // What to do about a carrier that fails before it has carried anything.
+};
+
 // Any thread.
 class TcpConnection : private CarrierEvents {
  public:
   // `socket`: connected. `odd`: of its two ends one says so. `route`: for messages, "10.0.0.1:40001 -> 10.0.0.2:4711".
-  // `carrier`: taken if the other end has one of its kind, and each reaches the other; if not, the connection is lost
-  // if `insists`, and carries messages itself if not. `seal`: of what goes over the connection, not over a carrier.
-  TcpConnection(Socket socket, bool odd, std::string route, std::unique_ptr<Carrier> carrier = nullptr,
-                bool insists = false, const Seal& seal = {});
+  // `seal`: of what goes over the connection, not over a carrier.
+  TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage = {}, const Seal& seal = {});
   // Waits a few seconds at most, for the other end to have what was sent.
   ~TcpConnection();
 
   // This end's half of a lane, made if it is not there yet; the one who writes tells the other. Valid until close().
   Result<LaneView> open(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  // This end's half if it is there: the other end may have told of a lane that nobody opens here.
+  std::optional<LaneView> find(std::uint32_t context, const LaneSpec& spec);
   // Page-aligned memory that may be lent, and lending it: the halves that this end has of the communicator's lanes lie
   // there, whichever end is the first to know of them. Before any of them is opened, at either end.
   Result<LaneMemory> allocate(std::size_t bytes);
@@ -52,8 +59,9 @@ class TcpConnection : private CarrierEvents {
   // A number for a further communicator, which this end alone gives.
   std::uint32_t new_context();
 
-  // At most kMostNoteBytes.
-  void send(std::uint32_t context, std::span<const std::byte> note);
+  // At most kMostNoteBytes. `passes`: a context that who takes the note has a part in from then on; where nobody takes
+  // it, the other end closes that one itself. 0: none.
+  void send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes = 0);
   std::optional<Note> take(std::uint32_t context);
   bool has_notes() const { return waiting_notes_.load(std::memory_order_acquire) > 0; }  // Of any context.
 
@@ -94,6 +102,10 @@ class TcpConnection : private CarrierEvents {
     std::vector<std::byte> own;  // Where the data are not those of a slot.
     std::uint32_t context = 0;
   };
+  struct WaitingNote {
+    Note note;
+    std::uint32_t passes = 0;
+  };
   // Whether messages go by the carrier is open until both ends have said that they reach each other.
   enum class Way : std::uint8_t { open, tcp, carrier };
 
@@ -115,7 +127,8 @@ class TcpConnection : private CarrierEvents {
   Status begin_message(const WireHeader& header);
   void end_message();
   Status accept_lane(const WireHeader& header, const std::byte* payload);
-  void accept_note(const WireHeader& header, const std::byte* payload);
+  Status accept_note(const WireHeader& header, const std::byte* payload);
+  void end_context(std::uint32_t context);
   void lose(const std::string& why);
   void exchange();
   void bury();
@@ -128,6 +141,7 @@ class TcpConnection : private CarrierEvents {
   Status land(std::uint32_t number, HalfLane& reading);
   Status accept_landing(const WireHeader& header, const std::byte* payload);
   Status carry();
+  std::string advised(const std::string& why) const;
   Status arrived(const MessageHead& head) override;
   Status credited(std::uint32_t lane, std::uint64_t taken) override;
   void left(std::uint32_t lane, std::uint64_t messages) override;
@@ -144,6 +158,8 @@ class TcpConnection : private CarrierEvents {
   bool outstanding_ = false;        // When last looked.
 
   bool insists_ = false;
+  std::string instead_;
+  bool carried_ = false;  // Something has come by the carrier: it works.
   Way way_ = Way::open;
   bool again_ = false;  // What has come lets messages go that could not before.
   bool losing_ = false;
@@ -153,7 +169,7 @@ class TcpConnection : private CarrierEvents {
   std::int64_t holding_since_ns_ = 0;  // What is told next, for the carrier. 0: not.
   LaneTable lanes_;
   std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
-  std::map<std::uint32_t, std::deque<Note>> notes_;
+  std::map<std::uint32_t, std::deque<WaitingNote>> notes_;
 
   std::deque<Outgoing> untold_;          // Lanes and notes: before messages.
   std::vector<Outgoing> outgoing_;       // From first_ on.

@@ -28,6 +28,10 @@ class LaneTable {
 
   // This end's half, made if it is not there yet.
   Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
+  const HalfLane* known(std::uint32_t context, const LaneSpec& spec) const {
+    const auto found = known_.find({context, spec});
+    return found == known_.end() ? nullptr : found->second.get();
+  }
   // Gives a half that this end writes its number, if it has none yet. Whether it is new.
   bool number(HalfLane& half, std::uint32_t& number);
   // The other end has told of the lane with the next number. Null: its communicator has ended here.

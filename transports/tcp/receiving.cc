@@ -83,7 +83,7 @@ Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload
       if (way_ == Way::carrier) break;
       return credited(header.lane, header.number);
     case WireKind::lane: return accept_lane(header, payload);
-    case WireKind::note: accept_note(header, payload); return {};
+    case WireKind::note: return accept_note(header, payload);
     case WireKind::carrier: return meet_carrier(header, payload);
     case WireKind::settled: return settle(header.number != 0);
     case WireKind::landing: return accept_landing(header, payload);
@@ -96,11 +96,18 @@ Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload
   return remote_error("a message of an unknown kind came");
 }
 
-void TcpConnection::accept_note(const WireHeader& header, const std::byte* payload) {
-  if (lanes_.closed_here(header.context)) return;
-  notes_[header.context].emplace_back(payload, payload + header.bytes);
+Status TcpConnection::accept_note(const WireHeader& header, const std::byte* payload) {
+  const std::uint32_t passes = header.lane;
+  if (passes != 0 && (passes - next_context_) % 2 == 0) return remote_error("a note came with a context of this end");
+  if (lanes_.closed_here(header.context)) {
+    if (passes != 0) end_context(passes);
+    bury();
+    return {};
+  }
+  notes_[header.context].push_back({{payload, payload + header.bytes}, passes});
   waiting_notes_.fetch_add(1);
   notes_so_far_.fetch_add(1);
+  return {};
 }
 
 Status TcpConnection::accept_lane(const WireHeader& header, const std::byte* payload) {

@@ -11,7 +11,7 @@ enum class WireKind : std::uint16_t {
   lane = 1,     // Of the sender's lanes, `lane` is this (payload: its LaneSpec). Before its first message.
   message = 2,  // Message `number` of the sender's lane.
   credit = 3,   // So many messages of the receiver's lane have been taken: `number`.
-  note = 4,     // For the owner of the context.
+  note = 4,     // For the owner of the context. `lane`: another context that comes with it, or 0.
   carrier =
       5,  // What may carry messages instead (payload: its name, a zero byte, its address), or nothing. Comes first.
   settled = 6,  // Whether the sender can reach the other end by it: `number`, 1 or 0.

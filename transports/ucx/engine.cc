@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostRounds = 16;  // Of progress at a time: others have things to do as well.
 constexpr std::int64_t kPartingMs = 1000;
+constexpr std::int64_t kTogetherNs = 200'000'000;  // Ends that part within this of each other do so together.
 
 Status ucx_error(const std::string& action, ucs_status_t status) {
   return {Code::system, "UCX cannot " + action + ": " + explain_ucx(status)};
@@ -177,11 +178,12 @@ void UcxEngine::wait_a_little(std::unique_lock<std::mutex>& lock) const {
 }
 
 void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock) {
-  if (parting_.at_ns == Deadline().at_ns) parting_ = Deadline::after_ms(kPartingMs);
+  if (now_ns() - parted_ns_ > kTogetherNs) parting_ = Deadline::after_ms(kPartingMs);
   for (progress(); !end->may_part() && !parting_.passed(); progress()) wait_a_little(lock);
   end->close();
   const Deadline patience = Deadline::after_ms(kPartingMs);
   for (progress(); !end->closed() && !patience.passed(); progress()) wait_a_little(lock);
+  parted_ns_ = now_ns();
   ends_.erase(end->token());
   std::erase(asked_, end.get());
   if (!end->closed()) {

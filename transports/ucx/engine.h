@@ -45,8 +45,8 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   void owe_answer(UcxEnd& end) { asked_.push_back(&end); }
   // False: there is something to take in already.
   bool arm();
-  // Waits, a second at most for all ends together, for the other end to have what was put; then closes it. Returns
-  // without the lock.
+  // Waits, a second at most for all ends that part together, for the other end to have what was put; then closes it.
+  // Returns without the lock.
   void part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock);
 
  private:
@@ -78,7 +78,8 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
     std::size_t bytes = 0;
   };
   std::map<const std::byte*, Registered> registered_;
-  Deadline parting_;
+  Deadline parting_;            // Of all ends that part one after the other,
+  std::int64_t parted_ns_ = 0;  // the last of them at this time.
 };
 
 }  // namespace tutti

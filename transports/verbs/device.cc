@@ -43,6 +43,22 @@ std::optional<ibv_gid_entry> best_gid(const VerbsPort& port, int entries) {
   return best;
 }
 
+// The kernel's driver of soft-RoCE says that nobody has made its devices, or, since Linux 5.6, all ones.
+bool says_nobody(const ibv_device_attr& attributes) {
+  return attributes.vendor_id == 0 || attributes.vendor_id == 0xffffff;
+}
+
+// Empty: the device can be used, as far as it goes. If not, why not.
+std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, const HcaFilter& filter) {
+  const std::string& name = port.device->name();
+  if (!filter.admits(name, port.number)) return "is left out by TUTTI_IB_HCA or NCCL_IB_HCA (" + options.hca + ")";
+  if (port.device->iwarp()) return "is iWARP, which is not supported: use its network interface, by tcp";
+  const bool wanted = options.use == VerbsUse::asked || filter.names(name, port.number);
+  if (port.device->made_of_software() && !wanted)
+    return "is made of software, and slower than TCP: taken if TUTTI_IB_HCA names it";
+  return "";
+}
+
 // Empty: it can be used. If not, why not.
 std::string look_at(VerbsPort& port, const VerbsOptions& options) {
   ibv_port_attr attributes = {};
@@ -77,8 +93,8 @@ void add_ports(const std::shared_ptr<VerbsDevice>& device, const VerbsOptions& o
     VerbsPort port;
     port.device = device;
     port.number = static_cast<std::uint8_t>(number);
-    std::string why = "is left out by TUTTI_IB_HCA or NCCL_IB_HCA (" + options.hca + ")";
-    if (filter.admits(device->name(), number)) why = look_at(port, options);
+    std::string why = look_at_device(port, options, filter);
+    if (why.empty()) why = look_at(port, options);
     if (why.empty()) {
       ports.push_back(std::move(port));
     } else {
@@ -105,6 +121,9 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(ibv_device* device) {
   errno = 0;
   made->context_.reset(ibv().open_device(device));
   if (!made->context_) return system_error("open RDMA device " + made->name_);
+  ibv_device_attr attributes = {};
+  if (ibv().query_device(made->context(), &attributes) == 0) made->made_of_software_ = says_nobody(attributes);
+  made->iwarp_ = device->transport_type == IBV_TRANSPORT_IWARP;
   made->domain_.reset(ibv().alloc_pd(made->context()));
   if (!made->domain_) return system_error("make a protection domain of RDMA device " + made->name_);
   return made;
@@ -135,7 +154,7 @@ Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options) {
   int count = 0;
   ibv_device** list = ibv().get_device_list(&count);
   if (list == nullptr && errno == ENOSYS)  // The kernel has no such module.
-    return unsupported("this machine has no RDMA device: `ibv_devices` and `rdma link` list what there is; use tcp");
+    return unsupported("this machine has no RDMA device: `ibv_devices` and `rdma link` list what there is");
   if (list == nullptr) return system_error("list RDMA devices");
   std::vector<VerbsPort> ports;
   std::string reasons;
@@ -149,7 +168,7 @@ Result<std::vector<VerbsPort>> find_verbs_ports(const VerbsOptions& options) {
   }
   ibv().free_device_list(list);
   if (count == 0)
-    return unsupported("this machine has no RDMA device: `ibv_devices` and `rdma link` list what there is; use tcp");
+    return unsupported("this machine has no RDMA device: `ibv_devices` and `rdma link` list what there is");
   if (ports.empty()) return unsupported("no port of an RDMA device can be used here" + reasons);
   std::sort(ports.begin(), ports.end(), [](const VerbsPort& one, const VerbsPort& other) {
     return std::pair(one.device->name(), one.number) < std::pair(other.device->name(), other.number);

@@ -27,12 +27,17 @@ class VerbsDevice {
   static Result<std::shared_ptr<VerbsDevice>> open(ibv_device* device);
 
   const std::string& name() const { return name_; }
+  // Soft-RoCE: a driver of the kernel's that sends by UDP.
+  bool made_of_software() const { return made_of_software_; }
+  // Its connections are made otherwise than we do.
+  bool iwarp() const { return iwarp_; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   Result<MemoryRegion> register_memory(void* address, std::size_t bytes, RegionUse use) const;
 
  private:
   std::string name_;
+  bool made_of_software_ = false, iwarp_ = false;
   Owned<ibv_context*, release_context> context_;
   Owned<ibv_pd*, release_domain> domain_;
 };

@@ -24,13 +24,17 @@ HcaFilter::HcaFilter(std::string_view list) {
   }
 }
 
-bool HcaFilter::admits(std::string_view device, std::uint32_t port) const {
-  if (entries_.empty()) return true;
-  const bool named = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+bool HcaFilter::lists(std::string_view device, std::uint32_t port) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     const bool fits = exact_ ? device == entry.device : device.starts_with(entry.device);
     return fits && (entry.port == 0 || entry.port == port);
   });
-  return named != excludes_;
 }
+
+bool HcaFilter::admits(std::string_view device, std::uint32_t port) const {
+  return entries_.empty() || lists(device, port) != excludes_;
+}
+
+bool HcaFilter::names(std::string_view device, std::uint32_t port) const { return !excludes_ && lists(device, port); }
 
 }  // namespace tutti

@@ -14,12 +14,16 @@ class HcaFilter {
   explicit HcaFilter(std::string_view list);  // Empty: all.
 
   bool admits(std::string_view device, std::uint32_t port) const;
+  // Not only by leaving out others.
+  bool names(std::string_view device, std::uint32_t port) const;
 
  private:
   struct Entry {
     std::string device;
     std::uint32_t port = 0;  // 0: any.
   };
+  bool lists(std::string_view device, std::uint32_t port) const;
+
   std::vector<Entry> entries_;
   bool exact_ = false;
   bool excludes_ = false;

@@ -48,6 +48,7 @@ Result<VerbsLibrary> open_verbs_library(const char* path) {
   find("ibv_get_device_name", all.get_device_name);
   find("ibv_open_device", all.open_device);
   find("ibv_close_device", all.close_device);
+  find("ibv_query_device", all.query_device);
   find("ibv_query_port", all.query_port);
   find("_ibv_query_gid_ex", all.query_gid);
   find("ibv_alloc_pd", all.alloc_pd);

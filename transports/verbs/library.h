@@ -15,6 +15,7 @@ struct VerbsLibrary {
   decltype(&ibv_get_device_name) get_device_name = nullptr;
   decltype(&ibv_open_device) open_device = nullptr;
   decltype(&ibv_close_device) close_device = nullptr;
+  decltype(&ibv_query_device) query_device = nullptr;
   int (*query_port)(ibv_context*, std::uint8_t port, ibv_port_attr*) = nullptr;  // Leaves the newest fields alone.
   decltype(&_ibv_query_gid_ex) query_gid = nullptr;
   decltype(&ibv_alloc_pd) alloc_pd = nullptr;

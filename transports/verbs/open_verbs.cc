@@ -1,4 +1,8 @@
 #include "transports/verbs.h"
+
+#include <sys/resource.h>
+
+#include "transports/half_lane.h"
 #include "transports/verbs/verbs_carrier.h"
 
 namespace tutti {
@@ -16,15 +20,31 @@ class VerbsSource final : public CarrierSource {
   VerbsOptions options_;
 };
 
+constexpr std::size_t kRegisteredBytes = 64 << 20;  // More than a few ranks' lanes take.
+
+// Where locked memory is limited, only trying tells whether the limit holds for this process.
+Status check_locked_memory(const std::vector<VerbsPort>& ports) {
+  rlimit locked = {};
+  if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur == RLIM_INFINITY) return {};
+  const LaneMemory tried = HalfLane::allocate(kRegisteredBytes);
+  return ports.front().device->register_memory(tried.get(), kRegisteredBytes, RegionUse::remote).status();
+}
+
+Result<std::vector<VerbsPort>> usable_ports(const VerbsOptions& options) {
+  std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
+  if (options.use == VerbsUse::unasked) TUTTI_CHECK_OK(check_locked_memory(ports));
+  return ports;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options) {
-  std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
+  std::vector<VerbsPort> ports = TUTTI_TRY(usable_ports(options));
   return std::unique_ptr<CarrierSource>(std::make_unique<VerbsSource>(std::move(ports), options));
 }
 
 Result<std::string> describe_verbs(const VerbsOptions& options) {
-  const std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
+  const std::vector<VerbsPort> ports = TUTTI_TRY(usable_ports(options));
   std::string list;
   for (const VerbsPort& port : ports) list += (list.empty() ? "" : "; ") + port.describe();
   return list;

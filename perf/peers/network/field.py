@@ -45,12 +45,14 @@ class Contestant(contestants.Contestant):
 def ours(stage):
     """A further transport of Tutti's is one line here."""
     setting = stage.setting
-    make = lambda name, **environment: Contestant(stage, name, "tutti", "tutti host", environment=environment)
+    only_tcp = {"TUTTI_IB_DISABLE": "1"}  # RDMA devices of the machine are not on the stage's network.
+    make = lambda name, **environment: Contestant(stage, name, "tutti", "tutti host",
+                                                  environment={**only_tcp, **environment})
     if setting.ranks > setting.hosts > 1:  # What shares a host shares memory.
         return [make(TUTTI), make("tutti ring", TUTTI_ALGORITHM="ring"),
                 make("tutti hierarchical", TUTTI_ALGORITHM="hierarchical"),
                 Contestant(stage, "tutti phases", "tutti", f"tutti phases {setting.ranks // setting.hosts}",
-                           least_bytes=MIB)]
+                           environment=only_tcp, least_bytes=MIB)]
     return [make(TUTTI, TUTTI_TRANSPORT="tcp")]
 
 

@@ -1,0 +1,68 @@
+#include "perf/tool/hosts.h"
+
+#include <charconv>
+
+#include "perf/tool/fail.h"
+
+namespace perf {
+namespace {
+
+constexpr std::uint32_t kMostProcesses = 1024;
+
+bool parse(const std::string& text, std::uint32_t& number) {
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && last == end;
+}
+
+[[noreturn]] void refuse(const std::string& word, const char* why) {
+  fail("--hosts: \"%s\" %s: give host:processes and so on, for instance node1:2,node2:2", word.c_str(), why);
+}
+
+// ssh takes what begins with "-" for an option.
+Host parse_host(const std::string& word) {
+  Host host;
+  std::string number;
+  const std::size_t bracket = word.find(']');
+  const std::size_t colon = word.find(':', bracket == std::string::npos ? 0 : bracket);
+  host.name = word.substr(0, colon);
+  if (colon != std::string::npos) {
+    number = word.substr(colon + 1);
+    if (number.find(':') != std::string::npos) refuse(word, "has several colons, which takes brackets: [fd00::1]:2");
+    if (!parse(number, host.processes) || host.processes == 0 || host.processes > kMostProcesses)
+      refuse(word, "has no number of processes from 1 to 1024 after its colon");
+  }
+  if (host.name.size() > 2 && host.name.starts_with('[') && host.name.ends_with(']'))
+    host.name = host.name.substr(1, host.name.size() - 2);
+  if (host.name.empty() || host.name.starts_with('-')) refuse(word, "is no name of a host");
+  return host;
+}
+
+}  // namespace
+
+std::vector<Host> parse_hosts(const std::string& list) {
+  std::vector<Host> hosts;
+  std::size_t begin = 0, end = 0;
+  for (; end != std::string::npos; begin = end + 1) {
+    end = list.find(',', begin);
+    hosts.push_back(parse_host(list.substr(begin, end == std::string::npos ? end : end - begin)));
+  }
+  return hosts;
+}
+
+std::string text_of(const HostPart& part) {
+  return std::to_string(part.first) + ":" + std::to_string(part.processes) + ":" + std::to_string(part.of);
+}
+
+HostPart parse_part(const std::string& text) {
+  HostPart part;
+  const std::size_t one = text.find(':'), two = text.find(':', one + 1);
+  const bool right = one != std::string::npos && two != std::string::npos && parse(text.substr(0, one), part.first) &&
+                     parse(text.substr(one + 1, two - one - 1), part.processes) &&
+                     parse(text.substr(two + 1), part.of) && part.processes > 0 && part.processes <= kMostProcesses &&
+                     part.first + part.processes <= part.of;
+  if (!right) fail("--host-part %s: it is what --hosts gives to the hosts", text.c_str());
+  return part;
+}
+
+}  // namespace perf

@@ -1,0 +1,64 @@
+#include "perf/tool/process.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "perf/tool/fail.h"
+#include "perf/tool/pin.h"
+#include "perf/tool/thread_run.h"
+
+namespace perf {
+
+// The timeout is of the whole run: a rank that waits in a barrier waits for one that is stuck in what is measured.
+tutti_comm_options comm_options(const Options& options) {
+  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
+  result.timeout_ms = options.timeout_ms;
+  result.transport = options.transport.c_str();
+  return result;
+}
+
+void run_threads(std::uint32_t count, int first, const std::function<void(int rank)>& run) {
+  std::vector<std::thread> threads;
+  for (int i = 1; i < static_cast<int>(count); ++i) threads.emplace_back([&run, rank = first + i] { run(rank); });
+  run(first);
+  for (std::thread& thread : threads) thread.join();
+}
+
+tutti_unique_id make_id() {
+  tutti_unique_id id = {};
+  require(tutti_get_unique_id(&id), "tutti_get_unique_id");
+  return id;
+}
+
+tutti_unique_id receive_id(int descriptor) {
+  tutti_unique_id id = {};
+  if (::read(descriptor, &id, sizeof id) != sizeof id) fail("process 0 ended before it sent the id");
+  ::close(descriptor);
+  return id;
+}
+
+void send_id(int descriptor, const tutti_unique_id& id) {
+  if (::write(descriptor, &id, sizeof id) != sizeof id) fail("sending the id: %s", std::strerror(errno));
+}
+
+int run_process(const Collective& collective, const Options& options, const Process& process,
+                const tutti_unique_id& id) {
+  const int threads = static_cast<int>(options.threads);
+  std::atomic<bool> right = true;
+  run_threads(options.threads, process.number * threads, [&](int rank) {
+    const int core_index = process.here * threads + rank % threads;
+    const int core = options.pin ? pin(core_index) : -1;  // First: a communicator looks at where its ranks may run.
+    tutti_comm comm = nullptr;
+    const tutti_comm_options general = comm_options(options);
+    require(tutti_comm_create(&id, rank, process.count * threads, &general, &comm), "creating the communicator");
+    if (!run_thread(collective, options, comm, core)) right = false;
+  });
+  return right ? 0 : 1;
+}
+
+}  // namespace perf

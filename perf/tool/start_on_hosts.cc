@@ -1,0 +1,201 @@
+#include "perf/tool/start_on_hosts.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perf/tool/children.h"
+#include "perf/tool/fail.h"
+#include "perf/tool/host_part.h"
+
+namespace perf {
+namespace {
+
+constexpr int kNoFolder = 125;   // Of the command: the program's own are 0 to 2.
+constexpr int kNoCommand = 126;  // Of a shell: it cannot be run.
+constexpr int kNoProgram = 127;  // Of a shell: there is none.
+constexpr int kSshFailed = 255;
+
+using Words = std::vector<std::string>;
+
+// As one word of a shell.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return text + "'";
+}
+
+std::string own_program() {
+  std::array<char, 4096> path;
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) fail("where this program lies: %s", std::strerror(errno));
+  return {path.data(), static_cast<std::size_t>(length)};
+}
+
+std::string own_folder() {
+  std::array<char, 4096> path;
+  if (::getcwd(path.data(), path.size()) == nullptr) fail("the current folder: %s", std::strerror(errno));
+  return path.data();
+}
+
+// What the other hosts are told of the environment: settings of the library and of what it opens, but not who this
+// process is for a launcher.
+Words passed_variables() {
+  Words passed;
+  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto begins = [text](const char* with) { return text.starts_with(with); };
+    const auto list = {"TUTTI_", "NCCL_", "UCX_", "LD_LIBRARY_PATH="};
+    const auto own = {"TUTTI_RANK=", "TUTTI_RANKS=", "TUTTI_ROOT="};
+    if (std::any_of(list.begin(), list.end(), begins) && std::none_of(own.begin(), own.end(), begins))
+      passed.emplace_back(text);
+  }
+  return passed;
+}
+
+// In the same folder, by the same arguments.
+std::string command_for(const Options& options, const HostPart& part) {
+  std::string command = "cd " + quoted(own_folder()) + " || exit " + std::to_string(kNoFolder) + "; exec env";
+  for (const std::string& variable : passed_variables()) command += " " + quoted(variable);
+  command += " " + quoted(own_program());
+  for (const std::string& word : options.words) command += " " + quoted(word);
+  return command + " --host-part " + text_of(part);
+}
+
+std::string describe_failure(int status) {
+  if (!WIFEXITED(status)) return describe_end(status);
+  const std::string ended = describe_end(status) + ": ";
+  switch (WEXITSTATUS(status)) {
+    case kSshFailed: return ended + "it could not be reached, or did not let us in, or the connection broke; see above";
+    case kNoFolder: return ended + "there is no folder " + own_folder() + ", where this run was started";
+    case kNoCommand: return ended + "it cannot be run; see above";
+    case kNoProgram: return ended + "there is no " + own_program() + ": it must be at the same place on all hosts";
+    default: return describe_end(status);
+  }
+}
+
+struct Pipe {
+  int read_end = -1, write_end = -1;
+};
+
+// Programs that are started do not have it but by dup2().
+Pipe open_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe: %s", std::strerror(errno));
+  return {ends[0], ends[1]};
+}
+
+[[noreturn]] void become(const Words& words, int input, int output) {
+  release_child_signals();
+  ::signal(SIGPIPE, SIG_DFL);
+  ::dup2(input, STDIN_FILENO);
+  if (output >= 0) ::dup2(output, STDOUT_FILENO);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  std::fprintf(stderr, "%s: start %s: %s\n", program_name(), arguments[0], std::strerror(errno));
+  ::_exit(kNoCommand);
+}
+
+// The first host's output: the id for all, and then what a run shows.
+class Output {
+ public:
+  Output(int from, const std::vector<int>& inputs) : from_(from), inputs_(inputs) {}
+
+  bool hear() {
+    std::array<char, 4096> came;
+    const ssize_t count = ::read(from_, came.data(), came.size());
+    if (count < 0 && errno == EINTR) return true;
+    if (count <= 0) return false;
+    text_.append(came.data(), static_cast<std::size_t>(count));
+    while (!told_) {  // Shells say things of their own before.
+      const std::size_t end = text_.find('\n');
+      if (end == std::string::npos) return true;
+      tell(text_.substr(0, end));
+      text_.erase(0, end + 1);
+    }
+    show(text_);
+    text_.clear();
+    return true;
+  }
+
+ private:
+  void tell(const std::string& line) {
+    tutti_unique_id id;
+    told_ = read_line(line, id);
+    if (!told_) return show(line + "\n");
+    const std::string said = line_of(id);
+    for (const int input : inputs_) (void)!::write(input, said.data(), said.size());  // Who is gone is found elsewhere.
+  }
+  static void show(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  int from_;
+  const std::vector<int>& inputs_;
+  std::string text_;
+  bool told_ = false;
+};
+
+}  // namespace
+
+int start_on_hosts(const Options& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  hold_child_signals();
+  Words words;
+  std::istringstream ssh(options.ssh);
+  for (std::string word; ssh >> word;) words.push_back(word);
+  if (words.empty()) fail("--ssh names no program");
+  std::uint32_t processes = 0;
+  for (const Host& host : options.hosts) processes += host.processes;
+
+  Children children;
+  std::vector<int> inputs;
+  const Pipe output = open_pipe();
+  HostPart part = {0, 0, processes};
+  for (const Host& host : options.hosts) {
+    part.processes = host.processes;
+    Words all = words;
+    all.push_back(host.name);
+    all.push_back(command_for(options, part));
+    const Pipe input = open_pipe();
+    const pid_t child = ::fork();
+    if (child < 0) fail("fork: %s", std::strerror(errno));
+    if (child == 0) become(all, input.read_end, part.first == 0 ? output.write_end : -1);
+    ::close(input.read_end);
+    inputs.push_back(input.write_end);
+    children.all.push_back({"host " + host.name, child});
+    part.first += part.processes;
+  }
+  ::close(output.write_end);
+
+  Output first(output.read_end, inputs);
+  children.descriptor = output.read_end;
+  children.heard = [&first] { return first.hear(); };
+  children.describe = describe_failure;
+  // The hosts' programs end when their inputs do; ssh itself may not, if the host is gone.
+  children.end = [&] {
+    if (inputs.empty()) return children.kill_all();
+    for (const int input : inputs) ::close(input);
+    inputs.clear();
+  };
+  const int result = watch(children);
+  while (first.hear()) {  // What came last.
+  }
+  return result;
+}
+
+}  // namespace perf

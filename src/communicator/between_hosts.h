@@ -1,0 +1,37 @@
+// What carries messages between hosts where nobody asked for a transport: RDMA where all ranks have it, else TCP. All
+// ranks see the same offers, and so choose alike.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/bootstrap/bootstrap.h"
+#include "transports/carrier.h"
+
+namespace tutti {
+
+// One rank's part in it.
+class BetweenHosts {
+ public:
+  // What this process has, opened.
+  FarOffer offer();
+  // What is taken of it: null for TCP. Logs what was chosen, and why.
+  std::unique_ptr<CarrierSource> choose(const Bootstrap& bootstrap);
+  // For messages of what was chosen and does not work.
+  static constexpr const char* kInstead =
+      "RDMA was chosen since all ranks have it: TUTTI_IB_DISABLE=1 chooses TCP between hosts";
+
+ private:
+  std::unique_ptr<CarrierSource> opened_;
+};
+
+// Empty: all ranks have the same. If not, whose fault it is; `named`: "rank 3 (host-b pid 42)".
+std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std::string(Rank)>& named);
+
+// For people: what ranks on this machine would offer.
+std::string describe_between_hosts();
+
+}  // namespace tutti

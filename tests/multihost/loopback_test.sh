@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Ranks of two hosts that are told to meet on loopback, where each finds itself: they say what to set, long before they
+# give up. $1: all_reduce_perf
+set -euo pipefail
+run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
+"$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
+
+fail() { echo "FAILED: $1" >&2; exit 1; }
+
+export TUTTI_INIT_TIMEOUT_MS=6000
+for name in localhost 127.0.0.1; do
+  status=0
+  said="$("$run" --hosts 2x1 -- env MASTER_ADDR=$name "$1" -b 8 -e 8 2>&1)" || status=$?
+  [ $status -eq 2 ] || fail "the status is $status: $said"
+  advice="$name leads each host to itself: where the ranks are on several, set MASTER_ADDR to an address"
+  [[ "$said" == *"[rank 1] "*"rank 1 is still asking rank 0 for the unique id at 127.0.0.1:29501: "*"$advice"* ]] ||
+    fail "rank 1 does not warn: $said"
+  [[ "$said" == *"[rank 1] all_reduce_perf: creating"*"$advice"* ]] || fail "the error does not say it: $said"
+done

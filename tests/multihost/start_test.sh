@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# What the perf tools promise of --hosts: ranks where they are wanted, and none left behind. $1: all_reduce_perf
+set -euo pipefail
+here="$(realpath "$(dirname "${BASH_SOURCE[0]}")")"
+source "$here/hosts.sh"
+enter_stage "$@"
+tool="$(realpath "$1")"
+said=/dev/shm/said
+unset TUTTI_RANK TUTTI_RANKS TUTTI_ROOT
+
+fail() { echo "start_test.sh: $1" >&2; tail -n 20 "$said" "$said.errors" >&2 || true; exit 1; }
+says() { grep -qE "$2" "$1" || fail "nobody says: $2"; }
+
+make_hosts 2x1
+for host in 0 1; do echo "${host_pid[$host]}" >"/dev/shm/pid.host$host"; done
+
+# Hosts, and then options of the tool -> $status, what was said.
+run() {
+  status=0
+  "$tool" --ssh "bash $here/as_ssh.sh" --hosts "$@" >"$said" 2>"$said.errors" || status=$?
+}
+
+# Nothing but the first process of each host, once the run has ended: what runs ends by itself, though maybe a bit later.
+expect_nobody() {
+  local host patience=$((SECONDS + 30))
+  for host in 0 1; do
+    while on_host "$host" sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -q -e "[-]-host-part"'; do
+      [ $SECONDS -lt $patience ] || fail "$1: a process is left on host$host"
+    done
+  done
+}
+
+export TUTTI_LOG=info  # Is passed on.
+run host0:2,host1 -b 8 -e 64K -f 8 -n 5 -c 1
+[ $status -eq 0 ] || fail "the status of a run was $status"
+says "$said" '^# Out of bounds values : 0 OK'
+! grep -q 'unique id' "$said" || fail "the id is shown"
+says "$said.errors" 'between hosts tcp: rank 0 \(host0 pid [0-9]+\) has no verbs: TUTTI_IB_DISABLE'
+says "$said.errors" 'joined 3 ranks'
+expect_nobody "after a run"
+unset TUTTI_LOG
+
+run host0,nowhere -b 8 -e 8
+[ $status -eq 2 ] || fail "the status without a host was $status"
+says "$said.errors" 'there is no host nowhere'
+says "$said.errors" 'host nowhere \(pid [0-9]+\) ended with status 255: it could not be reached'
+expect_nobody "without a host"
+
+mkdir /dev/shm/only_here
+(cd /dev/shm/only_here && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the folder is there"
+says "$said.errors" 'host host0 .*: there is no folder /dev/shm/only_here'
+
+cp "$tool" /dev/shm/tool
+(tool=/dev/shm/tool && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the program is there"
+says "$said.errors" 'host host0 .*: there is no /dev/shm/tool: it must be at the same place on all hosts'
+
+# start_run: one that would go on for long, in the background, as $starter; returns when it has shown a row.
+mkfifo /dev/shm/rows
+start_run() {
+  local row=""
+  exec {rows}<>/dev/shm/rows
+  "$tool" --ssh "bash $here/as_ssh.sh" --hosts host0:2,host1:2 -b 4 -e 1G -i 4 -n 10 -c 0 >&"$rows" 2>"$said.errors" {rows}>&- &
+  starter=$!
+  until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$rows" || fail "nothing was measured"; done
+}
+# Whatever it still shows is read, so that it never waits for us.
+end_of_run() {
+  status=0
+  cat <&"$rows" >/dev/null &
+  local reader=$!
+  wait "$starter" || status=$?
+  kill "$reader"
+  exec {rows}<&-
+}
+
+start_run
+victim="$(on_host 1 sh -c 'pgrep -f -- "[-]-host-part" | tail -n 1')"
+on_host 1 kill -KILL "$victim"
+end_of_run
+[ $status -eq 2 ] || fail "the status after a rank was killed was $status"
+says "$said.errors" 'process [23] on host1 \(pid [0-9]+\) was killed by signal Killed'
+says "$said.errors" 'host host[01] \(pid [0-9]+\) ended with status 2'
+expect_nobody "after a rank was killed"
+
+for signal in TERM KILL; do
+  start_run
+  kill -$signal "$starter"
+  end_of_run
+  [ $status -gt 128 ] || fail "the status after SIG$signal was $status"
+  expect_nobody "after SIG$signal"
+done

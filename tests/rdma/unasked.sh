@@ -1,0 +1,58 @@
+# In a guest: two hosts, that namespaces play, whose ranks choose by themselves what carries messages between them. The
+# devices are everybody's: what the ranks send by RDMA goes from port to port beside the network of their hosts.
+# $1: all_reduce_perf; $2: the same, with threads of the host in the place of a GPU
+set -euo pipefail
+tool=("$1")
+export TUTTI_TIMEOUT_MS=60000 TUTTI_INIT_TIMEOUT_MS=60000 TUTTI_LOG=info
+
+fail() {
+  echo "FAILED: $1" >&2
+  tail -n 20 /run/said.* >&2
+  exit 1
+}
+sent() { echo $(($(cat /sys/class/infiniband/rxe[01]/ports/1/hw_counters/sent_pkts | paste -sd+))); }
+
+for host in 0 1; do ip netns add "host$host"; done
+ip link add dev eth0 netns host0 type veth peer name eth0 netns host1
+for host in 0 1; do
+  ip -n "host$host" address add "192.0.2.$((host + 1))/24" dev eth0
+  ip -n "host$host" link set dev lo up
+  ip -n "host$host" link set dev eth0 up
+done
+
+# all_reduce NAME [VARIABLE=VALUE...]: between the two, for whom @ is the rank; what it said is in /run/said.0 and 1,
+# packets in $packets. What goes from a device to itself is no packet, so each has its own.
+all_reduce() {
+  local rank before status=0 variables=("${@:2}")
+  before="$(sent)"
+  for rank in 0 1; do
+    ip netns exec "host$rank" env "${variables[@]//@/$rank}" TUTTI_RANK=$rank TUTTI_RANKS=2 TUTTI_ROOT=192.0.2.1:29500 \
+      "${tool[@]}" -b 256K -e 256K -n 2 -w 0 -c 1 >"/run/said.$rank" 2>&1 &
+    process[rank]=$!
+  done
+  for rank in 0 1; do wait "${process[rank]}" || status=$?; done
+  [ $status -eq 0 ] || fail "$1: status $status"
+  packets=$(($(sent) - before))
+  echo "$1: $packets packets by RDMA, $(grep -ho 'between hosts .*' /run/said.0)"
+}
+said() { grep -qE "$1" /run/said.0 && grep -qE "$1" /run/said.1 || fail "nobody said: $1"; }
+
+all_reduce "software is left out"
+said 'between hosts tcp: rank 0 \(.*\) has no verbs: .*rxe0 port 1 is made of software, and slower than TCP'
+[ "$packets" -eq 0 ] || fail "something went by RDMA"
+
+all_reduce "software is named" TUTTI_IB_HCA=rxe@
+said 'between hosts verbs: all ranks have it'
+[ "$packets" -ge 128 ] || fail "hardly anything went by RDMA"
+
+all_reduce "RDMA is left out" TUTTI_IB_HCA=rxe@ TUTTI_IB_DISABLE=1
+said 'between hosts tcp: rank 0 \(.*\) has no verbs: TUTTI_IB_DISABLE'
+[ "$packets" -eq 0 ] || fail "something went by RDMA"
+
+all_reduce "what goes over TCP is checked" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=wire
+[ "$packets" -eq 0 ] || fail "something went by RDMA"
+
+tool=("$2" --memory cuda)
+all_reduce "on devices" TUTTI_IB_HCA=rxe@
+said 'between hosts verbs: all ranks have it'
+[ "$packets" -ge 128 ] || fail "hardly anything went by RDMA"

@@ -1,0 +1,85 @@
+// What UCX brings to an end. Nothing of it is believed before it was looked at.
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/atomic.h"
+#include "transports/ucx/end.h"
+#include "transports/ucx/engine.h"
+#include "transports/ucx/request.h"
+
+namespace tutti {
+
+ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
+  const auto found = reading_.find(head.lane);
+  if (found == reading_.end()) {
+    if (head.lane >= next_reading_) fail("a message came for a lane that there is not");
+    ++count_arrived_;
+    return UCS_OK;  // The lane has been forgotten: it is dropped.
+  }
+  Reading& lane = found->second;
+  Arrival& arrival = lane.arrivals[head.number % kSlots];
+  if (head.bytes != data.bytes || head.bytes > lane.view.slot_bytes) {
+    fail("a message came that is longer than a slot, or than it says");
+    return UCS_OK;
+  }
+  const bool in_turn = head.number - lane.next < kSlots && arrival.state == Arrival::State::none;
+  if (!in_turn || head.number - load_acquire(&lane.view.credits->taken) >= kSlots) {
+    fail("a message came twice, or for which there is no slot");
+    return UCS_OK;
+  }
+  arrival.head = head;
+  if (data.waits_there) return fetch(arrival, data);
+  if (data.bytes > 0) std::memcpy(slot_of(lane.view, head.number), data.at, data.bytes);
+  ++busy_;
+  come(arrival, UCS_OK);
+  return UCS_OK;
+}
+
+ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
+  ucp_request_param_t how = begun<ucp_am_recv_data_nbx_callback_t>(
+      [](void* request, ucs_status_t status, std::size_t, void* about) {
+        auto& fetched = *static_cast<Arrival*>(about);
+        ucx().request_free(request);
+        fetched.lane->end->unpassed_ = true;  // The writer waits to be told, by us.
+        fetched.lane->end->come(fetched, status);
+      },
+      &arrival);
+  use(how, arrival.lane->registered);
+  arrival.state = Arrival::State::coming;
+  ++busy_;
+  std::byte* slot = slot_of(arrival.lane->view, arrival.head.number);
+  const ucs_status_ptr_t begun_fetch = ucx().am_recv_data_nbx(engine_.worker(), data.at, slot, data.bytes, &how);
+  if (begun_fetch == nullptr || UCS_PTR_IS_ERR(begun_fetch)) come(arrival, UCS_PTR_STATUS(begun_fetch));
+  return UCS_INPROGRESS;  // UCX keeps what it needs of it.
+}
+
+void UcxEnd::come(Arrival& arrival, ucs_status_t status) {
+  --busy_;
+  if (status != UCS_OK) return fail(explain_ucx(status));
+  ++count_arrived_;
+  arrival.state = Arrival::State::there;
+  if (!std::exchange(arrival.lane->has_news, true)) arrived_.push_back(arrival.lane);
+  ring();
+}
+
+void UcxEnd::take_word(const UcxWord& word) {
+  count_heard_ = std::max(count_heard_, std::min(word.arrived, count_put_));
+  switch (word.kind) {
+    case UcxWordKind::question: engine_.owe_answer(*this); return;
+    case UcxWordKind::answer: asked_ = false; return;
+    case UcxWordKind::farewell: alone_ = true; return;
+    case UcxWordKind::credit: break;
+    default: return fail("a word came that means nothing");
+  }
+  const auto found = writing_.find(word.lane);
+  if (found == writing_.end()) {
+    if (word.lane >= next_writing_) fail("credits came for a lane that there is not");
+    return;
+  }
+  Writing& lane = found->second;
+  lane.credited = std::max(lane.credited, word.taken);
+  if (!std::exchange(lane.has_credit, true)) credited_.push_back(&lane);
+  ring();
+}
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+// How requests of UCX are begun.
+#pragma once
+
+#include <type_traits>
+
+#include "transports/ucx/library.h"
+
+namespace tutti {
+
+// Whatever UCX has begun calls `done` with `about`, but what is done at once.
+template <typename Done>
+ucp_request_param_t begun(Done done, void* about) {
+  ucp_request_param_t how = {};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.user_data = about;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  if constexpr (std::is_same_v<Done, ucp_am_recv_data_nbx_callback_t>) {
+    how.cb.recv_am = done;
+  } else {
+    how.cb.send = done;
+  }
+  return how;
+}
+
+inline void use(ucp_request_param_t& how, ucp_mem_h registered) {
+  if (registered == nullptr) return;
+  how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+  how.memh = registered;
+}
+
+}  // namespace tutti

@@ -1,0 +1,107 @@
+// What an end gives to UCX: messages, words, and the flush that sees them out.
+#include <utility>
+
+#include "transports/ucx/end.h"
+#include "transports/ucx/request.h"
+
+namespace tutti {
+
+Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
+  if (!error_.empty()) return remote_error(error_);
+  const auto found = writing_.find(head.lane);
+  TUTTI_ASSERT(found != writing_.end());
+  Writing& lane = found->second;
+  TUTTI_ASSERT(head.number - lane.left < kSlots);
+  Sending& sending = lane.sending[head.number % kSlots];
+  sending.message = {theirs_, head};
+  ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(
+      [](void* request, ucs_status_t status, void* about) {
+        auto& sent = *static_cast<Sending*>(about);
+        ucx().request_free(request);
+        sent.lane->end->over(sent, status);
+      },
+      &sending);
+  use(how, lane.registered);
+  ++busy_;
+  ++count_put_;
+  const UcxWords words;
+  const ucs_status_ptr_t begun_send =
+      ucx().am_send_nbx(endpoint_, kUcxMessage, &sending.message, sizeof sending.message, data, head.bytes, &how);
+  if (begun_send == nullptr || UCS_PTR_IS_ERR(begun_send)) over(sending, UCS_PTR_STATUS(begun_send));
+  return error_.empty() ? Status() : remote_error(error_);
+}
+
+// They may leave in another order than they came.
+void UcxEnd::over(Sending& sending, ucs_status_t status) {
+  --busy_;
+  if (status != UCS_OK) return fail(explain_ucx(status));
+  sending.over = true;
+  unpassed_ = true;
+  Writing& lane = *sending.lane;
+  while (lane.sending[lane.over % kSlots].over) lane.sending[lane.over++ % kSlots].over = false;
+  if (!std::exchange(lane.has_over, true)) over_.push_back(&lane);
+  ring();
+}
+
+Result<bool> UcxEnd::credit(std::uint32_t number, std::uint64_t taken) {
+  if (!error_.empty()) return remote_error(error_);
+  const auto found = reading_.find(number);
+  TUTTI_ASSERT(found != reading_.end());
+  return say(found->second.credit, {.taken = taken, .lane = number, .kind = UcxWordKind::credit});
+}
+
+bool UcxEnd::say(Speech& speech, UcxWord word) {
+  if (std::exchange(speech.busy, true)) return false;
+  speech.end = this;
+  speech.word = word;
+  speech.word.token = theirs_;
+  speech.word.arrived = count_arrived_;
+  const auto said = [](void* request, ucs_status_t status, void* about) {
+    auto& spoken = *static_cast<Speech*>(about);
+    if (request != nullptr) ucx().request_free(request);
+    --spoken.end->busy_;
+    spoken.busy = false;
+    spoken.end->unpassed_ = true;
+    if (status != UCS_OK) spoken.end->fail(explain_ucx(status));
+  };
+  const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(said, &speech);
+  ++busy_;
+  const UcxWords words;
+  const ucs_status_ptr_t sent =
+      ucx().am_send_nbx(endpoint_, kUcxWord, &speech.word, sizeof speech.word, nullptr, 0, &how);
+  if (sent == nullptr || UCS_PTR_IS_ERR(sent)) said(nullptr, UCS_PTR_STATUS(sent), &speech);
+  return true;
+}
+
+// What UCX has sent may still be in a buffer of its own, which nobody empties once this thread has left. A flush
+// returns when it is on its way.
+void UcxEnd::pass_on() {
+  if (passing_ || !unpassed_ || endpoint_ == nullptr || !error_.empty()) return;
+  unpassed_ = false;
+  passing_ = true;
+  for (auto& [number, lane] : writing_) lane.passing = lane.over;
+  const auto done = [](void* request, ucs_status_t status, void* about) {
+    ucx().request_free(request);
+    static_cast<UcxEnd*>(about)->passed(status);
+  };
+  const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(done, this);
+  const UcxWords words;
+  const ucs_status_ptr_t flush = ucx().ep_flush_nbx(endpoint_, &how);
+  if (flush == nullptr || UCS_PTR_IS_ERR(flush)) passed(UCS_PTR_STATUS(flush));
+}
+
+void UcxEnd::passed(ucs_status_t status) {
+  passing_ = false;
+  if (status != UCS_OK) return fail(explain_ucx(status));
+  for (Writing* lane : over_) {
+    lane->left = lane->passing;
+    if (!std::exchange(lane->has_left, true)) left_.push_back(lane);
+  }
+  std::erase_if(over_, [](Writing* lane) {
+    lane->has_over = lane->left < lane->over;
+    return !lane->has_over;
+  });
+  ring();
+}
+
+}  // namespace tutti
