@@ -72,11 +72,11 @@ class MemoryCarrier : public Carrier {
   Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate(bytes); }
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(wire_->mutex);
-    mine_.landed[lane] = {reading.memory, reading.view};
+    mine_.landed[lane] = {reading.memory.slots, reading.view};
     return std::vector<std::byte>(3, std::byte{1});
   }
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override {
-    attached_[lane] = writing.memory;
+    attached_[lane] = writing.memory.slots;
     return landing.size() == 3 ? Status() : remote_error("a strange landing");
   }
   void forget(std::uint32_t lane, LaneEnd end) override {

@@ -97,9 +97,9 @@ void UcxEnd::fail(const std::string& why) {
 void UcxEnd::land(std::uint32_t number, const HalfLane& half) {
   Reading& lane = reading_[number];
   lane.end = this;
-  lane.memory = half.memory;
+  lane.memory = half.memory.slots;
   lane.view = half.view;
-  lane.registered = engine_.handle_of(half.memory);
+  lane.registered = engine_.handle_of(half.memory.slots);
   for (Arrival& arrival : lane.arrivals) arrival.lane = &lane;
   next_reading_ = std::max(next_reading_, number + 1);
   arrived_.reserve(reading_.size());
@@ -109,8 +109,8 @@ void UcxEnd::attach(std::uint32_t number, const HalfLane& half) {
   Writing& lane = writing_[number];
   lane.end = this;
   lane.number = number;
-  lane.memory = half.memory;
-  lane.registered = engine_.handle_of(half.memory);
+  lane.memory = half.memory.slots;
+  lane.registered = engine_.handle_of(half.memory.slots);
   for (Sending& sending : lane.sending) sending.lane = &lane;
   next_writing_ = std::max(next_writing_, number + 1);
   for (auto* list : {&over_, &left_, &credited_}) list->reserve(writing_.size());
