@@ -16,6 +16,8 @@ struct RailMemory {
   std::byte* at = nullptr;
   std::size_t bytes = 0;
   bool ordered = true;  // See DeviceBlock.
+  // It may outlive the carrier.
+  std::vector<std::shared_ptr<VerbsDevice>> devices;
   std::vector<MemoryRegion> regions;
   std::array<const ibv_mr*, kMostPorts> of_rail = {};
 
@@ -24,12 +26,14 @@ struct RailMemory {
 
 // `add`: registers it with one device, and gives Result<MemoryRegion>.
 template <typename Add>
-Status register_with_rails(RailMemory& memory, const std::vector<const VerbsDevice*>& device_of_rail, const Add& add) {
+Status register_with_rails(RailMemory& memory, const std::vector<std::shared_ptr<VerbsDevice>>& device_of_rail,
+                           const Add& add) {
   for (std::size_t rail = 0; rail < device_of_rail.size(); ++rail) {
     std::size_t same = 0;
     while (device_of_rail[same] != device_of_rail[rail]) ++same;
     if (same == rail) {
       MemoryRegion region = TUTTI_TRY(add(*device_of_rail[rail]));
+      memory.devices.push_back(device_of_rail[rail]);
       memory.of_rail[rail] = region.get();
       memory.regions.push_back(std::move(region));
     } else {

@@ -73,9 +73,9 @@ bool VerbsCarrier::acknowledged() const {
 
 Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) { return HalfLane::allocate_shared(bytes); }
 
-std::vector<const VerbsDevice*> VerbsCarrier::device_of_rail() const {
-  std::vector<const VerbsDevice*> devices;
-  for (const auto& rail : rails_) devices.push_back(rail->port().device.get());
+std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_rail() const {
+  std::vector<std::shared_ptr<VerbsDevice>> devices;
+  for (const auto& rail : rails_) devices.push_back(rail->port().device);
   return devices;
 }
 

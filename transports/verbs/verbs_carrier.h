@@ -77,7 +77,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
 
   explicit VerbsCarrier(const VerbsOptions& options) : options_(options) {}
   Rail& home(std::uint32_t lane) { return *rails_[lane % rails_.size()]; }
-  std::vector<const VerbsDevice*> device_of_rail() const;
+  std::vector<std::shared_ptr<VerbsDevice>> device_of_rail() const;
   Result<Slots> registered(const HalfLane& half, RegionUse use) const;
   Status wait_for(int descriptor);
   Status prepare_read_back();
