@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/status.h"
 #include "transports/half_lane.h"
 
 namespace tutti {
@@ -20,6 +21,7 @@ struct DeviceBlock {
   // Teams that are told, through memory of the host, of what a network card has written there before, see it. If not,
   // the card has to read it back first.
   bool ordered = false;
+  bool insisted = false;   // The user asks for it, come what may.
   int dma_buf = -1;        // Of all of it; whoever asks keeps it.
   std::string no_dma_buf;  // Why there is none.
   std::string name;        // Of the device, for messages.
@@ -29,6 +31,12 @@ struct DeviceBlock {
 struct ReachedBlock {
   LaneMemory memory;
   std::string how;  // "mlx5_0 by dma-buf"
+};
+
+// For people: what was asked to reach a block, and how it does, or why not.
+struct BlockWay {
+  std::string by;  // "mlx5_0"
+  Result<std::string> how;
 };
 
 }  // namespace tutti

@@ -27,10 +27,13 @@ ucp_request_param_t begun(Done done, void* about) {
   return how;
 }
 
-void use(ucp_request_param_t& how, ucp_mem_h registered) {
-  if (registered == nullptr) return;
+// For data in the slots of a lane.
+template <typename Lane>
+void use(ucp_request_param_t& how, const Lane& lane) {
+  how.memory_type = lane.type;
+  if (lane.registered == nullptr) return;
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-  how.memh = registered;
+  how.memh = lane.registered;
 }
 
 }  // namespace
@@ -92,53 +95,6 @@ void UcxEnd::fail(const std::string& why) {
   ring();
 }
 
-// ---- Lanes ----
-
-void UcxEnd::land(std::uint32_t number, const HalfLane& half) {
-  Reading& lane = reading_[number];
-  lane.end = this;
-  lane.memory = half.memory.slots;
-  lane.view = half.view;
-  lane.registered = engine_.handle_of(half.memory.slots);
-  for (Arrival& arrival : lane.arrivals) arrival.lane = &lane;
-  next_reading_ = std::max(next_reading_, number + 1);
-  arrived_.reserve(reading_.size());
-}
-
-void UcxEnd::attach(std::uint32_t number, const HalfLane& half) {
-  Writing& lane = writing_[number];
-  lane.end = this;
-  lane.number = number;
-  lane.memory = half.memory.slots;
-  lane.registered = engine_.handle_of(half.memory.slots);
-  for (Sending& sending : lane.sending) sending.lane = &lane;
-  next_writing_ = std::max(next_writing_, number + 1);
-  for (auto* list : {&over_, &left_, &credited_}) list->reserve(writing_.size());
-}
-
-LaneMemory UcxEnd::forget(std::uint32_t number, LaneEnd which) {
-  LaneMemory freed;
-  if (which == LaneEnd::writer) {
-    const auto found = writing_.find(number);
-    if (found == writing_.end()) return freed;
-    for (auto* list : {&over_, &left_, &credited_}) std::erase(*list, &found->second);
-    freed = std::move(found->second.memory);
-    writing_.erase(found);
-    return freed;
-  }
-  const auto found = reading_.find(number);
-  if (found == reading_.end()) return freed;
-  std::erase(arrived_, &found->second);
-  freed = std::move(found->second.memory);
-  std::erase_if(fading_, [](const auto& lane) { return !lane.mapped().credit.busy; });
-  if (found->second.credit.busy) {
-    fading_.push_back(reading_.extract(found));
-  } else {
-    reading_.erase(found);
-  }
-  return freed;
-}
-
 // ---- What goes ----
 
 Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
@@ -156,7 +112,11 @@ Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
         sent.lane->end->over(sent, status);
       },
       &sending);
-  use(how, lane.registered);
+  use(how, lane);
+  if (lane.on_device && head.bytes > 0) {  // No processor is to copy it.
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    how.flags = UCP_AM_SEND_FLAG_RNDV;
+  }
   ++busy_;
   ++count_put_;
   const UcxWords words;
@@ -261,6 +221,10 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
   }
   arrival.head = head;
   if (data.waits_there) return fetch(arrival, data);
+  if (lane.on_device && data.bytes > 0) {
+    fail("a message came that the other end was to keep until it is fetched");
+    return UCS_OK;
+  }
   if (data.bytes > 0) std::memcpy(slot_of(lane.view, head.number), data.at, data.bytes);
   ++busy_;
   come(arrival, UCS_OK);
@@ -275,7 +239,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
         fetched.lane->end->come(fetched, status);
       },
       &arrival);
-  use(how, arrival.lane->registered);
+  use(how, *arrival.lane);
   arrival.state = Arrival::State::coming;
   ++busy_;
   std::byte* slot = slot_of(arrival.lane->view, arrival.head.number);

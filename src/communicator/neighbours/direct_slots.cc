@@ -9,17 +9,18 @@ namespace {
 
 constexpr std::size_t kUnitBytes = 2 << 20;  // So that it begins where GPUs and their drivers map pages.
 
-Result<ReachedBlock> take(const std::shared_ptr<Device>& device, std::size_t bytes, const ReachBlock& reach) {
+Result<ReachedBlock> take(const std::shared_ptr<Device>& device, const DirectSlots& slots, const ReachBlock& reach) {
   const DeviceTraits& traits = device->traits();
   DeviceBlock block = {.memory = nullptr,
-                       .bytes = bytes,
+                       .bytes = slots.bytes,
                        .kind = traits.memory,
                        .ordered = traits.orders_writes,
+                       .insisted = slots.wanted == GpuDirect::on,
                        .no_dma_buf = "",
                        .name = traits.name};
-  std::byte* memory = TUTTI_TRY(device->allocate(bytes));
+  std::byte* memory = TUTTI_TRY(device->allocate(slots.bytes));
   block.memory = LaneMemory(memory, [device](std::byte* freed) { device->recycle(freed); });
-  Result<File> dma_buf = device->dma_buf_of(memory, bytes);
+  Result<File> dma_buf = device->dma_buf_of(memory, slots.bytes);
   File descriptor;
   if (dma_buf.ok()) {
     descriptor = std::move(dma_buf).value();
@@ -33,10 +34,11 @@ Result<ReachedBlock> take(const std::shared_ptr<Device>& device, std::size_t byt
 }  // namespace
 
 // A piece first: what was taken in vain the device keeps for who wants as much again.
-Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, std::size_t bytes,
+Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
                                        const ReachBlock& reach) {
-  TUTTI_TRY(take(device, kUnitBytes, reach));
-  return take(device, round_up(bytes, kUnitBytes), reach);
+  if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");
+  TUTTI_TRY(take(device, {kUnitBytes, slots.wanted}, reach));
+  return take(device, {round_up(slots.bytes, kUnitBytes), slots.wanted}, reach);
 }
 
 }  // namespace tutti

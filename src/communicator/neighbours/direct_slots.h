@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "src/base/config.h"
 #include "src/executor/team/device.h"
 #include "transports/device_block.h"
 
@@ -13,8 +14,12 @@ namespace tutti {
 // A carrier, or who asks on behalf of one.
 using ReachBlock = std::function<Result<ReachedBlock>(const DeviceBlock&)>;
 
-// So much of the device, which gets it back when nobody holds it any more; or why `reach` does not reach it.
-Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, std::size_t bytes,
+// So much of the device, which gets it back when nobody holds it any more; or why not. `wanted`: what the user says.
+struct DirectSlots {
+  std::size_t bytes = 0;
+  GpuDirect wanted = GpuDirect::automatic;
+};
+Result<ReachedBlock> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
                                        const ReachBlock& reach);
 
 }  // namespace tutti

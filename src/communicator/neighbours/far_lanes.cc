@@ -8,20 +8,17 @@
 namespace tutti {
 
 Result<std::unique_ptr<FarLanes>> FarLanes::make(std::shared_ptr<Device> device, TcpConnection& connection,
-                                                 std::uint32_t context, const LaneBudget& budget) {
-  std::unique_ptr<FarLanes> made(new FarLanes(std::move(device), connection, context));
-  TUTTI_CHECK_OK(made->place_slots(budget, config().gpudirect));
+                                                 const FarPlace& place) {
+  std::unique_ptr<FarLanes> made(new FarLanes(std::move(device), connection, place.context));
+  TUTTI_CHECK_OK(made->place_slots(place.budget, place.gpudirect));
   return made;
 }
 
 // Of both directions. What the carrier does not reach on the device lies in memory of the host.
 Status FarLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   const std::size_t slots_bytes = 2 * budget.far_slots_bytes();
-  Result<ReachedBlock> reached = unsupported("TUTTI_GPUDIRECT is off");
-  if (wanted != GpuDirect::off) {
-    reached =
-        take_direct_slots(device_, slots_bytes, [this](const DeviceBlock& block) { return connection_->reach(block); });
-  }
+  Result<ReachedBlock> reached = take_direct_slots(
+      device_, {slots_bytes, wanted}, [this](const DeviceBlock& block) { return connection_->reach(block); });
   LaneBlock block;
   block.bytes = round_up(2 * budget.far_bytes(), mapped_page_bytes());
   direct_ = reached.ok();

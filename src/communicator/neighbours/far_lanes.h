@@ -14,12 +14,18 @@
 
 namespace tutti {
 
+struct FarPlace {
+  std::uint32_t context = 0;  // Of the lanes on their connection.
+  LaneBudget budget;
+  GpuDirect gpudirect = GpuDirect::automatic;
+};
+
 // Of one rank. A thread at a time. Its end waits for the device, as Device::unmap_host() may.
 class FarLanes {
  public:
-  // `context`: of theirs on the connection, which outlives them. Before the other end opens any.
+  // The connection outlives them. Before the other end opens any.
   static Result<std::unique_ptr<FarLanes>> make(std::shared_ptr<Device> device, TcpConnection& connection,
-                                                std::uint32_t context, const LaneBudget& budget);
+                                                const FarPlace& place);
   ~FarLanes();
   FarLanes(const FarLanes&) = delete;
   FarLanes& operator=(const FarLanes&) = delete;
