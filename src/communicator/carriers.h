@@ -20,4 +20,7 @@ Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transpor
 // For people: those that need something of the machine, and what it has of that, or why there is none.
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 
+// For people: how memory of a device is reached by each of these that is there.
+std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block);
+
 }  // namespace tutti
