@@ -60,6 +60,11 @@ struct CarrierEnd : CarrierEvents {
     LaneMemory memory = std::move(carrier->allocate(HalfLane::memory_bytes(spec))).value();
     return halves.try_emplace(lane, 0, spec, end, HalfMemory{std::move(memory), nullptr}).first->second;
   }
+  // Its slots in memory that the carrier reaches.
+  HalfLane& add_apart(std::uint32_t lane, LaneEnd end, LaneMemory slots) {
+    const HalfMemory memory = {HalfLane::allocate(HalfLane::kCounterBytes), std::move(slots)};
+    return halves.try_emplace(lane, 0, lane_spec(lane), end, memory).first->second;
+  }
   Status advance() { return carrier->advance(*this); }
   Result<bool> put(std::uint32_t lane, std::uint64_t number, std::uint32_t bytes) {
     MessageHead head;

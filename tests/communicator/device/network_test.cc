@@ -185,6 +185,13 @@ TEST(DeviceNetworkOfTwins, GoesBesideLanesInHostMemory) {
   for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
 }
 
+// A network card reads back what it has written there, where it reaches the device.
+TEST(DeviceNetworkOfTwins, GoesBetweenDevicesThatDoNotOrderWrites) {
+  const auto rig = host_rig({.orders_writes = false});
+  DeviceRanks ranks(*rig, 2, by_network());
+  EXPECT_EQ(run_all(ranks, 0, 2), "right");
+}
+
 // What it sent is with the system when it leaves, though the peer has not even come yet.
 TEST(DeviceNetworkOfTwins, DeliversWhatIsPostedByARankThatLeaves) {
   constexpr std::uint64_t kCount = 100'000;  // Less than the slots of a lane hold.
