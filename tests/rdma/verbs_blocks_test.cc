@@ -135,6 +135,28 @@ INSTANTIATE_TEST_SUITE_P(, VerbsBlocks, testing::Values(Order::kept, Order::read
   return std::string(order.param == Order::kept ? "InOrder" : "ReadBack");
 });
 
+// A small message: it would go with its record.
+TEST(VerbsBlock, MayBeAtOneEndOnly) {
+  for (const bool reads : {true, false}) {
+    CarrierPair pair({"rxe0"}, {"rxe1"});
+    Block block(Order::read_back);
+    const LaneMemory slots = block.reached_by(reads ? *pair.reader.carrier : *pair.writer.carrier);
+    HalfLane& reading =
+        reads ? pair.reader.add_apart(kLane, LaneEnd::reader, slots) : pair.reader.add(kLane, LaneEnd::reader);
+    HalfLane& writing =
+        reads ? pair.writer.add(kLane, LaneEnd::writer) : pair.writer.add_apart(kLane, LaneEnd::writer, slots);
+    const auto landing = pair.reader.carrier->land(kLane, reading);
+    ASSERT_TRUE(landing.ok() && pair.writer.carrier->attach(kLane, writing, landing.value()).ok());
+    std::byte* from = slot_of(writing.view, 0);
+    std::byte* to = slot_of(reading.view, 0);
+    (reads ? to : from) = block.shown(reads ? to : from);
+    fill(from, 0, 100);
+    ASSERT_TRUE(pair.writer.put(kLane, 0, 100).value());
+    pair.until([&] { return pair.reader.arrivals == 1; });
+    EXPECT_TRUE(std::equal(from, from + 100, to));
+  }
+}
+
 // As what is a GPU's, where no driver knows both.
 TEST(VerbsBlock, IsNotReachedWhereNobodyKnowsIt) {
   CarrierEnd end({"rxe0"});
