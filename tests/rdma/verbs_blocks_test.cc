@@ -106,7 +106,9 @@ TEST_P(VerbsBlocks, LetNobodySleepOverMessagesThatAreReadBack) {
     ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
     while (pair_.reader.arrivals <= number) {
       pollfd waiting = {pair_.reader.carrier->descriptor(), POLLIN, 0};
-      if (pair_.reader.carrier->arm()) ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
+      if (pair_.reader.carrier->arm()) {
+        ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
+      }
       ASSERT_TRUE(pair_.reader.advance().ok());
     }
   }
