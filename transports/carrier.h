@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/device_block.h"
 #include "transports/half_lane.h"
 
 namespace tutti {
@@ -61,6 +62,11 @@ class Carrier {
 
   // Page-aligned, for halves of lanes; keeps alive what it needs of the carrier.
   virtual Result<LaneMemory> allocate(std::size_t bytes) = 0;
+  // Memory of a device in which slots of halves may then lie as in what allocate() gives, though the host must not
+  // touch them. Or why the carrier does not reach it.
+  virtual Result<ReachedBlock> reach(const DeviceBlock& block) {
+    return unsupported(name() + " does not reach memory of " + block.name);
+  }
   // This end will read the lane: what its writer must know of it, kMostCarrierBytes at most. After connect().
   virtual Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) = 0;
   // This end writes the lane, and this is what its reader's land() returned.
@@ -76,6 +82,8 @@ class Carrier {
   virtual bool passed_on() { return true; }
   // Takes in what has come and what has left. An error ends the connection: it names the device and what went wrong.
   virtual Status advance(CarrierEvents& events) = 0;
+  // Whether it has messages that it tells of a little later, by itself.
+  virtual bool holds_back() const { return false; }
   // Whether the other end has all that was sent: what is under way ends with the carrier.
   virtual bool acknowledged() const { return true; }
 

@@ -13,8 +13,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kMostSlotBytes = 16 << 20;
-constexpr std::size_t kControl = 4096;
-static_assert(kControlBytes <= kControl);
+static_assert(kControlBytes <= HalfLane::kCounterBytes);
 
 // What partners share is a lane of its own here.
 LaneSpec alone(LaneSpec spec) {
@@ -34,7 +33,9 @@ Status HalfLane::check(const LaneSpec& spec) {
                        " with slots of " + std::to_string(spec.slot_bytes) + " bytes cannot go over a network");
 }
 
-std::size_t HalfLane::memory_bytes(const LaneSpec& spec) { return kControl + slots_bytes(alone(spec)); }
+std::size_t HalfLane::memory_bytes(const LaneSpec& spec) { return kCounterBytes + slots_bytes(spec); }
+
+std::size_t HalfLane::slots_bytes(const LaneSpec& spec) { return tutti::slots_bytes(alone(spec)); }
 
 LaneMemory HalfLane::allocate(std::size_t bytes) {
   const std::align_val_t page{mapped_page_bytes()};
@@ -49,10 +50,12 @@ Result<LaneMemory> HalfLane::allocate_shared(std::size_t bytes) {
 }
 
 // Slots are left as they come: pages that no message reaches are never there.
-HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which, LaneMemory lies)
+HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which, HalfMemory lies)
     : memory(std::move(lies)), spec(lane), context(owner), end(which) {
-  std::memset(memory.get(), 0, kControlBytes);
-  view = lay_lane(alone(spec), memory.get(), memory.get() + kControl).forward;
+  std::byte* control = memory.control.get();
+  if (memory.slots == nullptr) memory.slots = LaneMemory(memory.control, control + kCounterBytes);
+  std::memset(control, 0, kControlBytes);
+  view = lay_lane(alone(spec), control, memory.slots.get()).forward;
 }
 
 }  // namespace tutti

@@ -13,22 +13,31 @@ namespace tutti {
 // Whoever made it frees it.
 using LaneMemory = std::shared_ptr<std::byte>;
 
+// Where a half lies: its slots behind its counters, or apart from them. Then they may be a device's, which nobody
+// touches but its teams and a carrier that reaches them.
+struct HalfMemory {
+  LaneMemory control;
+  LaneMemory slots;  // Null: behind it.
+};
+
 struct HalfLane {
   // Lanes of messages in bulk. Each goes one way: what partners share on coherent memory would have to travel here.
   static Status check(const LaneSpec& spec);
-  // Of a half that `check` has passed.
+  // Of a half that `check` has passed: all of it, and its slots.
   static std::size_t memory_bytes(const LaneSpec& spec);
+  static std::size_t slots_bytes(const LaneSpec& spec);
+  static constexpr std::size_t kCounterBytes = 4096;  // What is before them.
   static LaneMemory allocate(std::size_t bytes);
   // Zeroed, whole pages, which stay where they are when the process forks: a device may map them.
   static Result<LaneMemory> allocate_shared(std::size_t bytes);
-  // `memory` of memory_bytes(), page-aligned.
-  HalfLane(std::uint32_t context, const LaneSpec& spec, LaneEnd end, LaneMemory memory);
+  // Page-aligned.
+  HalfLane(std::uint32_t context, const LaneSpec& spec, LaneEnd end, HalfMemory memory);
 
   // So many that plans, which count on half of them, go on while credits are under way.
   static constexpr std::uint32_t kSlotShift = 3;
   static constexpr std::uint64_t kSlots = 1 << kSlotShift;
 
-  LaneMemory memory;
+  HalfMemory memory;  // With its slots.
   LaneView view;
   LaneSpec spec;
   std::uint32_t context = 0;

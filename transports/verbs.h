@@ -1,12 +1,12 @@
 // RDMA between ranks: a carrier over the reliable connections of RDMA devices, InfiniBand or RoCE.
 //
-// Memory of the host only: what lies on a GPU comes and goes through it. (GPUDirect, by dma-buf or a peer's memory
-// driver, would register a device's slots in their place; devices of several hosts are refused before that.)
+// Memory of GPUs as well, where the system lets RDMA devices reach it: by dma-buf, or by a driver that knows both.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/base/config.h"
 #include "src/base/status.h"
@@ -40,7 +40,8 @@ struct VerbsOptions {
 // Fails, and says why, where there is no libibverbs.so.1, no device, or no port of one that is up and admitted.
 Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options);
 
-// For people: the ports that open_verbs() would take. Fails as that does.
+// For people: the ports that open_verbs() would take, and how each of their devices reaches a block. Fail as that does.
 Result<std::string> describe_verbs(const VerbsOptions& options);
+Result<std::vector<BlockWay>> reach_by_verbs(const VerbsOptions& options, const DeviceBlock& block);
 
 }  // namespace tutti

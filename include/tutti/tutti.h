@@ -362,15 +362,16 @@ TUTTI_API tutti_status tutti_event_query(tutti_event event); /* tutti_in_progres
  * a second in all, counted from when the first rank waits: free or reuse the buffers when one of these has returned. A
  * process that is stopped may stay longer.
  * Ranks are threads of one process, or driven by one thread in groups, or in several processes, on one host or several:
- * then a thread of the communicator carries what goes between hosts, through host memory. GPUs that do not reach each
- * other, or only from CPU to CPU (TUTTI_P2P_LEVEL), talk through host memory; TUTTI_LOG=info shows which. Where that is
- * so, or ranks are in several processes, 90 ranks are the most. Ranks may share a GPU. Then their calls wait for each
- * other there, so all must be able to run at the same time: in streams of their own, made not to wait for the default
- * stream, or in one group, and with CUDA_DEVICE_MAX_CONNECTIONS at least the number of threads that launch them. While
- * they wait, nothing of the process should wait for the whole GPU: set CUDA_MODULE_LOADING=EAGER, and free memory when
- * calls are done. Groups are of the same form on all ranks of the communicators in them. Where a GPU is shared by
- * several processes, MPS lets their calls run side by side. Without it none waits for a peer on the GPU: a thread of
- * the library launches a call again and again, each time for as long as it gets ahead, and holds its stream meanwhile.
+ * then a thread of the communicator carries what goes between hosts, through host memory or, by RDMA devices that reach
+ * it, from GPU to GPU (TUTTI_GPUDIRECT). GPUs of a host that do not reach each other, or only from CPU to CPU
+ * (TUTTI_P2P_LEVEL), talk through host memory; TUTTI_LOG=info shows which. Where that is so, or ranks are in several
+ * processes, 90 ranks are the most. Ranks may share a GPU. Then their calls wait for each other there, so all must be
+ * able to run at the same time: in streams of their own, made not to wait for the default stream, or in one group, and
+ * with CUDA_DEVICE_MAX_CONNECTIONS at least the number of threads that launch them. While they wait, nothing of the
+ * process should wait for the whole GPU: set CUDA_MODULE_LOADING=EAGER, and free memory when calls are done. Groups are
+ * of the same form on all ranks of the communicators in them. Where a GPU is shared by several processes, MPS lets
+ * their calls run side by side. Without it none waits for a peer on the GPU: a thread of the library launches a call
+ * again and again, each time for as long as it gets ahead, and holds its stream meanwhile.
  * What waits for the whole GPU while calls are under way, as cudaFree, cudaFreeHost and cudaDeviceSynchronize may, can
  * hold up these launches, and then waits until the communicator fails: by an abort or, two seconds late, at the
  * deadline of the calls. All of this is slower; nvidia-cuda-mps-control -d starts MPS. */

@@ -70,6 +70,21 @@ bool parse_path(const std::string& text, Path& path) {
   return named.has_value();
 }
 
+// Of NCCL's levels one means never; how far a network card is from a GPU is not known for the others. Its older numbers
+// are not taken, but for 0: 1 would be read as "on".
+bool parse_gpudirect(const std::string& text, GpuDirect& wanted) {
+  constexpr std::pair<const char*, GpuDirect> kWords[] = {
+      {"auto", GpuDirect::automatic}, {"off", GpuDirect::off}, {"on", GpuDirect::on}};
+  for (const auto& [word, meant] : kWords) {
+    if (text != word) continue;
+    wanted = meant;
+    return true;
+  }
+  const std::optional<Path> level = text == "0" ? Path::local : path_of(text);
+  if (level) wanted = *level == Path::local ? GpuDirect::off : GpuDirect::automatic;
+  return level.has_value();
+}
+
 // Read by others: the launcher makes sense of its variables beside other launchers', libnccl.so.2 of its own.
 bool others(Config&, const std::string&) { return true; }
 
@@ -147,6 +162,11 @@ constexpr std::array kEntries = {
            "1: no RDMA between hosts unless TUTTI_TRANSPORT=verbs asks for it; on one rank it holds for all"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.ib_disabled); }},
+    Entry{{"TUTTI_GPUDIRECT", "NCCL_NET_GDR_LEVEL", "auto",
+           "whether network cards read and write memory of GPUs: auto (where they reach it), off (all goes through "
+           "memory of the host), or on (or it is an error); of NCCL's levels LOC is off, and all others are auto"},
+          "auto, off or on, or one of NCCL's LOC, NVL, PIX, PXB, PHB and SYS",
+          [](Config& config, const std::string& text) { return parse_gpudirect(text, config.gpudirect); }},
     Entry{{"TUTTI_IB_HCA", "NCCL_IB_HCA", "",
            "RDMA devices, each with a port if it is to be one: beginnings (mlx5,rxe0:1), names (=mlx5_0:1), or all but "
            "some (^mlx5_3, ^=mlx5_3)"},

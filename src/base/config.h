@@ -29,6 +29,13 @@ class Environment {
 // A century, and still far from where nanoseconds overflow.
 inline constexpr std::int64_t kLongestTimeoutMs = 100LL * 365 * 24 * 3600 * 1000;
 
+// Whether slots of GPUs' lanes to other hosts lie in memory of the GPU.
+enum class GpuDirect : std::uint8_t {
+  automatic,  // Where the network card reaches it.
+  off,
+  on,  // Or it is an error.
+};
+
 // The defaults here are those of the table in config.cc, which describes each variable.
 struct Config {
   std::int64_t timeout_ms = 600'000;       // Longest wait of an operation; 0: none.
@@ -46,6 +53,7 @@ struct Config {
   bool verify = false;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
+  GpuDirect gpudirect = GpuDirect::automatic;
   // Of RDMA devices (transports/verbs.h says more).
   bool ib_disabled = false;  // Unless they are asked for by name.
   std::string ib_hca;

@@ -1,6 +1,7 @@
 #include "src/communicator/carriers.h"
 
 #include <array>
+#include <iterator>
 
 #include "src/base/config.h"
 #include "transports/ucx.h"
@@ -13,10 +14,14 @@ struct CarrierKind {
   const char* name;
   Result<std::unique_ptr<CarrierSource>> (*open)();
   Result<std::string> (*describe)();
+  Result<std::vector<BlockWay>> (*reach)(const DeviceBlock& block);
 };
 
 Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
+Result<std::vector<BlockWay>> reach_by_rdma(const DeviceBlock& block) {
+  return reach_by_verbs(VerbsOptions::from(config()), block);
+}
 
 // Where nobody asked for RDMA by name.
 Result<VerbsOptions> unasked() {
@@ -28,8 +33,8 @@ Result<VerbsOptions> unasked() {
 
 // One line for each.
 constexpr std::array kKinds = {
-    CarrierKind{"ucx", open_ucx, describe_ucx},
-    CarrierKind{"verbs", open_rdma, describe_rdma},
+    CarrierKind{"ucx", open_ucx, describe_ucx, reach_by_ucx},
+    CarrierKind{"verbs", open_rdma, describe_rdma, reach_by_rdma},
 };
 
 }  // namespace
@@ -60,6 +65,16 @@ Result<std::string> describe_unasked() {
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
   std::vector<std::pair<std::string, Result<std::string>>> all;
   for (const CarrierKind& kind : kKinds) all.emplace_back(kind.name, kind.describe());
+  return all;
+}
+
+std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block) {
+  std::vector<BlockWay> all;
+  for (const CarrierKind& kind : kKinds) {
+    Result<std::vector<BlockWay>> ways = kind.reach(block);
+    if (!ways.ok()) continue;  // It is not there, of which describe() says more.
+    std::move(ways.value().begin(), ways.value().end(), std::back_inserter(all));
+  }
   return all;
 }
 

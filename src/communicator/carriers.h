@@ -26,4 +26,7 @@ inline constexpr const char* kUnasked = "verbs";
 std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 Result<std::string> describe_unasked();
 
+// For people: how memory of a device is reached by each of these that is there.
+std::vector<BlockWay> reach_by_carriers(const DeviceBlock& block);
+
 }  // namespace tutti

@@ -26,6 +26,7 @@ TEST(Config, TakesTheDefaultsOfTheTable) {
   EXPECT_EQ(all.config.channels, nothing.config.channels);
   EXPECT_EQ(all.config.verify, nothing.config.verify);
   EXPECT_EQ(all.config.p2p_level, nothing.config.p2p_level);
+  EXPECT_EQ(all.config.gpudirect, nothing.config.gpudirect);
   EXPECT_EQ(all.config.ib_gid_index, nothing.config.ib_gid_index);
   EXPECT_EQ(all.config.ib_traffic_class, nothing.config.ib_traffic_class);
   EXPECT_EQ(all.config.ib_timeout, nothing.config.ib_timeout);
@@ -49,6 +50,18 @@ TEST(Config, ListsEveryVariableWithItsSource) {
 
 TEST(Config, PrefersOurNameToNccls) {
   EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
+}
+
+TEST(Config, TakesNcclsNeverForGpudirect) {
+  EXPECT_EQ(read({}).config.gpudirect, GpuDirect::automatic);
+  EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "on"}}).config.gpudirect, GpuDirect::on);
+  EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "off"}}).config.gpudirect, GpuDirect::off);
+  EXPECT_EQ(read({{"NCCL_NET_GDR_LEVEL", "LOC"}}).config.gpudirect, GpuDirect::off);
+  EXPECT_EQ(read({{"NCCL_NET_GDR_LEVEL", "0"}}).config.gpudirect, GpuDirect::off);
+  EXPECT_EQ(read({{"NCCL_NET_GDR_LEVEL", "SYS"}}).config.gpudirect, GpuDirect::automatic);
+  EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "auto"}, {"NCCL_NET_GDR_LEVEL", "LOC"}}).config.gpudirect, GpuDirect::automatic);
+  EXPECT_TRUE(read({{"NCCL_NET_GDR_LEVEL", "LOC"}}).warnings.empty());
+  EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "1"}}).warnings.size(), 1U);
 }
 
 TEST(Config, TakesNcclsWordsForDistances) {

@@ -47,7 +47,8 @@ TEST(Driver, OfAGpuHasAllFunctions) {
   if (!find_device().ok()) GTEST_SKIP() << "there is no GPU";
   EXPECT_TRUE(driver().pushes_contexts());
   EXPECT_TRUE(driver().has_virtual_memory());
-  EXPECT_TRUE(driver().address_range.known() && driver().write_word.known() && driver().await_word.known());
+  EXPECT_TRUE(driver().address_range.known() && driver().range_handle.known() && driver().write_word.known() &&
+              driver().await_word.known());
   int answer = 0;
   const Status failed = driver().attribute(&answer, CU_DEVICE_ATTRIBUTE_MAX, 1'000'000);
   EXPECT_TRUE(says(failed, "cuDeviceGetAttribute: ") && says(failed, "(CUDA_ERROR_")) << failed.message();

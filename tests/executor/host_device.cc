@@ -1,6 +1,8 @@
 #include "tests/executor/host_device.h"
 
 #include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,7 +56,9 @@ HostDevice::HostDevice(const HostDeviceOptions& options)
               .teams = options.teams,
               .team_bytes = options.team_bytes,
               .company = options.company,
-              .queues = options.queues},
+              .queues = options.queues,
+              .memory = MemoryKind::host,
+              .orders_writes = options.orders_writes},
       memory_(traits_.name, options.memory_bytes),
       events_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       null_(HostStream::Kind::null) {}
@@ -158,6 +162,22 @@ void HostDevice::unmap_host(const HostMemory& memory) {
   const auto found = mapped_.find(memory.host);
   TUTTI_ASSERT(memory.device == memory.host && found != mapped_.end());
   if (--found->second.times == 0) mapped_.erase(found);
+}
+
+// By /dev/udmabuf, which makes one of a file in memory, where the kernel has it.
+Result<File> HostDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
+  const auto place = memory_.find(memory, bytes);
+  if (!place) return invalid_argument("it lies in no memory of " + traits_.name);
+  const File maker(::open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
+  if (!maker) return system_error("open /dev/udmabuf");
+  udmabuf_create wanted = {};
+  wanted.memfd = static_cast<std::uint32_t>(place->descriptor);
+  wanted.flags = UDMABUF_FLAGS_CLOEXEC;
+  wanted.offset = static_cast<std::uint64_t>(memory - place->begin);
+  wanted.size = bytes;
+  File made(::ioctl(maker.get(), UDMABUF_CREATE, &wanted));
+  if (!made) return system_error("make a dma-buf");
+  return made;
 }
 
 Status HostDevice::reach(const Device& peer) {

@@ -26,6 +26,7 @@ struct HostDeviceOptions {
   Company company = Company::all_processes;
   std::uint32_t queues = ~0U;        // That traits() tells; each stream has a thread of its own.
   int turns = -1;                    // company is none: of a file that all processes lock which are to take turns.
+  bool orders_writes = true;         // Of network cards.
   bool free_holds_launches = false;  // While free() waits no launch returns, as under a driver's lock.
 };
 
@@ -66,6 +67,7 @@ class HostDevice final : public Device {
   void free_host(const HostMemory& memory) override;
   Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) override;
   void unmap_host(const HostMemory& memory) override;
+  Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) override;
   DeviceDistance distance_to(const DeviceIdentity&) const override { return options_.distance; }
   Status reach(const Device& peer) override;
   Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;

@@ -58,7 +58,12 @@ struct CarrierEnd : CarrierEvents {
   HalfLane& add(std::uint32_t lane, LaneEnd end, std::uint32_t slot_bytes = kSlotBytes) {
     const LaneSpec spec = lane_spec(lane, slot_bytes);
     LaneMemory memory = std::move(carrier->allocate(HalfLane::memory_bytes(spec))).value();
-    return halves.try_emplace(lane, 0, spec, end, std::move(memory)).first->second;
+    return halves.try_emplace(lane, 0, spec, end, HalfMemory{std::move(memory), nullptr}).first->second;
+  }
+  // Its slots in memory that the carrier reaches.
+  HalfLane& add_apart(std::uint32_t lane, LaneEnd end, LaneMemory slots) {
+    const HalfMemory memory = {HalfLane::allocate(HalfLane::kCounterBytes), std::move(slots)};
+    return halves.try_emplace(lane, 0, lane_spec(lane), end, memory).first->second;
   }
   Status advance() { return carrier->advance(*this); }
   Result<bool> put(std::uint32_t lane, std::uint64_t number, std::uint32_t bytes) {

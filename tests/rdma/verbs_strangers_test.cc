@@ -17,7 +17,7 @@ TEST(VerbsCarrier, ConnectsToNoNonsense) {
     return !one.carrier->connect(std::as_bytes(std::span(&address, 1))).ok();
   };
   EXPECT_FALSE(refuses([](VerbsAddress&) {}));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.version = 2; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.version = kVerbsVersion + 1; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = 0; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = kMostPorts + 1; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].mtu = 9; }));

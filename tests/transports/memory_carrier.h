@@ -20,6 +20,7 @@ namespace tutti {
 enum class Fault : std::uint8_t {
   none,
   refuse_connect,
+  refuse_reach,
   no_room,  // Every other time.
   wrong_number,
   too_long,
@@ -70,14 +71,18 @@ class MemoryCarrier : public Carrier {
     return address.size() == 1 && address[0] == std::byte{7} ? Status() : remote_error("a strange address");
   }
 
-  Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate(bytes); }
+  Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate_shared(bytes); }
+  Result<ReachedBlock> reach(const DeviceBlock& block) override {
+    if (fault_ == Fault::refuse_reach) return Carrier::reach(block);
+    return ReachedBlock{block.memory, "memory"};
+  }
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(wire_->mutex);
-    mine_.landed[lane] = {reading.memory, reading.view};
+    mine_.landed[lane] = {reading.memory.slots, reading.view};
     return std::vector<std::byte>(3, std::byte{1});
   }
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override {
-    attached_[lane] = writing.memory;
+    attached_[lane] = writing.memory.slots;
     return landing.size() == 3 ? Status() : remote_error("a strange landing");
   }
   void forget(std::uint32_t lane, LaneEnd end) override {

@@ -107,6 +107,7 @@ void print_devices() {
   std::printf("GPUs\n");
   if (!devices.ok()) return print_line("cuda", "off: " + std::move(devices).status().message());
   for (const std::string& device : devices.value()) print_line("cuda", device);
+  for (const std::string& way : list_gpudirect()) print_line("gpudirect", way);
 }
 
 void print_settings() {

@@ -3,9 +3,15 @@
 #include <cstring>
 
 #include "src/base/atomic.h"
+#include "src/base/clock.h"
 #include "transports/tcp/connection.h"
 
 namespace tutti {
+namespace {
+
+constexpr std::int64_t kWordsWaitMs = 100;
+
+}  // namespace
 
 // ---- Agreeing ----
 
@@ -113,6 +119,15 @@ Status TcpConnection::carry() {
     half->told = taken;
     half->tell_all = false;
   }
+  return {};
+}
+
+// Also what it holds back, if that takes no longer than words may wait for messages.
+Status TcpConnection::advance_carrier() {
+  const Deadline patience = Deadline::after_ms(kWordsWaitMs);
+  do {
+    TUTTI_CHECK_OK(carrier_->advance(*this));
+  } while (carrier_->holds_back() && !patience.passed());
   return {};
 }
 

@@ -100,9 +100,16 @@ Result<LaneMemory> TcpConnection::allocate(std::size_t bytes) {
   return HalfLane::allocate_shared(bytes);
 }
 
-void TcpConnection::lend(std::uint32_t context, LaneMemory block, std::size_t bytes) {
+void TcpConnection::lend(std::uint32_t context, LaneBlock block) {
   const std::lock_guard lock(mutex_);
-  lanes_.lend(context, std::move(block), bytes);
+  lanes_.lend(context, std::move(block));
+}
+
+Result<ReachedBlock> TcpConnection::reach(const DeviceBlock& block) {
+  const std::lock_guard lock(mutex_);
+  if (!carrier_ || (way_ != Way::carrier && !insists_))
+    return unsupported("tcp copies what it sends and receives, which takes memory of the host");
+  return carrier_->reach(block);
 }
 
 // What is on its way out of their slots is copied first.
@@ -269,7 +276,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 void TcpConnection::lose(const std::string& why) {
   if (lost()) return;
   // What the carrier has brought may be all that a call still needs.
-  if (way_ == Way::carrier && !std::exchange(losing_, true)) (void)carrier_->advance(*this).ok();
+  if (way_ == Way::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
   reason_ = why;
   lost_.store(true, std::memory_order_release);
   (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Nothing more will come of it: the other end is to know.

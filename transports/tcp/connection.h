@@ -53,7 +53,10 @@ class TcpConnection : private CarrierEvents {
   // Page-aligned memory that may be lent, and lending it: the halves that this end has of the communicator's lanes lie
   // there, whichever end is the first to know of them. Before any of them is opened, at either end.
   Result<LaneMemory> allocate(std::size_t bytes);
-  void lend(std::uint32_t context, LaneMemory block, std::size_t bytes);
+  void lend(std::uint32_t context, LaneBlock block);
+  // Memory of a device that may be lent for slots, if the carrier reaches it: see there. Not, and why, where messages
+  // go over TCP, or may yet.
+  Result<ReachedBlock> reach(const DeviceBlock& block);
   // The lanes of a communicator that ends, and its notes; what is not drained() by then may be lost.
   void close(std::uint32_t context);
   // A number for a further communicator, which this end alone gives.
@@ -142,6 +145,7 @@ class TcpConnection : private CarrierEvents {
   Status accept_landing(const WireHeader& header, const std::byte* payload);
   Status carry();
   std::string advised(const std::string& why) const;
+  Status advance_carrier();
   Status arrived(const MessageHead& head) override;
   Status credited(std::uint32_t lane, std::uint64_t taken) override;
   void left(std::uint32_t lane, std::uint64_t messages) override;

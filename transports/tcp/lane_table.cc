@@ -14,28 +14,36 @@ Result<HalfLane*> LaneTable::half(std::uint32_t context, const LaneSpec& spec, L
     if (found->second->end != end) return internal_error("one end of a lane was opened as both");
     return found->second.get();
   }
-  LaneMemory memory = TUTTI_TRY(memory_for(context, spec));
+  HalfMemory memory = TUTTI_TRY(memory_for(context, spec));
   auto made = std::make_unique<HalfLane>(context, spec, end, std::move(memory));
   return known_.emplace(LaneKey(context, spec), std::move(made)).first->second.get();
 }
 
-void LaneTable::lend(std::uint32_t context, LaneMemory block, std::size_t bytes) {
-  lent_[context] = {std::move(block), bytes, 0};
-}
+void LaneTable::lend(std::uint32_t context, LaneBlock block) { lent_[context] = {std::move(block)}; }
 
 // A piece of a block keeps all of it.
-Result<LaneMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
-  const std::size_t bytes = HalfLane::memory_bytes(spec);
+Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
   const auto found = lent_.find(context);
-  if (found == lent_.end()) return allocate_(bytes);
-  Block& block = found->second;
-  if (bytes > block.bytes - block.used) {
-    return internal_error("the memory for lanes between ranks " + std::to_string(spec.writer) + " and " +
-                          std::to_string(spec.reader) + " is full: " + std::to_string(block.bytes) + " bytes");
+  HalfMemory half;
+  if (found == lent_.end()) {
+    half.control = TUTTI_TRY(allocate_(HalfLane::memory_bytes(spec)));
+    return half;
   }
-  std::byte* at = block.memory.get() + block.used;
-  block.used += round_up(bytes, kPageBytes);
-  return LaneMemory(block.memory, at);
+  Lent& lent = found->second;
+  const LaneBlock& block = lent.block;
+  const bool apart = block.slots != nullptr;
+  const std::size_t bytes = apart ? HalfLane::kCounterBytes : HalfLane::memory_bytes(spec);
+  const std::size_t slots_bytes = apart ? HalfLane::slots_bytes(spec) : 0;
+  if (bytes > block.bytes - lent.used || slots_bytes > block.slots_bytes - lent.slots_used) {
+    return internal_error("the memory for lanes between ranks " + std::to_string(spec.writer) + " and " +
+                          std::to_string(spec.reader) + " is full: " + std::to_string(block.bytes) + " bytes, and " +
+                          std::to_string(block.slots_bytes) + " for slots apart");
+  }
+  half.control = LaneMemory(block.memory, block.memory.get() + lent.used);
+  if (apart) half.slots = LaneMemory(block.slots, block.slots.get() + lent.slots_used);
+  lent.used += round_up(bytes, kPageBytes);
+  lent.slots_used += round_up(slots_bytes, kPageBytes);
+  return half;
 }
 
 bool LaneTable::number(HalfLane& half, std::uint32_t& number) {

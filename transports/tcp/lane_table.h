@@ -12,6 +12,14 @@
 
 namespace tutti {
 
+// Memory for all halves of a communicator's lanes, one after the other.
+struct LaneBlock {
+  LaneMemory memory;
+  std::size_t bytes = 0;
+  LaneMemory slots;  // Of all of them, if they do not lie there as well.
+  std::size_t slots_bytes = 0;
+};
+
 class LaneTable {
  public:
   struct Numbered {
@@ -23,8 +31,8 @@ class LaneTable {
 
   explicit LaneTable(Allocate allocate) : allocate_(std::move(allocate)) {}
 
-  // Halves of this context lie one after the other in `block` from now on, and nowhere else. There are none yet.
-  void lend(std::uint32_t context, LaneMemory block, std::size_t bytes);
+  // Halves of this context lie in `block` from now on, and nowhere else. There are none yet.
+  void lend(std::uint32_t context, LaneBlock block);
 
   // This end's half, made if it is not there yet.
   Result<HalfLane*> half(std::uint32_t context, const LaneSpec& spec, LaneEnd end);
@@ -60,16 +68,15 @@ class LaneTable {
 
  private:
   using LaneKey = std::pair<std::uint32_t, LaneSpec>;
-  struct Block {
-    LaneMemory memory;
-    std::size_t bytes = 0;
-    std::size_t used = 0;
+  struct Lent {
+    LaneBlock block;
+    std::size_t used = 0, slots_used = 0;
   };
-  Result<LaneMemory> memory_for(std::uint32_t context, const LaneSpec& spec);
+  Result<HalfMemory> memory_for(std::uint32_t context, const LaneSpec& spec);
   static Result<HalfLane*> find(const Numbers& numbers, std::uint32_t number, std::uint32_t next);
 
   Allocate allocate_;
-  std::map<std::uint32_t, Block> lent_;
+  std::map<std::uint32_t, Lent> lent_;
   std::map<LaneKey, std::unique_ptr<HalfLane>> known_;
   Numbers writing_, reading_;
   std::uint32_t next_writing_ = 0, next_reading_ = 0;  // No number comes twice.

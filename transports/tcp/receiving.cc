@@ -75,7 +75,7 @@ Status TcpConnection::parse() {
 Status TcpConnection::take_in(const WireHeader& header, const std::byte* payload) {
   const bool follows = header.kind == WireKind::note || header.kind == WireKind::closed;
   if (follows && way_ == Way::carrier && !broken_) {  // What was put before it; a failure may be what it tells of.
-    Status advanced = carrier_->advance(*this);
+    Status advanced = advance_carrier();
     if (!advanced.ok()) broken_ = std::move(advanced);
   }
   switch (header.kind) {

@@ -66,54 +66,6 @@ void UcxEnd::fail(const std::string& why) {
   ring();
 }
 
-// ---- Lanes ----
-
-void UcxEnd::land(std::uint32_t number, const HalfLane& half) {
-  Reading& lane = reading_[number];
-  lane.end = this;
-  lane.memory = half.memory;
-  lane.view = half.view;
-  lane.registered = engine_.handle_of(half.memory);
-  for (Arrival& arrival : lane.arrivals) arrival.lane = &lane;
-  next_reading_ = std::max(next_reading_, number + 1);
-  arrived_.reserve(reading_.size());
-}
-
-void UcxEnd::attach(std::uint32_t number, const HalfLane& half) {
-  Writing& lane = writing_[number];
-  lane.end = this;
-  lane.number = number;
-  lane.memory = half.memory;
-  lane.registered = engine_.handle_of(half.memory);
-  for (Sending& sending : lane.sending) sending.lane = &lane;
-  next_writing_ = std::max(next_writing_, number + 1);
-  for (auto* list : {&over_, &left_, &credited_}) list->reserve(writing_.size());
-}
-
-LaneMemory UcxEnd::forget(std::uint32_t number, LaneEnd which) {
-  LaneMemory freed;
-  if (which == LaneEnd::writer) {
-    const auto found = writing_.find(number);
-    if (found == writing_.end()) return freed;
-    for (auto* list : {&over_, &left_, &credited_}) std::erase(*list, &found->second);
-    freed = std::move(found->second.memory);
-    writing_.erase(found);
-    return freed;
-  }
-  const auto found = reading_.find(number);
-  if (found == reading_.end()) return freed;
-  std::erase(arrived_, &found->second);
-  freed = std::move(found->second.memory);
-  std::erase_if(fading_, [](const auto& lane) { return !lane.mapped().credit.busy; });
-  if (found->second.credit.busy) {
-    fading_.push_back(reading_.extract(found));
-  } else {
-    reading_.erase(found);
-  }
-  return freed;
-}
-
-// ---- The connection ----
 
 Status UcxEnd::tell(CarrierEvents& events) {
   armed_ = false;

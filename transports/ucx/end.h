@@ -32,8 +32,8 @@ class UcxEnd {
   std::vector<std::byte> address() const;
   Status connect(std::span<const std::byte> address);
 
-  void land(std::uint32_t lane, const HalfLane& reading);
-  void attach(std::uint32_t lane, const HalfLane& writing);
+  UcxLanding land(std::uint32_t lane, const HalfLane& reading);
+  void attach(std::uint32_t lane, const HalfLane& writing, const UcxLanding& landing);
   // What is to be freed without the lock.
   LaneMemory forget(std::uint32_t lane, LaneEnd which);
 
@@ -78,6 +78,8 @@ class UcxEnd {
     std::uint32_t number = 0;
     LaneMemory memory;
     ucp_mem_h registered = nullptr;
+    ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
+    bool on_device = false;     // Either end's slots are.
     std::uint64_t over = 0;     // Messages that UCX has sent, in order.
     std::uint64_t passing = 0;  // Of those, they that a flush will have seen out.
     std::uint64_t left = 0;     // And has.
@@ -102,6 +104,8 @@ class UcxEnd {
     LaneMemory memory;
     LaneView view;
     ucp_mem_h registered = nullptr;
+    ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
+    bool on_device = false;
     std::uint64_t next = 0;  // To be told of.
     bool has_news = false;
     std::array<Arrival, kSlots> arrivals;  // By number.

@@ -94,17 +94,48 @@ Status UcxEngine::ask_address() {
 
 Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
   LaneMemory memory = TUTTI_TRY(HalfLane::allocate_shared(bytes));
-  ucp_mem_map_params_t what = {};
-  what.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
-  what.address = memory.get();
-  what.length = bytes;
+  return add(std::move(memory), {.bytes = bytes});
+}
+
+// Asked for by name only: where UCX has no way of its own to such memory it copies by CUDA, in whatever thread carries,
+// which may have to wait there for a thread that waits for it.
+Result<ReachedBlock> UcxEngine::reach(const DeviceBlock& block) {
+  const Registered what = {
+      .bytes = block.bytes,
+      .type = block.kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST,
+      .on_device = true,
+  };
+  if (!block.ordered) {
+    return unsupported("UCX does not read back what has come to memory of " + block.name +
+                       ", whose kernels might see it late");
+  }
+  ucp_context_attr_t known = {};
+  known.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  const ucs_status_t status = ucx().context_query(context_.get(), &known);
+  if (status != UCS_OK) return ucx_error("say what memory it knows", status);
+  if ((known.memory_types >> what.type & 1) == 0)
+    return unsupported("this UCX knows no memory of GPUs: it was built without CUDA, or UCX_TLS leaves cuda out");
+  if (!block.insisted)
+    return unsupported("UCX may wait for CUDA where it copies: set TUTTI_GPUDIRECT=on where it need not");
+  ReachedBlock reached;
+  reached.memory = TUTTI_TRY(add(block.memory, what));
+  reached.how = "UCX";
+  return reached;
+}
+
+Result<LaneMemory> UcxEngine::add(LaneMemory memory, Registered what) {
+  ucp_mem_map_params_t asked = {};
+  asked.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  asked.address = memory.get();
+  asked.length = what.bytes;
+  asked.memory_type = what.type;
   const std::lock_guard lock(mutex_);
   const UcxWords words;
-  ucp_mem_h handle = nullptr;
-  const ucs_status_t status = ucx().mem_map(context_.get(), &what, &handle);
+  const ucs_status_t status = ucx().mem_map(context_.get(), &asked, &what.handle);
   if (status != UCS_OK)
-    return ucx_error("register " + std::to_string(bytes) + " bytes for a lane (ulimit -l may be too low)", status);
-  registered_[memory.get()] = {handle, bytes};
+    return ucx_error("register " + std::to_string(what.bytes) + " bytes for lanes (ulimit -l may be too low)", status);
+  registered_[memory.get()] = what;
   std::byte* at = memory.get();
   return LaneMemory(at, [engine = shared_from_this(), memory = std::move(memory)](std::byte* freed) mutable {
     engine->free(freed);
@@ -120,11 +151,11 @@ void UcxEngine::free(std::byte* memory) {
   registered_.erase(found);
 }
 
-ucp_mem_h UcxEngine::handle_of(const LaneMemory& memory) const {
+UcxEngine::Registered UcxEngine::registered(const LaneMemory& memory) const {
   auto found = registered_.upper_bound(memory.get());
-  if (found == registered_.begin()) return nullptr;
+  if (found == registered_.begin()) return {};
   --found;
-  return memory.get() < found->first + found->second.bytes ? found->second.handle : nullptr;
+  return memory.get() < found->first + found->second.bytes ? found->second : Registered{};
 }
 
 // ---- What comes ----

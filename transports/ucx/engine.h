@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/owned.h"
 #include "src/base/status.h"
+#include "transports/device_block.h"
 #include "transports/half_lane.h"
 #include "transports/ucx/library.h"
 
@@ -27,13 +28,20 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   UcxEngine(const UcxEngine&) = delete;
   UcxEngine& operator=(const UcxEngine&) = delete;
 
-  // Held around all below, but for allocate(), and while UCX calls back.
+  // Held around all below, but for allocate() and reach(), and while UCX calls back.
   std::mutex& mutex() { return mutex_; }
 
   // Known to UCX for as long as it lives, and freed without the lock. Keeps the engine.
   Result<LaneMemory> allocate(std::size_t bytes);
-  // Of all or a piece of what allocate() gave. Null: it is not from there.
-  ucp_mem_h handle_of(const LaneMemory& memory) const;
+  Result<ReachedBlock> reach(const DeviceBlock& block);
+  // Of all or a piece of what these gave. Without a handle: it is not from there.
+  struct Registered {
+    ucp_mem_h handle = nullptr;
+    std::size_t bytes = 0;
+    ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
+    bool on_device = false;
+  };
+  Registered registered(const LaneMemory& memory) const;
 
   ucp_worker_h worker() const { return worker_.get(); }
   const std::vector<std::byte>& address() const { return address_; }
@@ -58,6 +66,7 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   UcxEngine() = default;
   Status start();
   Status ask_address();
+  Result<LaneMemory> add(LaneMemory memory, Registered what);
   void free(std::byte* memory);
   void wait_a_little(std::unique_lock<std::mutex>& lock) const;
   UcxEnd* find(std::uint64_t token) const;
@@ -73,10 +82,6 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   std::vector<std::byte> address_;
   std::unordered_map<std::uint64_t, UcxEnd*> ends_;  // By token.
   std::vector<UcxEnd*> asked_;
-  struct Registered {
-    ucp_mem_h handle = nullptr;
-    std::size_t bytes = 0;
-  };
   std::map<const std::byte*, Registered> registered_;
   Deadline parting_;            // Of all ends that part one after the other,
   std::int64_t parted_ns_ = 0;  // the last of them at this time.

@@ -77,6 +77,7 @@ Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path) 
   find(ucp, "ucp_config_modify", all.config_modify);
   find(ucp, "ucp_config_release", all.config_release);
   find(ucp, "ucp_init_version", all.init_version);
+  find(ucp, "ucp_context_query", all.context_query);
   find(ucp, "ucp_cleanup", all.cleanup);
   find(ucp, "ucp_worker_create", all.worker_create);
   find(ucp, "ucp_worker_destroy", all.worker_destroy);

@@ -1,6 +1,8 @@
 #include <sys/random.h>
 
+#include <cstring>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "transports/ucx.h"
@@ -30,16 +32,20 @@ class UcxCarrier : public Carrier {
   }
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return engine_->allocate(bytes); }
-  // The writer needs to know nothing of it: this end finds the slot by the message's number.
+  Result<ReachedBlock> reach(const DeviceBlock& block) override { return engine_->reach(block); }
+  // This end finds the slot by the message's number.
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(engine_->mutex());
-    end_->land(lane, reading);
-    return std::vector<std::byte>();
+    const UcxLanding landing = end_->land(lane, reading);
+    const auto bytes = std::as_bytes(std::span(&landing, 1));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override {
-    if (!landing.empty()) return remote_error("a landing came that UCX knows nothing of");
+    UcxLanding known;
+    if (landing.size() != sizeof known) return remote_error("a landing came that is none of UCX");
+    std::memcpy(&known, landing.data(), sizeof known);
     const std::lock_guard lock(engine_->mutex());
-    end_->attach(lane, writing);
+    end_->attach(lane, writing, known);
     return {};
   }
   void forget(std::uint32_t lane, LaneEnd end) override {
@@ -101,6 +107,14 @@ class UcxSource : public CarrierSource {
 Result<std::unique_ptr<CarrierSource>> open_ucx() {
   std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
   return std::unique_ptr<CarrierSource>(std::make_unique<UcxSource>(std::move(engine)));
+}
+
+Result<std::vector<BlockWay>> reach_by_ucx(const DeviceBlock& block) {
+  const std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
+  Result<ReachedBlock> reached = engine->reach(block);
+  std::vector<BlockWay> ways;
+  ways.push_back({"ucx", reached.ok() ? Result<std::string>("by UCX") : std::move(reached).status()});
+  return ways;
 }
 
 Result<std::string> describe_ucx() {

@@ -29,6 +29,10 @@ ucs_status_t UcxEnd::take_message(const MessageHead& head, const Data& data) {
   }
   arrival.head = head;
   if (data.waits_there) return fetch(arrival, data);
+  if (lane.on_device && data.bytes > 0) {
+    fail("a message came that the other end was to keep until it is fetched");
+    return UCS_OK;
+  }
   if (data.bytes > 0) std::memcpy(slot_of(lane.view, head.number), data.at, data.bytes);
   ++busy_;
   come(arrival, UCS_OK);
@@ -44,7 +48,7 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
         fetched.lane->end->come(fetched, status);
       },
       &arrival);
-  use(how, arrival.lane->registered);
+  use(how, *arrival.lane);
   arrival.state = Arrival::State::coming;
   ++busy_;
   std::byte* slot = slot_of(arrival.lane->view, arrival.head.number);

@@ -22,10 +22,13 @@ ucp_request_param_t begun(Done done, void* about) {
   return how;
 }
 
-inline void use(ucp_request_param_t& how, ucp_mem_h registered) {
-  if (registered == nullptr) return;
+// For data in the slots of a lane.
+template <typename Lane>
+void use(ucp_request_param_t& how, const Lane& lane) {
+  how.memory_type = lane.type;
+  if (lane.registered == nullptr) return;
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-  how.memh = registered;
+  how.memh = lane.registered;
 }
 
 }  // namespace tutti

@@ -21,7 +21,11 @@ Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
         sent.lane->end->over(sent, status);
       },
       &sending);
-  use(how, lane.registered);
+  use(how, lane);
+  if (lane.on_device && head.bytes > 0) {  // No processor is to copy it.
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    how.flags = UCP_AM_SEND_FLAG_RNDV;
+  }
   ++busy_;
   ++count_put_;
   const UcxWords words;

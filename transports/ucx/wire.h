@@ -14,7 +14,7 @@ namespace tutti {
 inline constexpr unsigned kUcxMessage = 0;  // A UcxMessage, and the data.
 inline constexpr unsigned kUcxWord = 1;     // A UcxWord.
 
-inline constexpr std::uint32_t kUcxVersion = 1;
+inline constexpr std::uint32_t kUcxVersion = 2;
 
 // In front of the worker's address, of `bytes`.
 struct UcxAddressHead {
@@ -23,6 +23,12 @@ struct UcxAddressHead {
   std::uint64_t token = 0;
 };
 static_assert(sizeof(UcxAddressHead) == 16);
+
+// Of a lane, what its writer must know.
+struct UcxLanding {
+  std::uint32_t on_device = 0;  // 1: its slots are no memory of the host, and messages have to be fetched.
+};
+static_assert(sizeof(UcxLanding) == 4);
 
 struct UcxMessage {
   std::uint64_t token = 0;

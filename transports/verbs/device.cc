@@ -20,6 +20,15 @@ bool is_ipv4(const ibv_gid& gid) {
   return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
 }
 
+int access_for(RegionUse use) {
+  switch (use) {
+    case RegionUse::local: return 0;
+    case RegionUse::remote: return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    case RegionUse::read_back: return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  }
+  return 0;
+}
+
 bool is_link_local(const ibv_gid& gid) { return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80; }
 
 // What routers forward is better than what they do not, and an address that somebody has given than one made of a MAC.
@@ -130,13 +139,32 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(ibv_device* device) {
 }
 
 Result<MemoryRegion> VerbsDevice::register_memory(void* address, std::size_t bytes, RegionUse use) const {
-  const int access = use == RegionUse::remote ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
-  MemoryRegion region(ibv().reg_mr(domain(), address, bytes, access));
+  MemoryRegion region(ibv().reg_mr(domain(), address, bytes, access_for(use)));
   if (region) return region;
   const bool limited = errno == ENOMEM || errno == EPERM;
   Status failed = system_error("register " + std::to_string(bytes) + " bytes with RDMA device " + name_);
   if (!limited) return failed;
   return Status(failed.code(), failed.message() + "; raise the limit of locked memory: ulimit -l unlimited");
+}
+
+// The addresses that peers write to are the device's either way.
+Result<BlockRegion> VerbsDevice::register_block(const DeviceBlock& block) const {
+  const int access = access_for(block.ordered ? RegionUse::remote : RegionUse::read_back);
+  std::byte* at = block.memory.get();
+  std::string why = block.no_dma_buf;
+  if (block.dma_buf >= 0 && ibv().reg_dmabuf_mr == nullptr) why = "libibverbs is older than rdma-core 34";
+  if (block.dma_buf >= 0 && ibv().reg_dmabuf_mr != nullptr) {
+    const auto address = reinterpret_cast<std::uint64_t>(at);
+    MemoryRegion region(ibv().reg_dmabuf_mr(domain(), 0, block.bytes, address, block.dma_buf, access));
+    if (region) return BlockRegion{std::move(region), "by dma-buf"};
+    why = std::strerror(errno);
+  }
+  MemoryRegion region(ibv().reg_mr(domain(), at, block.bytes, access));
+  if (region) return BlockRegion{std::move(region), "by its address"};
+  Status failed = system_error("RDMA device " + name() + " does not reach memory of " + block.name +
+                               ": by dma-buf: " + why + "; by its address");
+  if (block.kind != MemoryKind::cuda) return failed;
+  return Status(failed.code(), failed.message() + ": see whether nvidia-peermem is loaded");
 }
 
 std::string describe(const ibv_gid& gid) {

@@ -8,6 +8,7 @@
 
 #include "src/base/owned.h"
 #include "src/base/status.h"
+#include "transports/device_block.h"
 #include "transports/verbs.h"
 #include "transports/verbs/library.h"
 
@@ -17,9 +18,15 @@ void release_context(ibv_context* context);
 void release_domain(ibv_pd* domain);
 void release_region(ibv_mr* region);
 
-// Memory that a device may read, and that the other end may write into if `remote`.
+// Memory that a device may read, that the other end may write into if `remote`, and whoever this end lets read it may
+// read, too, if `read_back`.
 using MemoryRegion = Owned<ibv_mr*, release_region>;
-enum class RegionUse : std::uint8_t { local, remote };
+enum class RegionUse : std::uint8_t { local, remote, read_back };
+
+struct BlockRegion {
+  MemoryRegion region;
+  std::string how;  // "by dma-buf"
+};
 
 // With one protection domain, of all its connections: registered memory serves them all.
 class VerbsDevice {
@@ -34,6 +41,8 @@ class VerbsDevice {
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   Result<MemoryRegion> register_memory(void* address, std::size_t bytes, RegionUse use) const;
+  // By its dma-buf or, as drivers of GPUs may allow, by its address.
+  Result<BlockRegion> register_block(const DeviceBlock& block) const;
 
  private:
   std::string name_;

@@ -3,6 +3,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
+
 #include "src/base/status.h"
 
 namespace tutti {
@@ -21,6 +24,9 @@ struct VerbsLibrary {
   decltype(&ibv_alloc_pd) alloc_pd = nullptr;
   decltype(&ibv_dealloc_pd) dealloc_pd = nullptr;
   ibv_mr* (*reg_mr)(ibv_pd*, void* address, std::size_t length, int access) = nullptr;
+  // Null before rdma-core 34.
+  ibv_mr* (*reg_dmabuf_mr)(ibv_pd*, std::uint64_t offset, std::size_t length, std::uint64_t address, int descriptor,
+                           int access) = nullptr;
   decltype(&ibv_dereg_mr) dereg_mr = nullptr;
   decltype(&ibv_create_comp_channel) create_comp_channel = nullptr;
   decltype(&ibv_destroy_comp_channel) destroy_comp_channel = nullptr;

@@ -79,6 +79,7 @@ Result<QueuePair> QueuePair::create(const VerbsPort& port, const VerbsOptions& o
   initial.qp_state = IBV_QPS_INIT;
   initial.port_num = port.number;
   initial.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  if (depth.readable) initial.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
   const int error = ibv().modify_qp(made.queue_pair_.get(), &initial,
                                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return made.refused("prepare a queue pair", error);

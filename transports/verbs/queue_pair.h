@@ -21,6 +21,7 @@ class QueuePair {
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
     std::uint32_t inline_bytes = 0;  // Wanted: a device may have less.
+    bool readable = false;           // The other end may read what is registered so.
   };
   // Takes receives from then on.
   static Result<QueuePair> create(const VerbsPort& port, const VerbsOptions& options, const Depth& depth);

@@ -19,7 +19,7 @@ constexpr std::uint32_t kCut = 4096;               // Where they are cut.
 
 Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPort>& ports,
                                                       const VerbsOptions& options) {
-  std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier);
+  std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier(options));
   for (const VerbsPort& port : ports) {
     std::unique_ptr<Rail> rail = TUTTI_TRY(Rail::create(port, options));
     carrier->rails_.push_back(std::move(rail));
@@ -53,12 +53,16 @@ Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
   rails_.resize(std::min<std::size_t>(rails_.size(), other.rails));
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     TUTTI_CHECK_OK(rails_[i]->connect(other.rail[i]));
-    epoll_event readable = {};
-    readable.events = EPOLLIN;
-    if (::epoll_ctl(descriptor_.get(), EPOLL_CTL_ADD, rails_[i]->descriptor(), &readable) != 0)
-      return system_error("wait for " + rails_[i]->describe());
+    TUTTI_CHECK_OK(wait_for(rails_[i]->descriptor()));
   }
   return {};
+}
+
+Status VerbsCarrier::wait_for(int descriptor) {
+  epoll_event readable = {};
+  readable.events = EPOLLIN;
+  if (::epoll_ctl(descriptor_.get(), EPOLL_CTL_ADD, descriptor, &readable) == 0) return {};
+  return system_error("wait for " + describe());
 }
 
 bool VerbsCarrier::acknowledged() const {
@@ -69,23 +73,58 @@ bool VerbsCarrier::acknowledged() const {
 
 Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) { return HalfLane::allocate_shared(bytes); }
 
+std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_rail() const {
+  std::vector<std::shared_ptr<VerbsDevice>> devices;
+  for (const auto& rail : rails_) devices.push_back(rail->port().device);
+  return devices;
+}
+
+// What is reached lives for as long as it is held, as part of the memory that is returned.
+Result<ReachedBlock> VerbsCarrier::reach(const DeviceBlock& block) {
+  auto memory = std::make_shared<RailMemory>();
+  memory->block = block.memory;
+  memory->at = block.memory.get();
+  memory->bytes = block.bytes;
+  memory->ordered = block.ordered;
+  ReachedBlock reached;
+  const auto add = [&](const VerbsDevice& device) -> Result<MemoryRegion> {
+    BlockRegion made = TUTTI_TRY(device.register_block(block));
+    reached.how += (reached.how.empty() ? "" : ", ") + device.name() + " " + made.how;
+    return std::move(made.region);
+  };
+  TUTTI_CHECK_OK(register_with_rails(*memory, device_of_rail(), add));
+  if (!block.ordered) TUTTI_CHECK_OK(prepare_read_back());
+  std::erase_if(blocks_, [](const auto& known) { return known.expired(); });
+  blocks_.push_back(memory);
+  std::byte* at = memory->at;
+  reached.memory = LaneMemory(std::move(memory), at);
+  return reached;
+}
+
+Status VerbsCarrier::prepare_read_back() {
+  if (read_back_ != nullptr) return {};
+  std::vector<VerbsPort> ports;
+  for (const auto& rail : rails_) ports.push_back(rail->port());
+  std::unique_ptr<ReadBack> made = TUTTI_TRY(ReadBack::create(ports, options_));
+  for (const int descriptor : made->descriptors()) TUTTI_CHECK_OK(wait_for(descriptor));
+  read_back_ = std::move(made);
+  return {};
+}
+
 Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, RegionUse use) const {
   Slots slots;
   slots.at = half.view.slots;
   slots.bytes = std::size_t{half.view.slot_bytes} << half.view.slot_shift;
-  std::vector<const VerbsDevice*> devices;
-  for (std::size_t i = 0; i < rails_.size(); ++i) {
-    const VerbsDevice* device = rails_[i]->port().device.get();
-    const auto known = std::find(devices.begin(), devices.end(), device);
-    if (known == devices.end()) {
-      MemoryRegion region = TUTTI_TRY(device->register_memory(slots.at, slots.bytes, use));
-      slots.of_rail[i] = region.get();
-      slots.regions.push_back(std::move(region));
-      devices.push_back(device);
-    } else {
-      slots.of_rail[i] = slots.regions[static_cast<std::size_t>(known - devices.begin())].get();
-    }
+  for (const auto& block : blocks_) {
+    slots.memory = block.lock();
+    if (slots.memory != nullptr && slots.memory->holds(slots.at)) return slots;
   }
+  auto own = std::make_shared<RailMemory>();
+  own->at = slots.at;
+  own->bytes = slots.bytes;
+  const auto add = [&](const VerbsDevice& device) { return device.register_memory(slots.at, slots.bytes, use); };
+  TUTTI_CHECK_OK(register_with_rails(*own, device_of_rail(), add));
+  slots.memory = std::move(own);
   return slots;
 }
 
@@ -96,7 +135,8 @@ Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const Half
   VerbsLanding landing;
   landing.address = reinterpret_cast<std::uint64_t>(made.slots.at);
   landing.bytes = made.slots.bytes;
-  for (std::size_t i = 0; i < rails_.size(); ++i) landing.keys[i] = made.slots.of_rail[i]->rkey;
+  for (std::size_t i = 0; i < rails_.size(); ++i) landing.keys[i] = made.slots.memory->of_rail[i]->rkey;
+  landing.most_eager = made.slots.on_device() ? 0 : std::uint32_t{kEagerBytes};
   if (!reading_.emplace(lane, std::move(made)).second) return internal_error("a lane landed twice");
   next_reading_ = std::max(next_reading_, lane + 1);
   std::vector<std::byte> bytes(sizeof landing);
@@ -112,6 +152,7 @@ Status VerbsCarrier::attach(std::uint32_t lane, const HalfLane& writing, std::sp
   if (made.landing.bytes != made.slots.bytes)
     return remote_error("the reader's slots of a lane have " + std::to_string(made.landing.bytes) + " bytes, not " +
                         std::to_string(made.slots.bytes) + ", over " + describe());
+  made.most_eager = made.slots.on_device() ? 0 : std::min<std::size_t>(made.landing.most_eager, kEagerBytes);
   if (!writing_.emplace(lane, std::move(made)).second) return internal_error("a lane was attached twice");
   return {};
 }
@@ -119,6 +160,10 @@ Status VerbsCarrier::attach(std::uint32_t lane, const HalfLane& writing, std::sp
 void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
   if (end == LaneEnd::reader) {
     reading_.erase(lane);
+    const auto reads = held_.begin() + static_cast<std::ptrdiff_t>(reading_back_);
+    const auto of_lane = [lane](const Held& held) { return held.head.lane == lane; };
+    reading_back_ -= static_cast<std::size_t>(std::count_if(held_.begin(), reads, of_lane));
+    std::erase_if(held_, of_lane);
     return;
   }
   writing_.erase(lane);
@@ -138,7 +183,7 @@ Rail::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, 
   }
   const auto offset = static_cast<std::size_t>(data - lane.slots.at) + begin;
   return {.from = data + begin,
-          .from_key = lane.slots.of_rail[rail]->lkey,
+          .from_key = lane.slots.memory->of_rail[rail]->lkey,
           .to_key = lane.landing.keys[rail],
           .to = lane.landing.address + offset,
           .bytes = static_cast<std::uint32_t>(end - begin)};
@@ -151,7 +196,7 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   VerbsRecord record;
   record.head = head;
   std::uint16_t& under_way = lane.under_way[head.number % HalfLane::kSlots];
-  if (head.bytes <= kEagerBytes) {
+  if (head.bytes <= lane.most_eager) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::eager;
     TUTTI_CHECK_OK(home(head.lane).send(record, {data, head.bytes}, {}));
@@ -201,6 +246,7 @@ void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
 Status VerbsCarrier::advance(CarrierEvents& events) {
   events_ = &events;
   for (const auto& rail : rails_) TUTTI_CHECK_OK(rail->advance(*this));
+  TUTTI_CHECK_OK(read_back());
   for (const std::uint32_t number : untold_) {
     Writing& lane = writing_.at(number);
     lane.told = true;
@@ -227,7 +273,7 @@ Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> 
   const bool eager = record.kind == RecordKind::eager;
   const bool right = head.number - lane.next < HalfLane::kSlots && head.bytes <= lane.view.slot_bytes &&
                      record.parts > 0 && record.parts <= (eager ? 1 : rails_.size()) &&
-                     data.size() == (eager ? head.bytes : 0);
+                     data.size() == (eager ? head.bytes : 0) && (data.empty() || !lane.slots.on_device());
   const bool fits = arrival.came == 0 || (arrival.parts == record.parts && arrival.came < arrival.parts &&
                                           std::memcmp(&arrival.head, &head, sizeof head) == 0);
   if (!right || !fits) return remote_error("a message out of turn, or longer than its slot, came over " + describe());
@@ -236,10 +282,33 @@ Status VerbsCarrier::came(const VerbsRecord& record, std::span<const std::byte> 
   for (;;) {
     Arrival& first = lane.arrivals[lane.next % HalfLane::kSlots];
     if (first.came == 0 || first.came < first.parts) return {};
-    TUTTI_CHECK_OK(events_->arrived(first.head));
+    TUTTI_CHECK_OK(tell(first.head, lane));
     first = {};
     ++lane.next;
   }
+}
+
+Status VerbsCarrier::tell(const MessageHead& head, const Reading& lane) {
+  if (lane.slots.memory->ordered) return events_->arrived(head);
+  held_.push_back({head, lane.slots.memory});
+  return {};
+}
+
+// One read serves all that have come there before it.
+Status VerbsCarrier::read_back() {
+  if (read_back_ == nullptr) return {};
+  const bool done = TUTTI_TRY(read_back_->done());
+  if (!done) return {};
+  for (; reading_back_ > 0; --reading_back_) {
+    const MessageHead head = held_.front().head;
+    held_.pop_front();
+    TUTTI_CHECK_OK(events_->arrived(head));
+  }
+  if (held_.empty()) return {};
+  const std::shared_ptr<const RailMemory> memory = held_.front().memory;
+  const auto elsewhere = [&](const Held& held) { return held.memory != memory; };
+  reading_back_ = static_cast<std::size_t>(std::find_if(held_.begin(), held_.end(), elsewhere) - held_.begin());
+  return read_back_->begin(memory);
 }
 
 bool VerbsCarrier::arm() {
@@ -250,7 +319,9 @@ bool VerbsCarrier::arm() {
     const Result<bool> armed = rail->arm();
     quiet = armed.ok() && armed.value() && quiet;
   }
-  return quiet;
+  if (held_.empty()) return quiet;
+  const Result<bool> armed = read_back_->arm();
+  return armed.ok() && armed.value() && quiet;
 }
 
 }  // namespace tutti

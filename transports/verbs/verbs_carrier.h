@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,8 @@
 #include "src/base/socket.h"
 #include "transports/carrier.h"
 #include "transports/verbs/rail.h"
+#include "transports/verbs/rail_memory.h"
+#include "transports/verbs/read_back.h"
 
 namespace tutti {
 
@@ -28,6 +31,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::vector<std::byte> address() const override;
   Status connect(std::span<const std::byte> address) override;
   Result<LaneMemory> allocate(std::size_t bytes) override;
+  Result<ReachedBlock> reach(const DeviceBlock& block) override;
   Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override;
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override;
   void forget(std::uint32_t lane, LaneEnd end) override;
@@ -35,20 +39,22 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken) override;
   Status advance(CarrierEvents& events) override;
   bool acknowledged() const override;
+  bool holds_back() const override { return !held_.empty(); }
   int descriptor() const override { return descriptor_.get(); }
   bool arm() override;
 
  private:
-  // Registered once for each device.
+  // Of a half: in memory of its own, or in a block.
   struct Slots {
-    std::vector<MemoryRegion> regions;
-    std::array<const ibv_mr*, kMostPorts> of_rail = {};
+    std::shared_ptr<const RailMemory> memory;
     std::byte* at = nullptr;
     std::size_t bytes = 0;
+    bool on_device() const { return memory->block != nullptr; }
   };
   struct Writing {
     Slots slots;
     VerbsLanding landing;
+    std::size_t most_eager = 0;                                  // Bytes that go with their record.
     std::array<std::uint16_t, HalfLane::kSlots> under_way = {};  // Parts of message k that are, at k % kSlots.
     std::uint64_t put = 0, left = 0;                             // Messages.
     bool told = true;                                            // The connection knows what has left.
@@ -63,17 +69,28 @@ class VerbsCarrier final : public Carrier, private RailEvents {
     std::array<Arrival, HalfLane::kSlots> arrivals;  // Of message k at k % kSlots.
     std::uint64_t next = 0;                          // The first that has not arrived.
   };
+  // It has arrived, and is to be read back before it is told of.
+  struct Held {
+    MessageHead head;
+    std::shared_ptr<const RailMemory> memory;
+  };
 
-  VerbsCarrier() = default;
+  explicit VerbsCarrier(const VerbsOptions& options) : options_(options) {}
   Rail& home(std::uint32_t lane) { return *rails_[lane % rails_.size()]; }
+  std::vector<std::shared_ptr<VerbsDevice>> device_of_rail() const;
   Result<Slots> registered(const HalfLane& half, RegionUse use) const;
+  Status wait_for(int descriptor);
+  Status prepare_read_back();
   Rail::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data, std::size_t rail) const;
   void leave(std::uint32_t number, Writing& lane);
 
   Status came(const VerbsRecord& record, std::span<const std::byte> data) override;
   Status came(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane);
   void written(std::uint32_t lane, std::uint64_t number) override;
+  Status tell(const MessageHead& head, const Reading& lane);
+  Status read_back();
 
+  VerbsOptions options_;
   std::vector<std::unique_ptr<Rail>> rails_;
   Socket descriptor_;  // Readable when one of the rails' is.
   std::unordered_map<std::uint32_t, Writing> writing_;
@@ -81,6 +98,11 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   std::uint32_t next_reading_ = 0;     // Lanes have been read up to this number; none gets it twice.
   std::vector<std::uint32_t> untold_;  // Lanes of which messages have left.
   CarrierEvents* events_ = nullptr;    // During advance().
+
+  std::vector<std::weak_ptr<const RailMemory>> blocks_;
+  std::unique_ptr<ReadBack> read_back_;  // Where a block needs it.
+  std::deque<Held> held_;
+  std::size_t reading_back_ = 0;  // Of those held, the first so many.
 };
 
 }  // namespace tutti

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kVerbsVersion = 1;
+inline constexpr std::uint32_t kVerbsVersion = 2;
 
 // One end of a queue pair.
 struct RailAddress {
@@ -38,8 +38,10 @@ struct VerbsLanding {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::array<std::uint32_t, kMostPorts> keys = {};  // By rail.
+  std::uint32_t most_eager = 0;                     // Bytes that the reader takes with a record.
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(VerbsLanding) == 48);
+static_assert(sizeof(VerbsLanding) == 56);
 
 enum class RecordKind : std::uint16_t {
   message = 1,  // Of its data, what this rail carries has been written into its slot.

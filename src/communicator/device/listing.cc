@@ -2,9 +2,32 @@
 
 #include <utility>
 
+#include "src/base/config.h"
+#include "src/communicator/carriers.h"
+#include "src/communicator/neighbours/direct_slots.h"
 #include "src/executor/team/device.h"
 
 namespace tutti {
+namespace {
+
+std::string through_host(const std::string& why) { return "through memory of the host: " + why; }
+
+void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& list) {
+  const std::string& name = device->traits().name;
+  bool asked = false;
+  const auto ask = [&](const DeviceBlock& block) -> Result<ReachedBlock> {
+    asked = true;
+    for (BlockWay& way : reach_by_carriers(block)) {
+      const std::string how = way.how.ok() ? way.how.value() : through_host(std::move(way.how).status().message());
+      list.push_back(name + ", " + way.by + ": " + how);
+    }
+    return unsupported("it was only asked");
+  };
+  Result<ReachedBlock> none = take_direct_slots(device, {1, config().gpudirect}, ask);
+  if (!asked) list.push_back(name + ": " + through_host(std::move(none).status().message()));
+}
+
+}  // namespace
 
 Result<std::vector<std::string>> list_devices() {
   TUTTI_TRY(current_device());  // Knows why there is none at all.
@@ -18,6 +41,19 @@ Result<std::vector<std::string>> list_devices() {
     const Status status = std::move(device).status();
     if (status.code() == Code::invalid_argument) return list;  // The one after the last.
     list.push_back(status.message());
+  }
+}
+
+std::vector<std::string> list_gpudirect() {
+  std::vector<std::string> list;
+  if (!current_device().ok()) return list;
+  for (int ordinal = 0;; ++ordinal) {
+    Result<std::shared_ptr<Device>> device = find_device(ordinal);
+    if (device.ok()) {
+      add_ways(device.value(), list);
+    } else if (std::move(device).status().code() == Code::invalid_argument) {
+      return list;
+    }
   }
 }
 

@@ -3,17 +3,42 @@
 #include <utility>
 
 #include "src/base/pages.h"
+#include "src/communicator/neighbours/direct_slots.h"
 
 namespace tutti {
 
 Result<std::unique_ptr<FarLanes>> FarLanes::make(std::shared_ptr<Device> device, TcpConnection& connection,
-                                                 std::uint32_t context, std::size_t bytes) {
-  std::unique_ptr<FarLanes> made(new FarLanes(std::move(device), connection, context));
-  const std::size_t both = round_up(2 * bytes, mapped_page_bytes());
-  made->memory_ = TUTTI_TRY(connection.allocate(both));
-  made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.get(), both));
-  connection.lend(context, made->memory_, both);
+                                                 const FarPlace& place) {
+  std::unique_ptr<FarLanes> made(new FarLanes(std::move(device), connection, place.context));
+  TUTTI_CHECK_OK(made->place_slots(place.budget, place.gpudirect));
   return made;
+}
+
+// Of both directions. What the carrier does not reach on the device lies in memory of the host.
+Status FarLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
+  const std::size_t slots_bytes = 2 * budget.far_slots_bytes();
+  Result<ReachedBlock> reached = take_direct_slots(
+      device_, {slots_bytes, wanted}, [this](const DeviceBlock& block) { return connection_->reach(block); });
+  LaneBlock block;
+  block.bytes = round_up(2 * budget.far_bytes(), mapped_page_bytes());
+  direct_ = reached.ok();
+  if (direct_) {
+    how_ = reached.value().how;
+    block.slots = std::move(reached.value().memory);
+    block.slots_bytes = slots_bytes;
+    block.bytes = round_up(2 * budget.far_bytes() - slots_bytes, mapped_page_bytes());
+    block.memory = TUTTI_TRY(HalfLane::allocate_shared(block.bytes));
+  } else {
+    const std::string why = std::move(reached).status().message();
+    if (wanted == GpuDirect::on)
+      return unsupported("TUTTI_GPUDIRECT is on, and slots cannot lie on the device: " + why);
+    how_ = "memory of the host (" + why + ")";
+    block.memory = TUTTI_TRY(connection_->allocate(block.bytes));
+  }
+  memory_ = block.memory;
+  mapped_ = TUTTI_TRY(device_->map_host(memory_.get(), block.bytes));
+  connection_->lend(context_, std::move(block));
+  return {};
 }
 
 // What the connection still brings there it keeps alive itself.
@@ -29,7 +54,7 @@ FarLanes::~FarLanes() {
 Result<LanePair> FarLanes::lane(const LaneSpec& spec, LaneEnd end) {
   LanePair pair;
   pair.forward = TUTTI_TRY(connection_->open(context_, spec, end));
-  pair.forward.slots = as_mapped(pair.forward.slots);
+  if (!direct_) pair.forward.slots = as_mapped(pair.forward.slots);
   pair.forward.words = as_mapped(pair.forward.words);
   pair.forward.credits = as_mapped(pair.forward.credits);
   return pair;

@@ -1,21 +1,31 @@
 // Lanes between this rank and one of another host. Each end has a half of each lane in memory of its host, which its
-// device maps; their connection carries what goes from one half to the other, as far as somebody runs it.
+// device maps, or has its slots in memory of its device, where the carrier reaches that; their connection carries what
+// goes from one half to the other, as far as somebody runs it.
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include "src/base/config.h"
+#include "src/communicator/neighbours/lane_budget.h"
 #include "src/executor/team/device.h"
 #include "transports/tcp/connection.h"
 #include "transports/transport.h"
 
 namespace tutti {
 
+struct FarPlace {
+  std::uint32_t context = 0;  // Of the lanes on their connection.
+  LaneBudget budget;
+  GpuDirect gpudirect = GpuDirect::automatic;
+};
+
 // Of one rank. A thread at a time. Its end waits for the device, as Device::unmap_host() may.
 class FarLanes {
  public:
-  // `bytes`: for all lanes of each direction. The connection outlives them. Before the other end opens any.
+  // The connection outlives them. Before the other end opens any.
   static Result<std::unique_ptr<FarLanes>> make(std::shared_ptr<Device> device, TcpConnection& connection,
-                                                std::uint32_t context, std::size_t bytes);
+                                                const FarPlace& place);
   ~FarLanes();
   FarLanes(const FarLanes&) = delete;
   FarLanes& operator=(const FarLanes&) = delete;
@@ -27,12 +37,15 @@ class FarLanes {
   Result<LanePair> lane(const LaneSpec& spec, LaneEnd end);
 
   TcpConnection& connection() const { return *connection_; }
+  // For people, where slots lie: "mlx5_0 by dma-buf", or "memory of the host (...)" and why.
+  const std::string& how() const { return how_; }
   // Whether all that was posted goes on by itself; it carries what it can.
   bool drained() const { return connection_->drained(context_); }
 
  private:
   FarLanes(std::shared_ptr<Device> device, TcpConnection& connection, std::uint32_t context)
       : device_(std::move(device)), connection_(&connection), context_(context) {}
+  Status place_slots(const LaneBudget& budget, GpuDirect wanted);
   template <typename Item>
   Item* as_mapped(Item* item) const {
     return reinterpret_cast<Item*>(mapped_.device + (reinterpret_cast<std::byte*>(item) - mapped_.host));
@@ -41,6 +54,8 @@ class FarLanes {
   const std::shared_ptr<Device> device_;
   TcpConnection* connection_;  // Null: closed.
   const std::uint32_t context_;
+  std::string how_;
+  bool direct_ = false;  // Slots lie on the device.
   LaneMemory memory_;
   HostMemory mapped_;
 };

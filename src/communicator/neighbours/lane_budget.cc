@@ -59,8 +59,11 @@ Result<LaneBudget> budget_for(Rank ranks, std::size_t page_bytes) {
 }
 
 std::size_t LaneBudget::far_bytes() const {
-  const std::size_t half = round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
-  return (2 * kMostLaneTags * channels + std::min(channels, kMostMessageChannels)) * half;
+  return far_lanes() * round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
+}
+
+std::size_t LaneBudget::far_slots_bytes() const {
+  return far_lanes() * round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
 }
 
 // What a rank writes, its peers read.

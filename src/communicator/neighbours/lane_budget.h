@@ -2,6 +2,7 @@
 // may ask for fits, so that no call fails for want of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct LaneBudget {
   // The same where their hosts differ: of large messages alone, with tags of algorithms that know hosts beside those of
   // algorithms that do not.
   std::size_t far_bytes() const;
+  std::size_t far_slots_bytes() const;  // Of these; they may lie apart.
+
+ private:
+  std::size_t far_lanes() const { return 2 * kMostLaneTags * channels + std::min(channels, kMostMessageChannels); }
 };
 
 // The same on all ranks, but for the bytes where hosts have pages of different sizes: devices are shown whole ones of

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/config.h"
 #include "src/base/log.h"
 #include "src/communicator/mesh.h"
 
@@ -71,8 +72,14 @@ Status Neighbours::open_far_lanes(const Mesh& mesh, const std::vector<std::uint3
   for (const Rank peer : mesh.far_ranks()) {
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
     if (context == 0) return remote_error("rank " + std::to_string(peer) + " has told no lanes between the hosts");
-    far_[peer] = TUTTI_TRY(FarLanes::make(home().shared_device(), mesh.connection(peer), context, budget_.far_bytes()));
+    const FarPlace place = {context, budget_, config().gpudirect};
+    far_[peer] = TUTTI_TRY(FarLanes::make(home().shared_device(), mesh.connection(peer), place));
   }
+  if (!logs(LogLevel::info)) return {};
+  std::vector<std::string> how(ranks(), "this host");
+  for (const Rank peer : mesh.far_ranks()) how[peer] = far_[peer]->how();
+  const LogRank named(self_);
+  log(LogLevel::info, "rank %u, slots of lanes to other hosts: %s", self_, describe_routes(how, self_).c_str());
   return {};
 }
 

@@ -70,6 +70,9 @@ Status CudaDevice::find_traits() {
   int mps = 0;
   if (cudaDeviceGetAttribute(&mps, cudaDevAttrMpsEnabled, ordinal_) != cudaSuccess) cudaGetLastError();  // Too old.
   traits_.queues = hardware_queues();
+  int ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;  // Also where the driver does not know.
+  (void)driver().attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, ordinal_);
+  traits_.orders_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
   traits_.company = mps != 0 ? Company::all_processes : Company::one_process;
   return {};
 }
@@ -186,6 +189,17 @@ Result<HostMemory> CudaDevice::map_host(std::byte* memory, std::size_t bytes) {
 void CudaDevice::unmap_host(const HostMemory& memory) {
   const OnDevice here(ordinal_);
   HostPages::of_process().hide(memory.host);
+}
+
+Result<File> CudaDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  int offered = 0, descriptor = -1;
+  TUTTI_CHECK_OK(driver().attribute(&offered, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, ordinal_));
+  if (offered == 0)
+    return unsupported("the driver of " + traits_.name +
+                       " gives none (its open kernel modules do, from Linux 5.12 on)");
+  TUTTI_CHECK_OK(driver().range_handle(&descriptor, as_address(memory), bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+  return File(descriptor);
 }
 
 DeviceDistance CudaDevice::distance_to(const DeviceIdentity& peer) const {

@@ -37,6 +37,8 @@ class CudaDevice final : public Device {
   Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) override;
   void unmap_host(const HostMemory& memory) override;
 
+  Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) override;
+
   DeviceDistance distance_to(const DeviceIdentity& peer) const override;
   Status reach(const Device& peer) override;
 

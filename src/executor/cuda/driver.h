@@ -67,6 +67,7 @@ struct Driver {
   DriverFunction<decltype(cuMemExportToShareableHandle)> to_file{"cuMemExportToShareableHandle", find};
   DriverFunction<decltype(cuMemImportFromShareableHandle)> from_file{"cuMemImportFromShareableHandle", find};
   DriverFunction<decltype(cuMemGetAddressRange)> address_range{"cuMemGetAddressRange", find};
+  DriverFunction<decltype(cuMemGetHandleForAddressRange)> range_handle{"cuMemGetHandleForAddressRange", find};
 
   // Of words that streams write and wait for.
   DriverFunction<decltype(cuStreamWriteValue32)> write_word{"cuStreamWriteValue32", find};

@@ -12,6 +12,7 @@
 #include "src/base/path.h"
 #include "src/base/status.h"
 #include "src/executor/team/batch.h"
+#include "transports/device_block.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -50,6 +51,9 @@ struct DeviceTraits {
   std::uint32_t team_bytes = 0;  // Most memory of its own that a team gets.
   Company company = Company::all_processes;
   std::uint32_t queues = ~0U;  // Streams of a process whose work waits for nobody else's; more share them.
+  // What network cards are told of its memory: see DeviceBlock.
+  MemoryKind memory = MemoryKind::cuda;
+  bool orders_writes = false;
 };
 
 // Host memory that the device maps.
@@ -98,6 +102,9 @@ class Device {
   virtual void free_host(const HostMemory& memory) = 0;
   virtual Result<HostMemory> map_host(std::byte* memory, std::size_t bytes) = 0;
   virtual void unmap_host(const HostMemory& memory) = 0;  // May wait, as free().
+
+  // A dma-buf of whole pages of an allocate(), by which drivers of network cards reach them.
+  virtual Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) = 0;
 
   // To a device of this process or of another.
   virtual DeviceDistance distance_to(const DeviceIdentity& peer) const = 0;

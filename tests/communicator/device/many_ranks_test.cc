@@ -74,7 +74,8 @@ TEST(LaneBudget, HoldsAllHalvesOfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U}) {
     const LaneBudget budget = budget_for(ranks).value();
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
-    table.lend(1, HalfLane::allocate_shared(2 * budget.far_bytes()).value(), 2 * budget.far_bytes());
+    const std::size_t bytes = 2 * budget.far_bytes();
+    table.lend(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
     for (const bool writes : {true, false}) {
       const auto open = [&](std::uint32_t channel, std::uint16_t tag) {
         LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots);

@@ -14,14 +14,15 @@ std::string run_all(DeviceRanks& own, Rank first, Rank ranks) {
   return said;
 }
 
-Communicators members_of(const std::vector<Rank>& host_of, CommunicatorOptions options = {}) {
+Communicators members_of(const std::vector<Rank>& host_of, const CommunicatorOptions& given = {}) {
+  CommunicatorOptions options = over_transport(given);
   options.force();
   return std::move(Communicator::create_all(Hosts(host_of), options)).value();
 }
 
-CommunicatorOptions by_tcp() {
+CommunicatorOptions by_network() {
   CommunicatorOptions options;
-  options.transport = "tcp";
+  options.transport = over_network() ? config().transport : "tcp";
   return options;
 }
 
@@ -79,7 +80,7 @@ TEST_P(DeviceNetwork, SplitsIntoPartsOfOneHostAndOfSeveral) {
 }
 
 TEST_P(DeviceNetwork, HasNoWindows) {
-  DeviceRanks ranks(*rig_, 2, by_tcp());
+  DeviceRanks ranks(*rig_, 2, by_network());
   auto* memory = rig_->device().allocate(1 << 16).value();
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 2; ++rank) {
@@ -94,7 +95,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
 
 TEST_P(DeviceNetwork, RefusesWhatWorksInMemoryOfOneHost) {
   for (const char* forced : {"two_shot_mapped", "lines"}) {
-    CommunicatorOptions options = by_tcp();
+    CommunicatorOptions options = by_network();
     (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
     DeviceRanks ranks(*rig_, 2, options);
     auto* buffer = ranks.take<float>(1000, 1);
@@ -135,7 +136,7 @@ TEST_P(DeviceNetwork, EndsWaitsOnOtherHostsByAnAbortOfWhichNobodyAsks) {
 
 // Its thread sleeps until there is a call; where graphs may bring one, it looks now and then.
 TEST_P(DeviceNetwork, CostsNothingBetweenCalls) {
-  DeviceRanks ranks(*rig_, 2, by_tcp());
+  DeviceRanks ranks(*rig_, 2, by_network());
   const auto rounds = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const std::uint64_t before = ranks[0].proxy_rounds();
@@ -155,7 +156,7 @@ TEST_P(DeviceNetwork, CostsNothingBetweenCalls) {
 
 TEST_P(DeviceNetwork, TakesUpLanesAgainInNewCommunicators) {
   for (int turn = 0; turn < 3; ++turn) {
-    DeviceRanks ranks(*rig_, 3, by_tcp());
+    DeviceRanks ranks(*rig_, 3, by_network());
     ASSERT_EQ(run_messages(ranks, 0, 3, 1000), "right");
     for (Rank rank = 0; rank < 3; ++rank) ASSERT_TRUE(ranks[rank].leave().ok());
   }
@@ -184,6 +185,13 @@ TEST(DeviceNetworkOfTwins, GoesBesideLanesInHostMemory) {
   for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
 }
 
+// A network card reads back what it has written there, where it reaches the device.
+TEST(DeviceNetworkOfTwins, GoesBetweenDevicesThatDoNotOrderWrites) {
+  const auto rig = host_rig({.orders_writes = false});
+  DeviceRanks ranks(*rig, 2, by_network());
+  EXPECT_EQ(run_all(ranks, 0, 2), "right");
+}
+
 // What it sent is with the system when it leaves, though the peer has not even come yet.
 TEST(DeviceNetworkOfTwins, DeliversWhatIsPostedByARankThatLeaves) {
   constexpr std::uint64_t kCount = 100'000;  // Less than the slots of a lane hold.
@@ -204,7 +212,7 @@ TEST(DeviceNetworkOfTwins, DeliversWhatIsPostedByARankThatLeaves) {
     gate.open();
     return "right";
   };
-  CommunicatorOptions options = by_tcp();
+  CommunicatorOptions options = by_network();
   for (const Rank rank : {0U, 1U}) {
     processes.start([] { return host_rig({}); }, rank, 1, 2, work, options);
   }

@@ -1,0 +1,8 @@
+# In a guest: ranks on twins of devices over RDMA, with slots of their lanes in memory of the twins, or it is an error. $1:
+# the folder of the tests. Six ranks of one twin would be more than its memory.
+set -euo pipefail
+export TUTTI_TRANSPORT=verbs TUTTI_GPUDIRECT=on
+"$1/device_far_lanes_test" --gtest_brief=1 --gtest_filter='*/verbs'
+TUTTI_GPUDIRECT=auto "$1/device_listing_test" --gtest_brief=1
+"$1/device_network_test" --gtest_brief=1 \
+  --gtest_filter='*OrderWrites:*OfSeveral/host:*ToAllHosts/host:*NobodyAsks/host:*InNewCommunicators/host:*KnowsHosts/host:-*Joins*'

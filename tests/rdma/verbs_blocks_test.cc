@@ -1,0 +1,187 @@
+// Slots of lanes over RDMA in memory of a device, which this test plays: once registered, no processor can reach it
+// where the carrier knows it to be.
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/rdma/carriers.h"
+#include "transports/shm/segment.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kLane = 3;
+constexpr std::size_t kBytes = HalfLane::kSlots * kSlotBytes;
+
+enum class Order : std::uint8_t { kept, read_back };
+
+// Mapped twice: for the carrier, and for the test.
+class Block {
+ public:
+  explicit Block(Order order) : segment_(std::move(Segment::create("tutti-test", kBytes)).value()) {
+    hidden_ = static_cast<std::byte*>(map());
+    block_.memory = LaneMemory(hidden_, [](std::byte* memory) { ::munmap(memory, kBytes); });
+    block_.bytes = kBytes;
+    block_.kind = MemoryKind::host;
+    block_.ordered = order == Order::kept;
+    block_.no_dma_buf = "a test has none";
+    block_.name = "a device of a test";
+  }
+  const DeviceBlock& asked() const { return block_; }
+  // Reached, and out of everybody else's reach.
+  LaneMemory reached_by(Carrier& carrier) {
+    auto reached = carrier.reach(block_);
+    EXPECT_TRUE(reached.ok());
+    how = reached.value().how;
+    EXPECT_EQ(::mprotect(hidden_, kBytes, PROT_NONE), 0);
+    block_.memory = nullptr;
+    return std::move(reached).value().memory;
+  }
+  std::byte* shown(const std::byte* slot) const { return segment_.data() + (slot - hidden_); }
+  std::string how;
+
+ private:
+  void* map() const { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.descriptor(), 0); }
+  Segment segment_;
+  std::byte* hidden_;
+  DeviceBlock block_;
+};
+
+void fill(std::byte* data, std::uint64_t number, std::uint32_t bytes) {
+  std::mt19937_64 random(number);
+  std::generate_n(data, bytes, [&] { return static_cast<std::byte>(random()); });
+}
+
+class VerbsBlocks : public testing::TestWithParam<Order> {
+ protected:
+  VerbsBlocks() {
+    writer_slots_ = writer_.reached_by(*pair_.writer.carrier);
+    reader_slots_ = reader_.reached_by(*pair_.reader.carrier);
+    HalfLane& reading = pair_.reader.add_apart(kLane, LaneEnd::reader, reader_slots_);
+    const auto landing = pair_.reader.carrier->land(kLane, reading);
+    EXPECT_TRUE(landing.ok());
+    HalfLane& writing = pair_.writer.add_apart(kLane, LaneEnd::writer, writer_slots_);
+    EXPECT_TRUE(pair_.writer.carrier->attach(kLane, writing, landing.value()).ok());
+  }
+  std::byte* slot(std::uint64_t number) { return writer_.shown(slot_of(pair_.writer.halves.at(kLane).view, number)); }
+  std::byte* landed(std::uint64_t number) { return reader_.shown(slot_of(pair_.reader.halves.at(kLane).view, number)); }
+
+  CarrierPair pair_{{"rxe0", "rxe1"}, {"rxe1", "rxe0"}};
+  Block writer_{GetParam()}, reader_{GetParam()};
+  LaneMemory writer_slots_, reader_slots_;
+};
+
+TEST_P(VerbsBlocks, CarryMessagesOfAllSizesThatNoProcessorTouches) {
+  EXPECT_NE(reader_.how.find("rxe0 by its address"), std::string::npos) << reader_.how;
+  const std::uint32_t sizes[] = {0, 1, kEagerBytes, 4096, 64 << 10, kSlotBytes};
+  for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
+    const std::uint32_t bytes = sizes[number % std::size(sizes)];
+    fill(slot(number), number, bytes);
+    pair_.reader.on_arrival = [&](const MessageHead& head) {
+      std::vector<std::byte> right(bytes);
+      fill(right.data(), number, bytes);
+      EXPECT_EQ(head.number, number);
+      EXPECT_TRUE(std::equal(right.begin(), right.end(), landed(number))) << number;
+    };
+    ASSERT_TRUE(pair_.writer.put(kLane, number, bytes).value());
+    pair_.until([&] { return pair_.reader.arrivals == number + 1 && pair_.writer.gone[kLane] == number + 1; });
+  }
+}
+
+TEST_P(VerbsBlocks, TellOfMessagesWhenTheyHaveBeenReadBack) {
+  for (std::uint64_t number = 0; number < 4; ++number) ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
+  bool held_back = false;
+  pair_.until([&] {
+    held_back = held_back || pair_.reader.carrier->holds_back();
+    return pair_.reader.arrivals == 4;
+  });
+  EXPECT_EQ(held_back, GetParam() == Order::read_back);
+  EXPECT_FALSE(pair_.reader.carrier->holds_back());
+}
+
+TEST_P(VerbsBlocks, LetNobodySleepOverMessagesThatAreReadBack) {
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
+    while (pair_.reader.arrivals <= number) {
+      pollfd waiting = {pair_.reader.carrier->descriptor(), POLLIN, 0};
+      if (pair_.reader.carrier->arm()) {
+        ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
+      }
+      ASSERT_TRUE(pair_.reader.advance().ok());
+    }
+  }
+}
+
+TEST_P(VerbsBlocks, ForgetLanesWithMessagesThatAreReadBack) {
+  ASSERT_TRUE(pair_.writer.put(kLane, 0, 4096).value());
+  pair_.until([&] { return pair_.reader.carrier->holds_back() || pair_.reader.arrivals == 1; });
+  pair_.reader.carrier->forget(kLane, LaneEnd::reader);
+  pair_.reader.halves.clear();
+  reader_slots_ = nullptr;
+  EXPECT_FALSE(pair_.reader.carrier->holds_back());
+  const std::uint64_t told = pair_.reader.arrivals;
+  pair_.until([&] { return pair_.writer.carrier->acknowledged(); });
+  EXPECT_EQ(pair_.reader.arrivals, told);
+}
+
+// A connection's lanes do.
+TEST_P(VerbsBlocks, OutliveTheirCarrier) {
+  pair_.writer.carrier = nullptr;
+  pair_.reader.carrier = nullptr;
+  EXPECT_NE(reader_slots_, nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(, VerbsBlocks, testing::Values(Order::kept, Order::read_back), [](const auto& order) {
+  return std::string(order.param == Order::kept ? "InOrder" : "ReadBack");
+});
+
+// A small message: it would go with its record.
+TEST(VerbsBlock, MayBeAtOneEndOnly) {
+  for (const bool reads : {true, false}) {
+    CarrierPair pair({"rxe0"}, {"rxe1"});
+    Block block(Order::read_back);
+    const LaneMemory slots = block.reached_by(reads ? *pair.reader.carrier : *pair.writer.carrier);
+    HalfLane& reading =
+        reads ? pair.reader.add_apart(kLane, LaneEnd::reader, slots) : pair.reader.add(kLane, LaneEnd::reader);
+    HalfLane& writing =
+        reads ? pair.writer.add(kLane, LaneEnd::writer) : pair.writer.add_apart(kLane, LaneEnd::writer, slots);
+    const auto landing = pair.reader.carrier->land(kLane, reading);
+    ASSERT_TRUE(landing.ok() && pair.writer.carrier->attach(kLane, writing, landing.value()).ok());
+    std::byte* from = slot_of(writing.view, 0);
+    std::byte* to = slot_of(reading.view, 0);
+    (reads ? to : from) = block.shown(reads ? to : from);
+    fill(from, 0, 100);
+    ASSERT_TRUE(pair.writer.put(kLane, 0, 100).value());
+    pair.until([&] { return pair.reader.arrivals == 1; });
+    EXPECT_TRUE(std::equal(from, from + 100, to));
+  }
+}
+
+// As what is a GPU's, where no driver knows both.
+TEST(VerbsBlock, IsNotReachedWhereNobodyKnowsIt) {
+  CarrierEnd end({"rxe0"});
+  Block block(Order::kept);
+  DeviceBlock asked = block.asked();
+  ASSERT_EQ(::mprotect(asked.memory.get(), kBytes, PROT_NONE), 0);
+  Status why = std::move(end.carrier->reach(asked)).status();
+  for (const char* word : {"rxe0", "a device of a test", "by dma-buf: a test has none", "by its address: Bad address"})
+    EXPECT_NE(why.message().find(word), std::string::npos) << word << " is not in: " << why.message();
+  asked.kind = MemoryKind::cuda;
+  why = std::move(end.carrier->reach(asked)).status();
+  EXPECT_NE(why.message().find("nvidia-peermem"), std::string::npos) << why.message();
+}
+
+// Soft-RoCE has no way to reach one; whatever it says is told, and what the address leads to is tried.
+TEST(VerbsBlock, IsReachedByItsAddressWhereItsDmaBufIsNotTaken) {
+  CarrierEnd end({"rxe0"});
+  Block block(Order::kept);
+  DeviceBlock asked = block.asked();
+  const File no_dma_buf = std::move(Segment::create("tutti-test", kBytes).value().duplicate()).value();
+  asked.dma_buf = no_dma_buf.get();
+  EXPECT_EQ(end.carrier->reach(asked).value().how, "rxe0 by its address");
+}
+
+}  // namespace
+}  // namespace tutti

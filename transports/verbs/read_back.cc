@@ -1,0 +1,66 @@
+#include "transports/verbs/read_back.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti {
+
+Result<std::unique_ptr<ReadBack>> ReadBack::create(const std::vector<VerbsPort>& ports, const VerbsOptions& options) {
+  auto made = std::make_unique<ReadBack>();
+  for (const VerbsPort& port : ports) {
+    QueuePair pair = TUTTI_TRY(QueuePair::create(port, options, {1, 1, 0, true}));
+    auto way = std::make_unique<Way>(std::move(pair));
+    TUTTI_CHECK_OK(way->pair.connect(way->pair.address()).during("reaching its own memory"));
+    way->region = TUTTI_TRY(port.device->register_memory(way->byte.data(), way->byte.size(), RegionUse::remote));
+    made->ways_.push_back(std::move(way));
+  }
+  return made;
+}
+
+Status ReadBack::begin(std::shared_ptr<const RailMemory> memory) {
+  memory_ = std::move(memory);
+  for (std::size_t rail = 0; rail < ways_.size(); ++rail) {
+    Way& way = *ways_[rail];
+    ibv_sge to = {reinterpret_cast<std::uint64_t>(way.byte.data()), 1, way.region.get()->lkey};
+    ibv_send_wr read = {};
+    read.sg_list = &to;
+    read.num_sge = 1;
+    read.opcode = IBV_WR_RDMA_READ;
+    read.send_flags = IBV_SEND_SIGNALED;
+    read.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(memory_->at);
+    read.wr.rdma.rkey = memory_->of_rail[rail]->rkey;
+    TUTTI_CHECK_OK(way.pair.post(read));
+    way.reads = true;
+  }
+  return {};
+}
+
+Result<bool> ReadBack::done() {
+  for (const auto& way : ways_) {
+    ibv_wc completion = {};
+    if (!way->reads) continue;
+    const int count = TUTTI_TRY(way->pair.poll(&completion, 1));
+    if (count == 0) return false;
+    if (completion.status != IBV_WC_SUCCESS)
+      return way->pair.failure(completion).during("reading back what came to memory of a device");
+    way->reads = false;
+  }
+  memory_ = nullptr;
+  return true;
+}
+
+std::vector<int> ReadBack::descriptors() const {
+  std::vector<int> all;
+  for (const auto& way : ways_) all.push_back(way->pair.descriptor());
+  return all;
+}
+
+Result<bool> ReadBack::arm() {
+  for (const auto& way : ways_) {
+    if (way->reads) TUTTI_CHECK_OK(way->pair.arm());
+  }
+  const bool over = TUTTI_TRY(done());
+  return !over;
+}
+
+}  // namespace tutti

@@ -1,0 +1,43 @@
+// What rails have written into memory of a GPU is there for its teams when each rail's device has read a byte of it: a
+// read does not overtake writes, though it asks no driver. Each has a queue pair with itself for that.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transports/verbs/queue_pair.h"
+#include "transports/verbs/rail_memory.h"
+
+namespace tutti {
+
+class ReadBack {
+ public:
+  static Result<std::unique_ptr<ReadBack>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
+
+  // Of all that has come there before. One at a time.
+  Status begin(std::shared_ptr<const RailMemory> memory);
+  // Whether all have read.
+  Result<bool> done();
+
+  // Of each rail.
+  std::vector<int> descriptors() const;
+  // Their descriptors become readable when it goes on. False: it does already.
+  Result<bool> arm();
+
+ private:
+  struct Way {
+    explicit Way(QueuePair to_itself) : pair(std::move(to_itself)) {}
+    QueuePair pair;
+    std::array<std::byte, 64> byte = {};  // Where one goes.
+    MemoryRegion region;
+    bool reads = false;
+  };
+
+  std::vector<std::unique_ptr<Way>> ways_;
+  std::shared_ptr<const RailMemory> memory_;  // That is being read.
+};
+
+}  // namespace tutti
