@@ -18,6 +18,13 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
 
+// `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
+// sent before the one before it has come back.
+Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
+  if (use.form == LaneForm::one_way) return few ? Slots::several : Slots::most;
+  return use == alone ? Slots::one : Slots::several;
+}
+
 // Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
 std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
@@ -162,13 +169,13 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
   const Protocol protocol = key.protocol;
   Loop loop = loop_of(wired.overlaps, kBulkSlots);
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
-  // One slot is enough where no message is sent before the one before it has come back, and stays in the nearest cache.
   loop.slots = 1;
   const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
+  const bool few = key.pipelined && ranks_ == 2;  // More ranks may share cores, and hand them over the less often.
   std::vector<LaneSpec> specs;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const LaneUse& use = uses[i];
-    specs.push_back(spec_of(use, rank_, protocol, use == alone[i] ? Slots::one : Slots::several));
+    specs.push_back(spec_of(use, rank_, protocol, slots_of(use, alone[i], few && !mesh_.far(use.peer))));
     wired.slot_bytes =
         protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
