@@ -133,16 +133,21 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   FoldArguments arguments;
   arguments.ranks = ranks_;
   arguments.manners = cache_manners();
+  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
+  // A step that fills the slots of several ranks, or streams, may write them by vectors.
+  if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.manners.streamed_bytes)
+    arguments.manners = arguments.manners.of_copies();
   const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
   plan.memory.reserve(plan.compiled->program().widest);
   prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
                                plan.memory.pointers());
-  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
   prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
   prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch,
-                                 {.copies = copies, .stored_back_bytes = arguments.manners.stored_back_bytes});
+                                 {.copies = copies,
+                                  .stored_back_bytes = arguments.manners.stored_back_bytes,
+                                  .stored_back_end_bytes = arguments.manners.stored_back_end_bytes});
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
                      prepared.interpreter->machine().plain();
