@@ -4,8 +4,10 @@
 //   take BYTES     ->  the same, but only the second core reads: us
 //   copy BYTES     ->  each core copies BYTES of its own, both at once: us
 //   add BYTES      ->  each core adds BYTES of its own onto others, both at once: us
-// Before each of the repetitions, each core writes its BYTES anew: what is read has always to come from the other's
-// cache.
+//   pass BYTES     ->  BYTES of the first core's reach the second, who copies them out of slots: us
+//   exchange BYTES ->  the same both ways at once, and each core copies BYTES of its own besides: us
+// A second number says how many bytes each core has written, if those are more. Before each of the repetitions, each
+// core writes its BYTES anew: what is read has always to come from the other's cache.
 #include <sched.h>
 
 #include <algorithm>
@@ -36,6 +38,33 @@ void pin(int core) {
 
 struct alignas(128) Line {
   std::atomic<std::uint32_t> value = 0;
+};
+
+// From one core to the other: what a library does whose processes do not see each other's buffers, and no more.
+class Slots {
+ public:
+  static constexpr std::size_t kPiece = 32 << 10;
+
+  void put(const char* from, std::size_t bytes) {
+    const std::uint32_t next = posted_.value.load(std::memory_order_relaxed);
+    while (next - taken_.value.load(std::memory_order_acquire) >= kSlots) __builtin_ia32_pause();
+    std::memcpy(slot(next), from, bytes);
+    posted_.value.store(next + 1, std::memory_order_release);
+  }
+
+  void get(char* to, std::size_t bytes) {
+    const std::uint32_t next = taken_.value.load(std::memory_order_relaxed);
+    while (posted_.value.load(std::memory_order_acquire) == next) __builtin_ia32_pause();
+    std::memcpy(to, slot(next), bytes);
+    taken_.value.store(next + 1, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint32_t kSlots = 4;
+  char* slot(std::uint32_t number) { return memory_.data() + number % kSlots * kPiece; }
+
+  Line posted_, taken_;
+  std::vector<char> memory_ = std::vector<char>(kSlots * kPiece);
 };
 
 // Lets two threads pass together.
@@ -81,12 +110,12 @@ class Floor {
     std::vector<double> times[2];
     both([&](int self) {
       if (from_[self].size() < written) from_[self].assign(written, 1);
-      if (to_[self].size() < words) to_[self].assign(words, 1);
+      if (to_[self].size() < 2 * words) to_[self].assign(2 * words, 1);
       for (int i = 0; i < repetitions; ++i) {
         std::fill_n(from_[self].begin(), written, static_cast<float>(i));
         meeting_.meet(self);
         const auto start = Clock::now();
-        move(what, self, words);
+        what == "pass" || what == "exchange" ? pass(what, self, words, written) : move(what, self, words);
         times[self].push_back(std::max(us_since(start) - clock_us_, 0.0));
         meeting_.meet(self);
       }
@@ -113,6 +142,22 @@ class Floor {
     }
   }
 
+  void pass(const std::string& what, int self, std::size_t words, std::size_t written) {
+    const bool both_ways = what == "exchange";
+    const std::size_t bytes = words * sizeof(float);
+    const char* const mine = reinterpret_cast<const char*>(from_[self].data());
+    const char* const others = written >= 2 * words ? mine + bytes : mine;  // What is for the other core.
+    char* const to = reinterpret_cast<char*>(to_[self].data());
+    const auto length = [&](std::size_t begin) { return std::min(bytes - begin, Slots::kPiece); };
+    for (std::size_t at = 0; at < bytes + Slots::kPiece; at += Slots::kPiece) {
+      if (at < bytes && (both_ways || self == 0)) slots_[self].put(others + at, length(at));
+      if (at < bytes && both_ways) std::memcpy(to + at, mine + at, length(at));
+      if (at == 0 || (!both_ways && self == 0)) continue;
+      const std::size_t before = at - Slots::kPiece;  // A piece later, to leave the other time.
+      slots_[1 - self].get(to + (both_ways ? bytes : 0) + before, length(before));
+    }
+  }
+
   // What looking at the clock adds to a time.
   static double clock_cost_us() {
     double least = 1e9;
@@ -136,6 +181,7 @@ class Floor {
   int cores_[2];
   const double clock_us_ = clock_cost_us();
   Meeting meeting_;
+  Slots slots_[2];                      // Which each core fills.
   std::vector<float> from_[2], to_[2];  // Kept, since the kernel's first look at large ones takes longer than the rest.
 };
 

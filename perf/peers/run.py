@@ -32,18 +32,22 @@ CROWD_SIZES = [8, KIB, 64 * KIB, MIB, 16 * MIB]  # Of ranks that share cores: al
 # half: each rank can make half of the sums. (Sums that are pushed back cross the link when somebody reads them.)
 TAKEN = {"all_reduce": 0.5, "all_gather": 0.5, "reduce_scatter": 0.5, "broadcast": 1, "all_to_all": 0.5}
 WRITTEN = {"all_reduce": 1, "all_gather": 0.5, "reduce_scatter": 1, "broadcast": 1, "all_to_all": 1}
+BY_HAND = {"broadcast": "pass", "all_gather": "exchange", "all_to_all": "exchange"}
 ATTEMPTS = 3  # At a row whose link changed while it was measured.
 
 
 def floors(machine, collective, size):
     """us. read: taking, with all cores that have to, what the other rank has just written. copy, add: the same number
     of bytes copied, or added, each core its own. one_way: a cache line from core to core.
+    by_hand: a loop with the copies that a library has to make which keeps to private buffers, and nothing else.
     floor: what no library that reads its peer's data can beat. On fresh data: the longer of read and one_way. Back
     to back: one_way; nothing in broadcasts, whose root may run ahead."""
     part = f"{max(int(size * TAKEN[collective]), 8)} {int(size * WRITTEN[collective])}"
     one_way = machine.link_ns() / 1e3
     result = {"read": machine.ask(("take " if collective == "broadcast" else "read ") + part),
               "copy": machine.ask("copy " + part), "add": machine.ask("add " + part), "one_way": one_way}
+    if collective in BY_HAND and size >= turns.FRESH:
+        result["by_hand"] = machine.ask(f"{BY_HAND[collective]} {part}")
     if size >= turns.FRESH:
         result["floor"] = max(result["read"], one_way)
     else:

@@ -16,8 +16,10 @@ struct SlotSizes {
   std::uint32_t lines = 10 * kLineBytes;  // 560 bytes of data.
 };
 
-// How many slots a lane has that goes back with data in it. Those of other lanes need credits, and have more.
-enum class Slots : std::uint8_t { one, several };
+// How many slots a lane has. The more there are, the further a writer runs ahead, and the less of them stays in the
+// nearest caches: a call of many pieces gains nothing from more than its plan takes, and short calls, one after the
+// other, do. Lanes that go back with data in them need no credits, and have no more than their plans take.
+enum class Slots : std::uint8_t { one, several, most };
 
 // A lane of a rank's plan, on channel 0.
 LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, const SlotSizes& sizes = {});

@@ -101,9 +101,10 @@ Result<bool> MessageOperation::open() {
   launch_.even_if_empty = true;
   launch_.signature.word = message_signature(call_);
   memory_.reserve(1);
-  interpreter_.emplace(compiled_->program(), launch_,
-                       CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {.manners = cache_manners()}),
-                       memory_.pointers());
+  interpreter_.emplace(
+      compiled_->program(), launch_,
+      CpuMachine(memory_, find_fold(call_.type, Reduction::sum), {.manners = cache_manners().of_copies()}),
+      memory_.pointers());
   return true;
 }
 

@@ -18,6 +18,13 @@ const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_by
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
 
+// `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
+// sent before the one before it has come back.
+Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
+  if (use.form == LaneForm::one_way) return few ? Slots::several : Slots::most;
+  return use == alone ? Slots::one : Slots::several;
+}
+
 // Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
 std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
@@ -126,16 +133,21 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   FoldArguments arguments;
   arguments.ranks = ranks_;
   arguments.manners = cache_manners();
+  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
+  // A step that fills the slots of several ranks, or streams, may write them by vectors.
+  if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.manners.streamed_bytes)
+    arguments.manners = arguments.manners.of_copies();
   const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
   plan.memory.reserve(plan.compiled->program().widest);
   prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
                                plan.memory.pointers());
-  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
   prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
   prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch,
-                                 {.copies = copies, .stored_back_bytes = arguments.manners.stored_back_bytes});
+                                 {.copies = copies,
+                                  .stored_back_bytes = arguments.manners.stored_back_bytes,
+                                  .stored_back_end_bytes = arguments.manners.stored_back_end_bytes});
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
                      prepared.interpreter->machine().plain();
@@ -162,13 +174,13 @@ Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) 
   const Protocol protocol = key.protocol;
   Loop loop = loop_of(wired.overlaps, kBulkSlots);
   const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
-  // One slot is enough where no message is sent before the one before it has come back, and stays in the nearest cache.
   loop.slots = 1;
   const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
+  const bool few = key.pipelined && ranks_ == 2;  // More ranks may share cores, and hand them over the less often.
   std::vector<LaneSpec> specs;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const LaneUse& use = uses[i];
-    specs.push_back(spec_of(use, rank_, protocol, use == alone[i] ? Slots::one : Slots::several));
+    specs.push_back(spec_of(use, rank_, protocol, slots_of(use, alone[i], few && !mesh_.far(use.peer))));
     wired.slot_bytes =
         protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }

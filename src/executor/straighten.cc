@@ -27,7 +27,8 @@ class Straightener {
     if (made.size > launch_.slice_elements) return false;
     for (std::uint32_t k = 0; k < step.sources; ++k) add_source(operands[k], made);
     for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
-    if (made.size * launch_.element_bytes >= manner_.stored_back_bytes) store_back(made);
+    const std::uint64_t bytes = made.size * launch_.element_bytes;
+    if (bytes >= manner_.stored_back_bytes && bytes < manner_.stored_back_end_bytes) store_back(made);
     result_.steps.push_back(made);
     return true;
   }

@@ -23,7 +23,8 @@ struct StraightProgram {
 
 struct StraightManner {
   bool copies = false;  // What has one source is copied as it is; nothing scales or divides it.
-  std::uint64_t stored_back_bytes = UINT64_MAX;  // Messages of so many are stored back into their slots.
+  // Messages of so many are stored back into their slots, and from `end` on not.
+  std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;
 };
 
 // Empty if the program is not straight. Points into `program`, `launch` and launch.peers, whose addresses may change

@@ -13,6 +13,8 @@ constexpr std::uint64_t kOneShotBytes = 32 * kKiB;
 constexpr std::uint64_t kMappedBytes = 16 * kKiB;         // Below, two flag rounds cost more than a copy.
 constexpr std::uint64_t kPieceBytes = 64 * kKiB;          // Between two ranks: the slots stay in a level-2 cache.
 constexpr std::uint64_t kExchangePieceBytes = 32 * kKiB;  // Of lanes that swap, which hold twice as many slots.
+constexpr std::uint64_t kCopiedPieceBytes = 32 * kKiB;    // Between two: who only copies has few slots at hand.
+constexpr std::uint64_t kMostCopiedBytes = 8192 * kKiB;   // Above, buffers are in no cache.
 constexpr std::uint64_t kLeastPieceBytes = 16 * kKiB;     // Below, flags cost more than the caches give.
 constexpr std::uint64_t kStreamBytes = 128 * kKiB;
 constexpr std::uint64_t kChainBytes = 1024 * kKiB;  // From here pieces fill a chain.
@@ -132,11 +134,13 @@ Result<Choice> choose(const Query& query) {
                         (collective == Collective::all_gather || collective == Collective::reduce_scatter ||
                          collective == Collective::all_to_all);
   const Rank ranks = query.problem.ranks;
+  const bool copied = ranks == 2 && !reduces(collective) && query.block_bytes <= kMostCopiedBytes;
   choice.piece_bytes = lines                            ? kLinesBytes
                        : one_message                    ? kStreamBytes
                        : query.network                  ? network_piece_bytes(choice.algorithm, query)
                        : exchange                       ? shared_among(ranks, kExchangePieceBytes)
                        : choice.algorithm == "two_shot" ? shared_among(ranks, kPieceBytes)
+                       : copied                         ? kCopiedPieceBytes
                                                         : kPieceBytes;
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;

@@ -16,6 +16,16 @@
 namespace tutti {
 namespace {
 
+// What vectors have written is stored back, and what the C library has written is not.
+TEST(CacheManners, StoreBackWhatIsReadBeforeItIsOverwritten) {
+  const CacheManners manners = {.stored_back_bytes = 3072, .libc_copies_bytes = 4096};
+  EXPECT_FALSE(manners.stores_back(3071));
+  EXPECT_TRUE(manners.stores_back(1 << 20));
+  EXPECT_TRUE(manners.of_copies().stores_back(4095));
+  EXPECT_FALSE(manners.of_copies().stores_back(4096));
+  EXPECT_FALSE(CacheManners{}.of_copies().stores_back(1 << 20));
+}
+
 // ---- One element at a time ----
 
 template <typename T>

@@ -136,17 +136,19 @@ std::string Sailor::differs_from(const Sailor& other) const {
   return "";
 }
 
-// Some ranks store back what they have read, others do not.
+// Some ranks store back what they have read, others do not, or only what is short.
 CacheManners Sailor::manners() const {
   if (plan_.steps.self() % 2 == 1) return {};
-  return {.stored_back_bytes = 0, .fetches_targets = false, .libc_copies_bytes = 64};
+  const CacheManners all = {.stored_back_bytes = 0, .fetches_targets = false, .libc_copies_bytes = 64};
+  return plan_.steps.self() % 4 == 2 ? all.of_copies() : all;
 }
 
 void Sailor::lay_out() {
   if (!voyage_.straight) return;
   straight_ = straighten(program(), launch_,
                          {.copies = copies(voyage_),
-                          .stored_back_bytes = voyage_.engine != nullptr ? UINT64_MAX : manners().stored_back_bytes});
+                          .stored_back_bytes = voyage_.engine != nullptr ? UINT64_MAX : manners().stored_back_bytes,
+                          .stored_back_end_bytes = manners().stored_back_end_bytes});
   launch_.straight = straight_.view();
   moves_ = brief(launch_, program().widest);
 }

@@ -134,6 +134,23 @@ TEST(Choose, KeepsMessagesOverHostsLongWhateverTheRanks) {
   }
 }
 
+// Where nothing is reduced, two ranks take shorter pieces while their buffers can be in caches; over a network never.
+TEST(Choose, CutsWhatTwoRanksOnlyCopyFinerInCaches) {
+  const auto piece = [](Collective collective, Rank ranks, std::uint64_t bytes, bool network = false) {
+    Query asked = query(collective, ranks, bytes);
+    asked.network = network;
+    return choose(asked).value().piece_bytes;
+  };
+  for (const Collective collective : {Collective::broadcast, Collective::gather, Collective::scatter}) {
+    EXPECT_EQ(piece(collective, 2, 4096), 32U << 10);
+    EXPECT_EQ(piece(collective, 2, 8 << 20), 32U << 10);
+    EXPECT_EQ(piece(collective, 2, (8 << 20) + 64), 64U << 10);
+    EXPECT_EQ(piece(collective, 3, 1 << 20), 64U << 10);
+    EXPECT_EQ(piece(collective, 2, 1 << 20, true), 128U << 10);
+  }
+  EXPECT_EQ(piece(Collective::reduce, 2, 1 << 20), 64U << 10);
+}
+
 // The room knows algorithms by their names alone.
 TEST(Choose, KnowsWhichAlgorithmsWorkInPeersMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {

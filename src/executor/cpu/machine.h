@@ -69,7 +69,7 @@ class CpuMachine {
   }
 
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
-    return bytes >= arguments_.manners.stored_back_bytes && goes_back_empty(lane.view);
+    return arguments_.manners.stores_back(bytes) && goes_back_empty(lane.view);
   }
 
   // ---- Worker 0 of 1 ----
