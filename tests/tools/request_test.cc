@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
+
+#include "tools/tutti/host_shapes.h"
 
 namespace tutti {
 namespace {
@@ -113,6 +116,24 @@ TEST(Request, RefusesAPlanOfSeveralProblems) {
             "plan wants one number of --ranks, or one layout of --groups");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
             "ranks count from 0 to 1");
+}
+
+TEST(HostShapes, AreOfAllRanksOnSeveralHosts) {
+  for (Rank ranks = 1; ranks <= 70; ++ranks) {
+    for (const Groups& shape : host_shapes(ranks)) {
+      EXPECT_EQ(ranks_in(shape), ranks);
+      EXPECT_GE(shape[0].size(), 2u);
+      if (shape.size() < 2) continue;
+      EXPECT_EQ(std::accumulate(shape[1].begin(), shape[1].end(), std::size_t{0}), shape[0].size());
+    }
+  }
+}
+
+TEST(HostShapes, AreEvenAndUneven) {
+  EXPECT_EQ(host_shapes(1), std::vector<Groups>());
+  EXPECT_EQ(host_shapes(2), (std::vector<Groups>{{{1, 1}}}));
+  EXPECT_EQ(host_shapes(9), (std::vector<Groups>{{{5, 4}}, {{2, 2, 2, 2, 1}}, {{4, 4, 1}}, {{8, 1}}, {{3, 5, 1}}}));
+  EXPECT_EQ(host_shapes(16).back(), (Groups{{4, 4, 4, 4}, {2, 2}}));
 }
 
 }  // namespace
