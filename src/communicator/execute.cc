@@ -189,7 +189,7 @@ Status HostCommunicator::compare_calls() {
 }
 
 Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
-  return fail(disagreement(rank_, *record_, peer, theirs));
+  return fail(disagreement(options_.name, {rank_, *record_}, {peer, theirs}));
 }
 
 // What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
@@ -204,7 +204,8 @@ Status HostCommunicator::mismatch_with(Rank peer) {
   TUTTI_CHECK_OK(compare_calls());  // It may have come after the last look.
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
-                            std::to_string(peer) + " sent belongs to another call"));
+                            std::to_string(peer) +
+                            " sent belongs to another call, or two threads use one communicator at once"));
 }
 
 Status HostCommunicator::told(Status status) {

@@ -178,7 +178,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   if (problem.in_place && !algorithm->supports(problem)) {
