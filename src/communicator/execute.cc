@@ -81,6 +81,12 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
 }
 
+Ran HostCommunicator::last_run() const {
+  if (latest_ == nullptr || latest_->plan == nullptr) return {};
+  const WiredPlan& plan = latest_->ran_mapped ? *latest_->mapped->plan : *latest_->plan;
+  return {plan.key.algorithm->name(), plan.slot_bytes == 0 ? "" : tutti::name(plan.key.protocol)};
+}
+
 void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
   prepared.record.sequence = ++sequence_;
   record_ = &prepared.record;
