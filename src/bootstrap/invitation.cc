@@ -74,7 +74,12 @@ Result<UniqueId> invite(const MeetingPoint& meeting, const Endpoint& endpoint, c
         is_loopback(address) ? ", also other users of this host" : "");
   }
   Invitation invitation;
-  invitation.listener = TUTTI_TRY(listen_at(endpoint));
+  Result<Socket> listener = listen_at(endpoint);
+  if (!listener.ok()) {
+    const Status status = std::move(listener).status();
+    return Status(status.code(), status.message() + meeting.port_from);
+  }
+  invitation.listener = std::move(listener).value();
   invitation.credentials = TUTTI_TRY(credentials_of(meeting, options.secret_file));
   invitation.advice = advice_for(meeting);
   invitation.two_jobs = two_jobs_at(meeting);
@@ -132,7 +137,7 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   if (launched.rank == 0) return invite(launched.meeting, endpoint, options);
   Caller caller = {{Role::invitation, launched.rank, launched.ranks, kRendezvous}, {}};
   caller.credentials = TUTTI_TRY(credentials_of(launched.meeting, options.secret_file));
-  const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
+  const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint) + launched.meeting.port_from;
   Deadline report = Deadline::after_ms(options.report_after_ms);
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);

@@ -134,6 +134,7 @@ Result<MeetingPoint> meeting_of(const Environment& environment, const Launcher& 
   meeting.port = TUTTI_TRY(port_in(port, "MASTER_PORT"));
   if (++meeting.port == 0)
     return invalid_usage("MASTER_PORT is 65535, but the port after it is needed");  // It is the launcher's.
+  meeting.port_from = " (MASTER_PORT + 1)";
   return meeting;
 }
 

@@ -13,8 +13,9 @@ namespace tutti {
 struct MeetingPoint {
   std::string host;  // Of rank 0; empty: all ranks are on one host.
   std::uint16_t port = 0;
-  std::string job;         // Of one host: names an abstract socket.
-  bool by_parent = false;  // Nothing names the job but the process that started the ranks, if one started them all.
+  const char* port_from = "";  // " (MASTER_PORT + 1)", where nobody has named the port itself.
+  std::string job;             // Of one host: names an abstract socket.
+  bool by_parent = false;      // Nothing names the job but the process that started the ranks, if one started them all.
 };
 
 struct LaunchedRank {

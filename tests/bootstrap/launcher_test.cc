@@ -43,6 +43,7 @@ TEST(Launcher, IsTorchrun) {
   EXPECT_EQ(launched.ranks, 8U);
   EXPECT_EQ(launched.meeting.host, "host-a");
   EXPECT_EQ(launched.meeting.port, 29401);  // torchrun's own store has the port itself.
+  EXPECT_STREQ(launched.meeting.port_from, " (MASTER_PORT + 1)");
   EXPECT_EQ(launched.launcher, "torchrun (RANK, WORLD_SIZE, MASTER_ADDR)");
 }
 
@@ -266,6 +267,9 @@ TEST(Meeting, NamesTheCureWhereSomebodyElseListens) {
       << named;
   const std::string at_port = complaint(at_a_port());
   EXPECT_NE(at_port.find("another job or program has it: choose another port"), std::string::npos) << at_port;
+  MeetingPoint next = at_a_port();
+  next.port_from = " (MASTER_PORT + 1)";
+  EXPECT_NE(complaint(next).find("choose another port (MASTER_PORT + 1)"), std::string::npos);
 }
 
 TEST(Meeting, WantsAnAddressOfRankZerosHost) {

@@ -25,6 +25,10 @@ TEST(Request, IsHelpWithoutACommand) { EXPECT_EQ(parse({}).value().command, "");
 
 TEST(Request, IsHelpWhereItIsAskedFor) {
   for (const char* asked : {"help", "--help", "-h"}) EXPECT_EQ(parse({asked}).value().command, "");
+  for (const char* command : {"plan", "verify", "doctor"}) {
+    EXPECT_EQ(parse({command, "-h"}).value().command, "");
+    EXPECT_EQ(parse({command, "--help"}).value().command, "");
+  }
 }
 
 TEST(Request, IsForTheVersion) {
@@ -33,9 +37,9 @@ TEST(Request, IsForTheVersion) {
 }
 
 TEST(Request, NamesAllThatIsMissingAtOnce) {
-  EXPECT_EQ(complaint({"plan"}), "plan wants --collective, --algorithm, --ranks");
-  EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "plan wants --collective, --algorithm");
-  EXPECT_EQ(complaint({"verify"}), "verify wants --all, --collective or --algorithm, --ranks");
+  EXPECT_EQ(complaint({"plan"}), "plan wants --collective, --algorithm, --ranks; see tutti help");
+  EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "plan wants --collective, --algorithm; see tutti help");
+  EXPECT_EQ(complaint({"verify"}), "verify wants --all, --collective or --algorithm, --ranks; see tutti help");
 }
 
 TEST(Request, RefusesWhatVerifyWouldNotHeed) {
@@ -111,11 +115,12 @@ TEST(Request, RefusesWhatItCannotRead) {
 }
 
 TEST(Request, RefusesAPlanOfSeveralProblems) {
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}), "plan wants --algorithm");
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}),
+            "plan wants --algorithm; see tutti help");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
             "plan wants one number of --ranks, or one layout of --groups");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
-            "ranks count from 0 to 1");
+            "--rank 2: ranks count from 0 to 1");
 }
 
 TEST(HostShapes, AreOfAllRanksOnSeveralHosts) {
