@@ -1,5 +1,6 @@
 #include "algorithms/catalogue.h"
 
+#include <algorithm>
 #include <vector>
 
 // One line per algorithm: its collective and name. It is made by the function <name>_<collective>().
@@ -80,6 +81,15 @@ const Algorithm* find(Collective collective, std::string_view name) {
     if (algorithm->name() == name) return algorithm;
   }
   return nullptr;
+}
+
+std::string names_of(Collective collective) {
+  std::vector<std::string_view> names;
+  for (const Algorithm* algorithm : catalogue(collective)) names.emplace_back(algorithm->name());
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
 }
 
 bool wants_hosts(const Algorithm& algorithm, Collective collective) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "src/plan/algorithm.h"
@@ -12,6 +13,9 @@ namespace tutti {
 std::span<const Algorithm* const> catalogue(Collective collective);
 
 const Algorithm* find(Collective collective, std::string_view name);  // nullptr where there is none.
+
+// "bruck, direct, ...": for people, sorted.
+std::string names_of(Collective collective);
 
 // Whether an algorithm of the collective is for ranks of several hosts alone.
 bool wants_hosts(const Algorithm& algorithm, Collective collective);

@@ -94,8 +94,9 @@ typedef struct {
   int64_t init_timeout_ms; /* Longest wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes.
                               -1: none. Other negative times are refused. In options of a split, a shrink or of another
                               handle, 0 means what is inherited. In the two variables 0 is none, and so is -1. */
-  const char* algorithm;   /* Of all collectives that have one of this name: "ring". Null: TUTTI_ALGORITHM, or the
-                              tuner's choice. A name that none has is refused, also in the environment. One that ends
+  const char* algorithm;   /* Of all collectives that have one of this name: "ring"; tutti_algorithms lists them. Null:
+                              TUTTI_ALGORITHM, or the tuner's choice. A name that none has is refused, also in the
+                              environment; a collective that has none of it gets the tuner's choice. One that ends
                               in _mapped works in memory of tutti_mem_alloc: where any rank passes other buffers, the
                               call is tutti_invalid_argument on all, and the communicator stays well. Ranks that are
                               all threads of one process may pass any. */
@@ -169,6 +170,15 @@ TUTTI_API tutti_status tutti_comm_rank(tutti_comm comm, int* rank);
 TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 /* The GPU that its buffers lie on, as CUDA counts in this process; -1: they lie in host memory. */
 TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
+
+/* What this rank's last collective on `comm` ran as, whichever handle it came through: names for options.algorithm and
+ * options.protocol, which live as long as the library. "" where there was nothing to do, or nothing to carry in
+ * messages. send, recv and all_to_all_v have neither, and change nothing. Of a call in a stream, when that is done. */
+TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol);
+
+/* The names of the algorithms that a collective has: of "all_gather", "bruck, direct, ...". Some are for ranks of
+ * several hosts, or for certain numbers of ranks. They live as long as the library. */
+TUTTI_API tutti_status tutti_algorithms(const char* collective, const char** names);
 
 /* Waits until this rank's calls so far are done, in whatever streams, and tells what made the communicator fail, if
  * anything did. It does not see the calls of an open group, nor the replays of graphs. */

@@ -39,6 +39,7 @@ enum class Blocks { none, one, all };
 struct Collective {
   const char* name;   // "all_reduce"
   const char* title;  // "AllReduce", as nccl-tests calls it.
+  const char* call;   // "all_reduce", as the library calls it; null: it has no algorithms to choose among.
   Flow flow;
   Blocks send, recv;                // How many blocks of `count` elements a rank's memory holds.
   bool send_on_root, recv_on_root;  // That memory is the root's only.

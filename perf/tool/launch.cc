@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "perf/tool/launcher.h"
 #include "perf/tool/pin.h"
 #include "perf/tool/process.h"
+#include "perf/tool/report.h"
 #include "perf/tool/start_on_hosts.h"
 #include "perf/tool/thread_run.h"
 
@@ -87,10 +89,55 @@ void warn_of_others(const Launcher& launcher, const Options& options) {
                program_name(), options.processes, launcher.ranks.c_str(), launcher.name.c_str());
 }
 
+// Whether the collective has an algorithm of this name.
+bool has_algorithm(const char* names, const std::string& name) {
+  const std::string separator = ", ";
+  return !name.empty() && (separator + names + separator).find(separator + name + separator) != std::string::npos;
+}
+
+// In the library, a collective that has no algorithm of this name leaves it aside; here it is what is measured. One
+// that TUTTI_ALGORITHM names is for what is measured, too, and not for the tool's own barriers and reports.
+void settle_algorithm(const Collective& collective, Options& options) {
+  if (collective.call == nullptr) {
+    if (!options.algorithm.empty())
+      fail("--algorithm %s: %s has none to choose among", options.algorithm.c_str(), collective.name);
+    return;
+  }
+  const char* names = "";
+  require(tutti_algorithms(collective.call, &names), "tutti_algorithms");
+  if (!options.algorithm.empty()) {
+    if (!has_algorithm(names, options.algorithm))
+      fail("--algorithm %s: %s has %s", options.algorithm.c_str(), collective.name, names);
+    return;
+  }
+  const std::string named = value_of("TUTTI_ALGORITHM");
+  if (!has_algorithm(names, named)) return;
+  options.algorithm = named;
+  ::unsetenv("TUTTI_ALGORITHM");
+}
+
+// Of ranks that are all on this machine: rather a sentence than an end by the kernel for want of memory.
+void check_memory(const Options& options) {
+  if (options.memory == Memory::cuda) return;
+  const double buffers = 2.0 * threads_of(options);
+  const double wanted = buffers * static_cast<double>(options.max_bytes);
+  const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (wanted <= there) return;
+  fail("--maxbytes: %d ranks with 2 buffers each take %.1f GiB, and this machine has %.1f GiB: give a smaller one",
+       threads_of(options), wanted / (1 << 30), there / (1 << 30));
+}
+
+int launch_here(const Collective& collective, const Options& options) {
+  check_memory(options);
+  check_output(options);
+  return options.processes == 1 ? run_alone(collective, options) : fork_processes(collective, options);
+}
+
 }  // namespace
 
 // What is refused, or needs no launcher, is settled before the launcher's ranks are joined: these may never come.
 int launch(const Collective& collective, Options options) {
+  settle_algorithm(collective, options);
   if (options.part.processes > 0) return run_part(collective, options);
   if (!options.hosts.empty()) return start_on_hosts(options);
   const std::optional<Launcher> launcher = find_launcher();
@@ -114,7 +161,7 @@ int launch(const Collective& collective, Options options) {
   } else {
     options.processes = 2;
   }
-  return options.processes == 1 ? run_alone(collective, options) : fork_processes(collective, options);
+  return launch_here(collective, options);
 }
 
 }  // namespace perf

@@ -20,7 +20,8 @@ constexpr Variables kKnown[] = {{"tutti", "TUTTI_RANK", "TUTTI_RANKS"},
                                 {"MPICH", "PMI_RANK", "PMI_SIZE"},
                                 {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"}};
 
-// Empty: not set, as the library sees it too.
+}  // namespace
+
 std::string value_of(const char* name) {
   const std::size_t length = std::strlen(name);
   for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
@@ -28,8 +29,6 @@ std::string value_of(const char* name) {
   }
   return "";
 }
-
-}  // namespace
 
 std::optional<Launcher> find_launcher() {
   for (const Variables& known : kKnown) {

@@ -15,4 +15,7 @@ struct Launcher {
 // None where no variables of a launcher are set. Takes the one that the library would take.
 std::optional<Launcher> find_launcher();
 
+// Of the environment. Empty: not set, as the library sees it too.
+std::string value_of(const char* variable);
+
 }  // namespace perf

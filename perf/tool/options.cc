@@ -38,32 +38,32 @@ struct Description {
 };
 
 constexpr Description kDescriptions[] = {
-    {"minbytes", 'b', "SIZE", "smallest size (K, M, G: binary units)"},
-    {"maxbytes", 'e', "SIZE", "largest size"},
+    {"minbytes", 'b', "SIZE", "smallest size (default 8; K, M, G: binary units)"},
+    {"maxbytes", 'e', "SIZE", "largest size (default 64M)"},
     {"stepbytes", 'i', "SIZE", "step between sizes"},
-    {"stepfactor", 'f', "N", "factor between sizes, instead of a step"},
-    {"iters", 'n', "N", "timed iterations per row; tiny sizes take several calls per iteration"},
-    {"agg_iters", 'm', "N", "calls per group"},
-    {"warmup_iters", 'w', "N", "iterations before the timed ones"},
-    {"check", 'c', "N", "checked runs per row; 0: none"},
-    {"op", 'o', "NAME", "sum, prod, min, max, avg, mulsum or all"},
-    {"datatype", 'd', "NAME", "float, double, half, bfloat16, f8e4m3, f8e5m2, [u]int{8,16,32,64} or all"},
-    {"root", 'r', "RANK", "root, or all"},
+    {"stepfactor", 'f', "N", "factor between sizes, instead of a step (default 4)"},
+    {"iters", 'n', "N", "timed iterations per row (default 20); tiny sizes take several calls in each"},
+    {"agg_iters", 'm', "N", "calls per group (default 1)"},
+    {"warmup_iters", 'w', "N", "iterations before the timed ones (default 5)"},
+    {"check", 'c', "N", "checked runs per row (default 1; 0: none)"},
+    {"op", 'o', "NAME", "sum (default), prod, min, max, avg, mulsum or all"},
+    {"datatype", 'd', "NAME", "float (default), double, half, bfloat16, f8e4m3, f8e5m2, [u]int{8,16,32,64} or all"},
+    {"root", 'r', "RANK", "root (default 0), or all"},
     {"nthreads", 't', "N", "threads per process, each with a rank; under a launcher only with --ranks"},
     {"ngpus", 'g', "N", "ranks per thread, driven in groups; on host memory it multiplies -t"},
     {"average", 'a', "0-3", "time of rank 0, mean, fastest, slowest rank (default)"},
     {"report_cputime", 'C', "0|1", "report the CPU time of the ranks' threads instead"},
-    {"timeout", 'T', "SECONDS", "longest wait of a call, barriers of the tool included"},
+    {"timeout", 'T', "SECONDS", "longest wait of a call, barriers of the tool included (default 600)"},
     {"cudagraph", 'G', "N", "on GPUs: replay a graph of all iterations N times"},
     {"local_register", 'R', "0-2", "on GPUs, 1 or 2: buffers lie in windows, in which other ranks work"},
     {"output_file", 'J', "FILE", "write JSON too"},
     {"ranks", kRanks, "N", "fork N processes (default 2, 1 with -t, -g or cuda, or the launcher's ranks)"},
     {"memory", kMemory, "KIND", "host: malloc'd, private (default); registered: tutti_mem_alloc; cuda: GPUs, in turn"},
-    {"algorithm", kAlgorithm, "NAME", "force this algorithm"},
-    {"protocol", kProtocol, "NAME", "force this protocol"},
-    {"transport", kTransport, "NAME", "force this transport"},
-    {"wire", kWire, "NAME", "force this wire format"},
-    {"channels", kChannels, "N", "force this many channels"},
+    {"algorithm", kAlgorithm, "NAME", "force this algorithm; a wrong name lists those that there are"},
+    {"protocol", kProtocol, "NAME", "force this protocol: lines or bulk; on GPUs, rows too"},
+    {"transport", kTransport, "NAME", "force this transport: shm, tcp, verbs or ucx"},
+    {"wire", kWire, "NAME", "force this wire format: raw"},
+    {"channels", kChannels, "N", "force this many channels (1 on host memory)"},
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
     {"host-part", kHostPart, "PART", nullptr},
@@ -196,7 +196,22 @@ void apply(const Description& option, const char* text, Options& options) {
   }
 }
 
-// What options mean together.
+// What options mean together. `given`: the letters of those that there were.
+void settle_sizes(Options& options, const std::string& given) {
+  const auto gave = [&](char letter) { return given.find(letter) != std::string::npos; };
+  if (options.min_bytes > options.max_bytes) {
+    if (gave('e')) fail("--minbytes is above --maxbytes: there is nothing to measure");
+    options.max_bytes = options.min_bytes;
+  }
+  const bool steps = options.step_factor > 1 || options.step_bytes > 0;
+  if (!steps && !gave('f') && !gave('i')) options.step_factor = 4;
+  if (options.min_bytes == options.max_bytes) return;
+  if (options.step_factor == 1 && options.step_bytes == 0)
+    fail("sizes never grow so: give --stepfactor 2 or more, or --stepbytes 1 or more");
+  if (options.min_bytes == 0 && options.step_factor > 1)
+    fail("--minbytes 0 never grows by a factor: give 1 or more, or --stepbytes instead of --stepfactor");
+}
+
 void settle_ranks(Options& options) {
   if (options.memory == Memory::cuda) return;
   options.threads *= std::exchange(options.per_thread, 1);
@@ -221,24 +236,19 @@ Options parse_options(int argc, char** argv) {
 
   Options options;
   options.words.assign(argv + 1, argv + argc);
-  bool largest_given = false;
+  std::string given;  // Letters.
   options.operations = operations_named("sum");
   options.elements = elements_named("float");
   int key = 0;
   while ((key = ::getopt_long(argc, argv, letters.c_str(), longs.data(), nullptr)) != -1) {
-    largest_given = largest_given || key == 'e';
+    if (key < 256) given.push_back(static_cast<char>(key));
     if (key == '?') fail("see %s --help", program_name());  // getopt has said what is wrong.
     for (const Description& known : kDescriptions) {
       if (known.key == key) apply(known, optarg, options);
     }
   }
   if (optind < argc) fail("%s: not an option; see %s --help", argv[optind], program_name());
-  if (options.min_bytes > options.max_bytes) {
-    if (largest_given) fail("--minbytes is above --maxbytes: there is nothing to measure");
-    options.max_bytes = options.min_bytes;
-  }
-  if (options.step_factor == 1 && options.step_bytes == 0) options.step_factor = 4;
-  if (options.min_bytes == 0 && options.step_factor > 1) fail("--minbytes 0 never grows by a factor: give 1 or more");
+  settle_sizes(options, given);
   if (!options.hosts.empty() && options.processes > 0)
     fail("--ranks counts processes of this host: give those of each host, as in --hosts node1:%u", options.processes);
   settle_ranks(options);

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -54,8 +55,36 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     json.field("min_us", timing.min_us);
     json.field("median_us", timing.median_us);
     json.field("calls_per_iteration", std::uint64_t{timing.calls});
+    json.field("algorithm", timing.algorithm);
+    json.field("protocol", timing.protocol);
   }
   json.close('}');
+}
+
+// Sizes that ran as the same, in the order of the first of them.
+struct Span {
+  std::string choice;
+  std::uint64_t least, most;
+};
+
+std::string spans_of(const std::vector<Row>& rows, Timing Row::*form) {
+  std::vector<Span> spans;
+  for (const Row& row : rows) {
+    const Timing& timing = row.*form;
+    if (timing.algorithm.empty()) continue;
+    const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")");
+    auto span = std::find_if(spans.begin(), spans.end(), [&](const Span& one) { return one.choice == choice; });
+    if (span == spans.end()) span = spans.insert(span, {choice, row.bytes, row.bytes});
+    span->least = std::min(span->least, row.bytes);
+    span->most = std::max(span->most, row.bytes);
+  }
+  std::string text;
+  for (const Span& span : spans) {
+    text += (text.empty() ? "" : ", ") + span.choice + " " + std::to_string(span.least);
+    if (span.most != span.least) text += " to " + std::to_string(span.most);
+    text += " B";
+  }
+  return text;
 }
 
 const char* name_of(Memory memory) {
@@ -144,6 +173,14 @@ void Report::add(const Row& row) {
   rows_.push_back(row);
 }
 
+// In lines of comment, as the table has columns of nccl-tests only.
+void Report::print_choices() const {
+  const std::string out_of_place = spans_of(rows_, &Row::out_of_place);
+  const std::string in_place = spans_of(rows_, &Row::in_place);
+  if (!out_of_place.empty()) std::printf("# %-20s : %s\n", "Algorithms", out_of_place.c_str());
+  if (!in_place.empty() && in_place != out_of_place) std::printf("# %-20s : %s\n", "In place", in_place.c_str());
+}
+
 bool Report::end() {
   double sum = 0;
   int terms = 0;
@@ -157,16 +194,18 @@ bool Report::end() {
   const double average = terms == 0 ? 0 : sum / terms;
   std::printf("# %-20s : %llu %s\n", "Out of bounds values", static_cast<unsigned long long>(wrong_),
               wrong_ == 0 ? "OK" : "FAILED");
-  std::printf("# %-20s : %g \n#\n# Collective test concluded: %s\n\n", "Avg bus bandwidth", average, program_name());
+  std::printf("# %-20s : %g \n", "Avg bus bandwidth", average);
+  print_choices();
+  std::printf("#\n# Collective test concluded: %s\n\n", program_name());
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail("standard output: %s", std::strerror(errno));
   if (!options_.json_file.empty()) write_json(average);
   return wrong_ == 0;
 }
 
-void Report::check_output() const {
-  if (options_.json_file.empty()) return;
-  std::FILE* file = std::fopen(options_.json_file.c_str(), "a");  // It keeps what it holds until there are results.
-  if (file == nullptr) fail("--output_file %s: %s", options_.json_file.c_str(), std::strerror(errno));
+void check_output(const Options& options) {
+  if (options.json_file.empty()) return;
+  std::FILE* file = std::fopen(options.json_file.c_str(), "a");  // It keeps what it holds until there are results.
+  if (file == nullptr) fail("--output_file %s cannot be written: %s", options.json_file.c_str(), std::strerror(errno));
   std::fclose(file);
 }
 
@@ -209,7 +248,8 @@ void Report::write_json(double average) const {
   json.close('}');
   json.field("average_bus_bandwidth", average);
   json.close('}');
-  if (!json.finish()) fail("--output_file %s: %s", options_.json_file.c_str(), std::strerror(errno));
+  if (!json.finish())
+    fail("--output_file %s could not be written: %s", options_.json_file.c_str(), std::strerror(errno));
 }
 
 }  // namespace perf

@@ -18,8 +18,9 @@ struct Timing {
   double median_us = 0;
   std::uint32_t calls = 1;  // Per iteration.
   double bus_bandwidth = 0;
-  double algorithm_bandwidth = 0;  // Both in GB/s of 1e9 bytes.
-  std::uint64_t wrong = 0;         // Elements, of all ranks and checked runs.
+  double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.
+  std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
+  std::string algorithm, protocol;  // That rank 0 ran; empty: there was nothing to do, or to choose.
 };
 
 struct Row {
@@ -37,12 +38,13 @@ struct Place {  // Of one rank.
   char memory[96] = {};  // "device 0 NVIDIA H200"
 };
 
+// Before minutes of measuring end in a file that cannot be written.
+void check_output(const Options& options);
+
 class Report {
  public:
   Report(const Collective& collective, const Options& options, std::string launcher);
 
-  // Before minutes of measuring end in a file that cannot be written.
-  void check_output() const;
   void begin(const std::vector<Place>& places);
   void add(const Row& row);
   // True if nothing was wrong.
@@ -51,6 +53,7 @@ class Report {
   void progress(std::uint64_t bytes, const char* what);
 
  private:
+  void print_choices() const;
   void write_json(double average) const;
 
   const Collective& collective_;

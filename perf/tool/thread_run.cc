@@ -36,6 +36,8 @@ class ThreadRun {
     rank_count_ = thread_count_ * static_cast<int>(options.memory == Memory::cuda ? options.per_thread : 1);
     if (options.root >= rank_count_)
       fail("--root %d: there are %d ranks; give 0 to %d, or all", options.root, rank_count_, rank_count_ - 1);
+    if (thread_ == 0 && options.root != 0 && !collective.has_root)
+      std::fprintf(stderr, "%s: --root has no meaning for %s: ignored\n", program_name(), collective.name);
     ranks_ = make_ranks(collective, options, threads);
     const std::size_t bytes = std::max<std::size_t>(options.max_bytes, 8 * static_cast<std::size_t>(rank_count_));
     allocate(ranks_, options, bytes);
@@ -46,14 +48,11 @@ class ThreadRun {
       const char* launcher = "";
       require(tutti_comm_launcher(threads_, &launcher), "tutti_comm_launcher");
       report_ = std::make_unique<Report>(collective_, options_, launcher);
-      report_->check_output();
+      check_output(options_);
     }
     announce(core);
     std::uint64_t bytes = options_.min_bytes;
-    while (bytes <= options_.max_bytes) {
-      measure_size(bytes);
-      bytes = options_.step_factor > 1 ? bytes * options_.step_factor : bytes + options_.step_bytes;
-    }
+    for (measure_size(bytes); grows(bytes);) measure_size(bytes);
     end_ranks(ranks_, threads_);
     return report_ == nullptr || report_->end();
   }
@@ -87,6 +86,16 @@ class ThreadRun {
         places[thread * ranks_.size() + i] = of_threads[thread];
     }
     if (report_ != nullptr) report_->begin(places);
+  }
+
+  // To the next size, if there is one.
+  bool grows(std::uint64_t& bytes) const {
+    const std::uint64_t most = options_.max_bytes;
+    const bool fits =
+        options_.step_factor > 1 ? bytes <= most / options_.step_factor : options_.step_bytes <= most - bytes;
+    const std::uint64_t last = bytes;
+    if (fits) bytes = options_.step_factor > 1 ? bytes * options_.step_factor : bytes + options_.step_bytes;
+    return bytes > last;
   }
 
   void measure_size(std::uint64_t bytes) {
@@ -135,12 +144,22 @@ class ThreadRun {
     if (report_ != nullptr) report_->progress(bytes, one.in_place ? "checking, in place" : "checking, out of place");
     for (std::uint32_t i = 0; i < options_.checks; ++i) sample.wrong += check(one);
     timing.checked = options_.checks > 0;
+    if (report_ != nullptr) tell_choice(timing);
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->done_with(one, calls_[i]);
     sample.mark = kMark + static_cast<std::uint64_t>(thread_);
     combine(gather(sample), timing);
     if (timing.time_us > 0) timing.algorithm_bandwidth = static_cast<double>(bytes) / timing.time_us / 1e3;
     timing.bus_bandwidth = timing.algorithm_bandwidth * collective_.bus_factor(rank_count_);
     return timing;
+  }
+
+  // Before the next barrier, which is a call like any other.
+  void tell_choice(Timing& timing) {
+    if (collective_.call == nullptr) return;
+    const char *algorithm = "", *protocol = "";
+    require(tutti_comm_last_choice(ranks_.front()->comm(), &algorithm, &protocol), "tutti_comm_last_choice");
+    timing.algorithm = algorithm;
+    timing.protocol = protocol;
   }
 
   // A call of every rank of the thread, `times` each.

@@ -126,7 +126,8 @@ Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
 Status no_communicator(tutti_comm comm) {
   if (comm == nullptr) return invalid_argument("comm is null: pass a communicator");
   return invalid_argument(
-      "comm is no communicator of this process: it was destroyed, or belongs to the parent of a fork");
+      "comm is no communicator of this process: it was never created, was destroyed, or belongs to the parent of a "
+      "fork");
 }
 
 Status no_runner(const Door& door) {

@@ -27,7 +27,8 @@ Result<std::vector<Rank>> excluded_ranks(const Door& door, const int* given, int
     seen[rank] = true;
   }
   if (static_cast<Rank>(count) == door.ranks)
-    return invalid_argument("excluded has all " + std::to_string(count) + " ranks: leave out those that stay");
+    return invalid_argument("excluded has all " + std::to_string(count) +
+                            " ranks: name those to leave out, not those that stay");
   if (seen[door.rank])
     return invalid_argument("excluded has rank " + std::to_string(door.rank) +
                             ", which is this one: only ranks that stay call this");

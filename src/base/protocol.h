@@ -14,6 +14,11 @@ enum class Protocol : std::uint8_t {
   rows,   // Small messages on a device: each row of 128 bytes.
 };
 
+constexpr const char* name(Protocol protocol) {
+  if (protocol == Protocol::bulk) return "bulk";
+  return protocol == Protocol::lines ? "lines" : "rows";
+}
+
 // Whether messages tell of themselves, and are taken out of their slots before they are used.
 TUTTI_HOST_DEVICE constexpr bool is_small(Protocol protocol) { return protocol != Protocol::bulk; }
 

@@ -35,7 +35,10 @@ Result<std::string> read_secret(const std::string& path) {
   std::string text(kLongestFile, '\0');
   const ssize_t count = ::read(file.get(), text.data(), text.size());
   if (count < 0) return system_error("read the secret file " + path);
-  if (count < 16) return invalid_usage("the secret file " + path + " holds fewer than 16 bytes");
+  if (count < 16) {
+    return invalid_usage("the secret file " + path + " holds fewer than 16 bytes (" + std::to_string(count) +
+                         "): head -c 32 /dev/urandom makes enough");
+  }
   text.resize(static_cast<std::size_t>(count));
   return text;
 }

@@ -32,7 +32,10 @@ Result<UniqueId> draw_unique_id(const Address& address) {
 }
 
 Status check(const UniqueId& id) {
-  if (id.magic != kMagic) return invalid_argument("the unique id is none that tutti made");
+  if (id.magic != kMagic)
+    return invalid_argument(
+        "the unique id is none that tutti made: one rank gets it from tutti_get_unique_id, and brings all of its 128 "
+        "bytes to the others");
   if (id.version != kVersion) {
     return invalid_argument("the unique id has version " + std::to_string(id.version) +
                             ", this library reads version " + std::to_string(kVersion) +

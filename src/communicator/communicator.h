@@ -40,6 +40,12 @@ struct CommunicatorOptions {
   void force();
 };
 
+// What a collective ran as; empty names: there was nothing to do, or to carry in messages.
+struct Ran {
+  const char* algorithm = "";
+  const char* protocol = "";
+};
+
 // A thread at a time, but for abort(), fail(), failure() and the getters.
 class Communicator {
  public:
@@ -67,6 +73,9 @@ class Communicator {
   // The communicator itself if its buffers lie on a device: its calls are enqueued, see device/enqueue.h, and those of
   // the next two functions fail. Null: they lie in host memory.
   virtual DeviceCommunicator* on_device() { return nullptr; }
+
+  // This rank's last collective; where it came through a stream, once that is done.
+  virtual Ran last_run() const { return {}; }
 
   // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.
   virtual Status run(const Call& call, const CommunicatorOptions* options = nullptr) = 0;

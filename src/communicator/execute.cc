@@ -81,6 +81,12 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
 }
 
+Ran HostCommunicator::last_run() const {
+  if (latest_ == nullptr || latest_->plan == nullptr) return {};
+  const WiredPlan& plan = latest_->ran_mapped ? *latest_->mapped->plan : *latest_->plan;
+  return {plan.key.algorithm->name(), plan.slot_bytes == 0 ? "" : tutti::name(plan.key.protocol)};
+}
+
 void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
   prepared.record.sequence = ++sequence_;
   record_ = &prepared.record;
@@ -189,7 +195,7 @@ Status HostCommunicator::compare_calls() {
 }
 
 Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
-  return fail(disagreement(rank_, *record_, peer, theirs));
+  return fail(disagreement(options_.name, {rank_, *record_}, {peer, theirs}));
 }
 
 // What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
@@ -204,7 +210,8 @@ Status HostCommunicator::mismatch_with(Rank peer) {
   TUTTI_CHECK_OK(compare_calls());  // It may have come after the last look.
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
-                            std::to_string(peer) + " sent belongs to another call"));
+                            std::to_string(peer) +
+                            " sent belongs to another call, or two threads use one communicator at once"));
 }
 
 Status HostCommunicator::told(Status status) {

@@ -77,7 +77,8 @@ Status HostCommunicator::compare_last_calls() const {
     for (std::uint64_t call = last; call > 0 && call + kCallHistory > last; --call) {
       const auto ours = board_.call(rank_, call);
       const auto theirs = board_.call(peer, call);
-      if (ours && theirs && ours->signature != theirs->signature) return disagreement(rank_, *ours, peer, *theirs);
+      if (ours && theirs && ours->signature != theirs->signature)
+        return disagreement(options_.name, {rank_, *ours}, {peer, *theirs});
     }
   }
   return {};

@@ -50,4 +50,20 @@ Status check_protocol(const std::string& source, const std::string& name) {
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
 }
 
+Result<const char*> algorithms_of(std::string_view collective) {
+  static const std::vector<std::string> lists = [] {
+    std::vector<std::string> made;
+    for (std::uint32_t i = 0; i < kCollectives; ++i) made.push_back(names_of(static_cast<Collective>(i)));
+    return made;
+  }();
+  std::string known;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const char* one = name(static_cast<Collective>(i));
+    if (collective == one) return lists[i].c_str();
+    known.append(i == 0 ? "" : ", ").append(one);
+  }
+  return invalid_argument("\"" + std::string(collective) + "\" is no collective that has algorithms: there are " +
+                          known);
+}
+
 }  // namespace tutti

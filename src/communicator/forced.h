@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "src/base/status.h"
 
@@ -12,5 +13,8 @@ namespace tutti {
 Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);
+
+// The names of a collective's algorithms, for people; they live as long as the library.
+Result<const char*> algorithms_of(std::string_view collective);
 
 }  // namespace tutti

@@ -49,6 +49,7 @@ class HostCommunicator final : public Communicator {
   }
 
   void tell_last_call() override { tell_call(NewsKind::call); }
+  Ran last_run() const override;
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -119,6 +120,7 @@ class HostCommunicator final : public Communicator {
     const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
     bool mapped_only = false;                     // It was forced.
     std::unique_ptr<Prepared> mapped;
+    bool ran_mapped = false;  // Last time.
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;

@@ -23,9 +23,13 @@ std::string names_for(const Problem& problem) {
   return names;
 }
 
-const char* complaint_of_hosts(const Problem& problem) {
-  return problem.groups.empty() ? ", which are no ranks of several hosts with several on one, one host after the other"
-                                : ", whose hosts are too uneven";
+// Why an algorithm that works across hosts does not do the problem.
+std::string complaint_of_hosts(const Problem& problem, const Whereabouts& ranks) {
+  const std::string works = ": it works across hosts, and ";
+  if (!ranks.several_hosts) return works + "all these ranks are on one host";
+  if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
+  if (ranks.embedding.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
+  return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
 }
 
 // Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
@@ -82,24 +86,25 @@ CallRecord record_of(const Call& call, std::uint32_t forced) {
   return record;
 }
 
-Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallRecord& theirs) {
-  const std::string mine = describe(ours);
-  const char* difference = mine != describe(theirs)
+Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
+  const std::string mine = describe(ours.record);
+  const char* difference = mine != describe(theirs.record)
                                ? ""
                                : ", with different algorithms, protocols or channels forced (by options, "
                                  "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
-  return invalid_usage("ranks disagree on collective " + std::to_string(ours.sequence) + ": rank " +
-                       std::to_string(rank) + " called " + mine + ", rank " + std::to_string(peer) + " called " +
-                       describe(theirs) + difference);
+  return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
+                       (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
+                       " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
+                       describe(theirs.record) + difference);
 }
 
-Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem) {
+Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {
   const Algorithm* algorithm = find(problem.collective, choice.algorithm);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
-  const char* why =
-      algorithm != nullptr && wants_hosts(*algorithm, problem.collective) ? complaint_of_hosts(problem) : "";
-  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) + why +
-                          "; it takes one of " + names_for(problem));
+  const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
+  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
+                          (over_hosts ? complaint_of_hosts(problem, ranks) : "") + "; take one of " +
+                          names_for(problem) + ", or leave the choice open");
 }
 
 bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {

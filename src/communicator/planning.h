@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -27,11 +28,21 @@ CallRecord record_of(const Call& call, std::uint32_t forced);
 inline Signature signature_of(const CallRecord& record) {
   return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
 }
-// That two ranks made different calls, in the words of the one.
-Status disagreement(Rank rank, const CallRecord& ours, Rank peer, const CallRecord& theirs);
+struct RanksCall {
+  Rank rank;
+  const CallRecord& record;
+};
+// That two ranks of a communicator of this name (or none) made different calls, in the words of the one.
+Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
+
+// Where the ranks are, for those who ask why the problem has no groups.
+struct Whereabouts {
+  const Embedding& embedding;
+  bool several_hosts;
+};
 
 // Of a choice; fails if there is none of this name that does the problem.
-Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem);
+Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
 
 // The tuner's choice; where what it takes does not suit the hosts, as of ranks that know none: then the query has lost
 // its groups. What is forced is kept.

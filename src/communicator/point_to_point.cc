@@ -145,11 +145,11 @@ Status MessageOperation::disagree() const {
   const std::string self = "rank " + std::to_string(owner_.rank_);
   const std::string peer = "rank " + std::to_string(call_.root);
   if (spec_.tag == kAllToAllTag) {
-    return invalid_usage("in all_to_all_v " + self + " receives " + elements(call_.count, call_.type) + " from " +
-                         peer + ", but " + peer + " sends it " + sent);
+    return invalid_usage("in all_to_all_v" + owner_.name() + " " + self + " receives " +
+                         elements(call_.count, call_.type) + " from " + peer + ", but " + peer + " sends it " + sent);
   }
   return invalid_usage(self + " called " + describe_message(call_) + ", but " + peer + " called " +
-                       described(Kind::send, sent, owner_.rank_));
+                       described(Kind::send, sent, owner_.rank_) + owner_.name());
 }
 
 namespace {

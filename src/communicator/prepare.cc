@@ -71,7 +71,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   query.network = far_;
   Choice choice = TUTTI_TRY(choose_for_hosts(query));
   problem.groups = query.problem.groups;
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
   Problem mine = problem;

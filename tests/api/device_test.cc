@@ -69,6 +69,9 @@ TEST_F(OnDevice, GroupsRunAllRanksOfAThread) {
   ASSERT_EQ(tutti_comm_device(comms_[1], &device), tutti_ok);
   EXPECT_EQ(device, 0);
   expect_sum(comms_, kRanks);
+  const char *algorithm = nullptr, *protocol = nullptr;
+  ASSERT_EQ(tutti_comm_last_choice(comms_[1], &algorithm, &protocol), tutti_ok);
+  EXPECT_STRNE(algorithm, "");
 }
 
 TEST_F(OnDevice, TheCurrentOneHasANumber) {

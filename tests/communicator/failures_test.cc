@@ -36,6 +36,28 @@ void expect_both(Communicators& ranks, const std::vector<Status>& statuses, cons
   }
 }
 
+// However they differ, and whoever finds it.
+TEST(Failures, NameTheCommunicatorOfCallsThatDiffer) {
+  CommunicatorOptions options;
+  options.name = "gradients";
+  for (const Rank count : {2, 3, 5}) {
+    Communicators ranks = std::move(Communicator::create_all(count, options)).value();
+    on_all(ranks, [&](Communicator& communicator) {
+      std::vector<float> buffer(communicator.rank() == 1 ? 10 : 20);
+      return communicator.run(all_reduce(buffer));
+    });
+    expect_both(ranks, std::vector<Status>(count),
+                {"ranks disagree on collective 1 of gradients: rank ", "(10 float32, sum)", "(20 float32, sum)"});
+  }
+  Communicators ranks = std::move(Communicator::create_all(2, options)).value();
+  on_all(ranks, [](Communicator& communicator) {
+    std::vector<int> buffer(communicator.rank() == 0 ? 10 : 20);
+    return communicator.run(
+        message(communicator.rank() == 0 ? Kind::send : Kind::recv, 1 - communicator.rank(), buffer));
+  });
+  expect_both(ranks, std::vector<Status>(2), {"send(10 int32, to rank 1) on gradients"});
+}
+
 // Two ranks make these calls, with root 0; rank 0 and rank 1 fail where they wait for the other.
 TEST(Failures, ShowBothCallsForEveryPairOfCollectives) {
   const auto waits = [](Collective collective, Rank rank) {

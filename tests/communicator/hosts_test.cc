@@ -121,18 +121,30 @@ TEST(Hosts, OfManySizesAreServed) {
 }
 
 TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
-  Communicators ranks = make_ranks(3);
-  CommunicatorOptions options;
-  options.algorithm = "hierarchical";
-  options.force();
-  std::vector<std::int64_t> wrong(3);
-  const Problem problem = {.ranks = 3, .groups = {}};
-  for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
-         return run_case(communicator, {problem, 10}, options, wrong[communicator.rank()]);
-       })) {
-    EXPECT_EQ(status.code(), Code::invalid_argument);
-    EXPECT_NE(status.message().find("no ranks of several hosts with several on one"), std::string::npos)
-        << status.message();
+  struct Wanting {
+    HostOf host_of;
+    Collective collective;
+    const char* why;
+  };
+  for (const auto& [host_of, collective, why] :
+       {Wanting{{0, 0, 0}, Collective::all_reduce, "all these ranks are on one host"},
+        Wanting{{0, 1, 2}, Collective::all_reduce, "each rank is alone on its host"},
+        Wanting{{0, 1, 0, 1}, Collective::all_gather, "numbered one after the other for all_gather"},
+        Wanting{{0, 0, 1}, Collective::all_to_all, "hosts that it takes differ less in size"}}) {
+    CommunicatorOptions options;
+    options.timeout_ms = 60'000;
+    Communicators ranks = std::move(Communicator::create_all(Hosts(host_of), options)).value();
+    options.algorithm = "hierarchical";
+    options.force();
+    std::vector<std::int64_t> wrong(ranks.size());
+    const Problem problem = {.collective = collective, .ranks = static_cast<Rank>(ranks.size()), .groups = {}};
+    for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
+           return run_case(communicator, {problem, 10}, options, wrong[communicator.rank()]);
+         })) {
+      EXPECT_EQ(status.code(), Code::invalid_argument);
+      EXPECT_NE(status.message().find("works across hosts, and "), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
+    }
   }
 }
 

@@ -51,7 +51,9 @@ class OnATwin(unittest.TestCase):
 
     def test_buffers_lie_in_windows(self):
         for ranks in (("--ranks", "3"), ("--ranks", "2", "-t", "1", "-g", "2"), ("-g", "2"), ("-t", "2")):
-            self.measure(*ranks, "-R", "1", "--algorithm", "two_shot_mapped")
+            written = self.measure(*ranks, "-R", "1", "--algorithm", "two_shot_mapped")
+            for row in written["results"]:
+                self.assertEqual(row["in_place"]["algorithm"], "two_shot_mapped")
         result = run(TWIN_PERF, "--ranks", "2", "-e", "8", "--algorithm", "two_shot_mapped")
         self.assertIn("nor in windows", result.stderr)
 

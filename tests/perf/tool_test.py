@@ -43,6 +43,10 @@ class Tool(unittest.TestCase):
         self.assertEqual([row["size"] for row in written["results"]], [8, 64, 512, 4096])
         self.assertEqual(len({rank["pid"] for rank in written["devices"]}), 2)
         self.assertEqual(written["out_of_bounds"], {"count": 0, "okay": "true"})
+        for row in written["results"]:
+            for form in ("out_of_place", "in_place"):
+                self.assertIn(row[form]["protocol"], ("lines", "bulk"))
+                self.assertNotEqual(row[form]["algorithm"], "")
 
     def test_measures_between_threads(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -70,8 +74,8 @@ class Tool(unittest.TestCase):
                                (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):
             result = run(*options)
             self.assertEqual(result.returncode, 2, options)
-            self.assertIn(words, result.stderr)
-            self.assertEqual(rows(result.stdout), [])
+            self.assertRegex(result.stderr, rf"^all_reduce_perf: {words}[^\n]*\n$")  # Once, by no rank.
+            self.assertEqual(result.stdout, "")
 
     def test_refuses_threads_under_a_launcher_before_its_ranks_have_come(self):
         result = run("-t", "2", "-b", "8", "-e", "8", **LAUNCHED)
@@ -101,6 +105,59 @@ class Tool(unittest.TestCase):
                                     text=True, timeout=120)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("standard output: No space left on device", result.stderr)
+
+    def test_says_what_ran_behind_the_table(self):
+        sizes = ("-b", "64", "-e", "4K", "-f", "8")
+        for options, environment in ((("--algorithm", "ring"), {}), ((), {"TUTTI_ALGORITHM": "ring"})):
+            result = run("--ranks", "2", *sizes, "--protocol", "bulk", *options, **environment)
+            self.assertRegex(result.stdout, r"\n# Algorithms +: ring \(bulk\) 64 to 4096 B\n#\n# Collective test")
+            self.assertEqual([len(row) for row in rows(result.stdout)], [13] * 3)
+        result = run("-t", "2", *sizes, "--algorithm", "two_shot_mapped")  # No messages.
+        self.assertRegex(result.stdout, r"\n# Algorithms +: two_shot_mapped 64 to 4096 B\n")
+
+    def test_tells_apart_what_ran_in_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.json")
+            result = run("-t", "2", "-b", "4", "-e", "4", "-J", path)
+            with open(path) as file:
+                row = json.load(file)["results"][0]
+        choices = [row[form]["algorithm"] for form in ("out_of_place", "in_place")]
+        self.assertEqual("# In place " in result.stdout, choices[0] != choices[1])
+
+    def test_refuses_algorithms_of_other_collectives(self):
+        result = run("--ranks", "2", "-e", "8", "--algorithm", "bruck")
+        self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
+        self.assertRegex(result.stderr, r"^all_reduce_perf: --algorithm bruck: all_reduce has double_binary_tree, .*two_shot")
+        # The ranks of a launcher would not come.
+        result = run("-e", "8", "--algorithm", "bruck", **LAUNCHED)
+        self.assertIn("--algorithm bruck", result.stderr)
+
+    def test_forces_the_environments_choice_on_what_is_measured_alone(self):
+        result = run("--ranks", "2", "-e", "8", TUTTI_ALGORITHM="hierarchical")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("all_reduce: invalid argument: tutti_all_reduce: algorithm 'hierarchical' does not do all_reduce",
+                      result.stderr)
+
+    def test_sizes_end(self):
+        for options, sizes in ((("-b", "0", "-e", "0"), [0]), (("-b", "0", "-e", "16", "-i", "8"), [0, 8, 16]),
+                               (("-b", "8", "-e", "8", "-f", "1"), [8]), (("-b", "8", "-e", "64", "-f", "1000000000"), [8]),
+                               (("-b", "1K", "-e", "1.5K", "-f", "1", "-i", "256"), [1024, 1280, 1536])):
+            result = run("-t", "2", "-n", "1", "-w", "0", *options)
+            self.assertEqual([int(row[0]) for row in rows(result.stdout)], sizes, options)
+        for options in (("-f", "1"), ("-i", "0"), ("-b", "0"), ("-b", "0", "-f", "2")):
+            result = run("-t", "2", "-e", "64", *options)
+            self.assertEqual((result.returncode, rows(result.stdout)), (2, []), options)
+            self.assertRegex(result.stderr, "never grow")
+
+    def test_refuses_more_memory_than_there_is(self):
+        result = run("--ranks", "2", "-b", "8", "-e", "900000G")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^all_reduce_perf: --maxbytes: 2 ranks with 2 buffers each take [^\n]*\n$")
+
+    def test_says_that_there_is_no_root(self):
+        result = run("-t", "2", "-b", "8", "-e", "8", "-r", "1")
+        self.assertEqual((result.returncode, len(rows(result.stdout))), (0, 1))
+        self.assertEqual(result.stderr, "all_reduce_perf: --root has no meaning for all_reduce: ignored\n")
 
     def test_switches_are_on_or_off(self):
         result = run("-t", "2", "-C", "4")

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
+
+#include "tools/tutti/host_shapes.h"
 
 namespace tutti {
 namespace {
@@ -22,6 +25,10 @@ TEST(Request, IsHelpWithoutACommand) { EXPECT_EQ(parse({}).value().command, "");
 
 TEST(Request, IsHelpWhereItIsAskedFor) {
   for (const char* asked : {"help", "--help", "-h"}) EXPECT_EQ(parse({asked}).value().command, "");
+  for (const char* command : {"plan", "verify", "doctor"}) {
+    EXPECT_EQ(parse({command, "-h"}).value().command, "");
+    EXPECT_EQ(parse({command, "--help"}).value().command, "");
+  }
 }
 
 TEST(Request, IsForTheVersion) {
@@ -30,9 +37,9 @@ TEST(Request, IsForTheVersion) {
 }
 
 TEST(Request, NamesAllThatIsMissingAtOnce) {
-  EXPECT_EQ(complaint({"plan"}), "plan wants --collective, --algorithm, --ranks");
-  EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "plan wants --collective, --algorithm");
-  EXPECT_EQ(complaint({"verify"}), "verify wants --all, --collective or --algorithm, --ranks");
+  EXPECT_EQ(complaint({"plan"}), "plan wants --collective, --algorithm, --ranks; see tutti help");
+  EXPECT_EQ(complaint({"plan", "--ranks", "4"}), "plan wants --collective, --algorithm; see tutti help");
+  EXPECT_EQ(complaint({"verify"}), "verify wants --all, --collective or --algorithm, --ranks; see tutti help");
 }
 
 TEST(Request, RefusesWhatVerifyWouldNotHeed) {
@@ -108,11 +115,30 @@ TEST(Request, RefusesWhatItCannotRead) {
 }
 
 TEST(Request, RefusesAPlanOfSeveralProblems) {
-  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}), "plan wants --algorithm");
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}),
+            "plan wants --algorithm; see tutti help");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2-3"}),
             "plan wants one number of --ranks, or one layout of --groups");
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--rank", "2"}),
-            "ranks count from 0 to 1");
+            "--rank 2: ranks count from 0 to 1");
+}
+
+TEST(HostShapes, AreOfAllRanksOnSeveralHosts) {
+  for (Rank ranks = 1; ranks <= 70; ++ranks) {
+    for (const Groups& shape : host_shapes(ranks)) {
+      EXPECT_EQ(ranks_in(shape), ranks);
+      EXPECT_GE(shape[0].size(), 2u);
+      if (shape.size() < 2) continue;
+      EXPECT_EQ(std::accumulate(shape[1].begin(), shape[1].end(), std::size_t{0}), shape[0].size());
+    }
+  }
+}
+
+TEST(HostShapes, AreEvenAndUneven) {
+  EXPECT_EQ(host_shapes(1), std::vector<Groups>());
+  EXPECT_EQ(host_shapes(2), (std::vector<Groups>{{{1, 1}}}));
+  EXPECT_EQ(host_shapes(9), (std::vector<Groups>{{{5, 4}}, {{2, 2, 2, 2, 1}}, {{4, 4, 1}}, {{8, 1}}, {{3, 5, 1}}}));
+  EXPECT_EQ(host_shapes(16).back(), (Groups{{4, 4, 4, 4}, {2, 2}}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "src/plan/plan.h"
 #include "src/plan/print.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/names.h"
 
 namespace tutti {
 
@@ -15,11 +16,8 @@ namespace {
 
 Result<const Algorithm*> find_algorithm(const Request& request) {
   const Algorithm* algorithm = find(*request.collective, request.algorithm);
-  if (algorithm != nullptr) return algorithm;
-  std::string known;
-  for (const Algorithm* other : catalogue(*request.collective)) known += std::string(" ") + other->name();
-  return invalid_argument("no algorithm '" + request.algorithm + "' of " + name(*request.collective) +
-                          "; there are:" + known);
+  if (algorithm == nullptr) return no_such_algorithm(request.algorithm, request.collective);
+  return algorithm;
 }
 
 Status check_groups(const Algorithm& algorithm, const Problem& problem) {

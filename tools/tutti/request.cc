@@ -14,7 +14,8 @@ const char* const kUsage =
     "    [--rank R] [--root R] [--in-place] [--groups 3+5] [--fused] [--dot]\n"
     "tutti verify --all --ranks 1-64                                 proves every algorithm\n"
     "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100\n"
-    "tutti verify --algorithm hierarchical --groups 2x2,4x8,3+5      ... for ranks of several hosts\n"
+    "tutti verify --algorithm hierarchical --groups 2x2,4x8,3+5      ... for these hosts (without: for hosts of "
+    "several shapes)\n"
     "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
     "of\n"
     "    [--json] [--nccl] [--dot] [--svg PICTURE]                   NCCL, hwloc or our own, or a system that is sold "
@@ -147,7 +148,8 @@ Status apply(Request& request, int option, std::string_view value) {
     case kGroups: request.layouts = TUTTI_TRY(parse_layouts(value)); break;
     case kFused: request.fused = true; break;
     case kDot: request.dot = true; break;
-    case kHelp: request.command.clear(); break;
+    case kHelp:
+    case 'h': request.command.clear(); break;
     case ':': return invalid_argument("it wants a value after it");
     default: return invalid_argument("there is no such option");
   }
@@ -226,7 +228,7 @@ Status check_completeness(const Request& request) {
   for (const auto& [given, option] : wanted) {
     if (!given) missing.append(missing.empty() ? "" : ", ").append(option);
   }
-  return missing.empty() ? Status() : invalid_argument(request.command + " wants " + missing);
+  return missing.empty() ? Status() : invalid_argument(request.command + " wants " + missing + "; see tutti help");
 }
 
 Status check(const Request& request) {
@@ -241,8 +243,10 @@ Status check(const Request& request) {
   if (request.all) return invalid_argument("plan does not take --all: it wants one --collective and --algorithm");
   if (request.ranks.size() != 1) return invalid_argument("plan wants one number of --ranks, or one layout of --groups");
   const Rank ranks = request.ranks.front();
-  if (request.root >= ranks || request.rank.value_or(0) >= ranks) {
-    return invalid_argument("ranks count from 0 to " + std::to_string(ranks - 1));
+  const std::pair<Rank, const char*> named[] = {{request.root, "--root "}, {request.rank.value_or(0), "--rank "}};
+  for (const auto& [rank, option] : named) {
+    if (rank >= ranks)
+      return invalid_argument(option + std::to_string(rank) + ": ranks count from 0 to " + std::to_string(ranks - 1));
   }
   if (request.root_given && !has_root(*request.collective)) {
     return invalid_argument("--root has no meaning for " + std::string(name(*request.collective)) + ": it has none");
@@ -260,14 +264,16 @@ Result<Request> parse_request(int argc, char** argv) {
   if (first == "--version" || first == "--help" || first == "-h") return request;
   request.command = first;
   if (request.command == "help") request.command.clear();
-  opterr = 0;  // The sentences are ours.
-  for (optind = 2;;) {
-    const int at = optind;
-    const int chosen = getopt_long(argc, argv, ":", kOptions, nullptr);
+  opterr = 0;                    // The sentences are ours.
+  char** const rest = argv + 1;  // From the command on.
+  const int count = argc - 1;
+  for (optind = 0;;) {  // 0 forgets what an earlier line left.
+    const int at = std::max(optind, 1);
+    const int chosen = getopt_long(count, rest, ":h", kOptions, nullptr);
     if (chosen == -1) break;
-    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + argv[at]));
+    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + rest[at]));
   }
-  if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
+  if (optind < count) return invalid_argument(std::string("'") + rest[optind] + "' is one argument too many");
   if (request.ranks.empty()) {
     for (const Groups& groups : request.layouts) request.ranks.push_back(ranks_in(groups));
   }

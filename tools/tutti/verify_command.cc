@@ -11,6 +11,8 @@
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/host_shapes.h"
+#include "tools/tutti/names.h"
 
 namespace tutti {
 
@@ -42,23 +44,23 @@ struct Tally {
   }
 };
 
-// Hosts of at most four ranks, the last one uneven: for algorithms that want hosts where none were named.
-std::vector<std::vector<Rank>> hosts_of_four(Rank ranks) {
-  std::vector<std::vector<Rank>> groups(1);
-  for (Rank first = 0; first < ranks; first += 4) groups[0].push_back(std::min<Rank>(4, ranks - first));
-  return groups;
+// Of those that want hosts where none were named, hosts of several shapes.
+std::vector<Groups> groups_of(const Task& task) {
+  if (task.groups.empty() && wants_hosts(*task.algorithm, task.collective)) return host_shapes(task.ranks);
+  return {task.groups};
 }
 
 // In and out of place, and the first, middle and last root; those that the algorithm supports.
 std::vector<Problem> problems_of(const Task& task) {
   std::vector<Problem> problems;
-  for (const bool in_place : {false, true}) {
-    for (const Rank root : {Rank{0}, task.ranks / 2, task.ranks - 1}) {
-      Problem problem{task.collective, task.ranks, root, in_place, task.groups};
-      if (!task.algorithm->supports(problem) && problem.groups.empty()) problem.groups = hosts_of_four(task.ranks);
-      const bool known = std::find(problems.begin(), problems.end(), problem) != problems.end();
-      if (!known && (root == 0 || has_root(task.collective)) && task.algorithm->supports(problem)) {
-        problems.push_back(problem);
+  for (const Groups& groups : groups_of(task)) {
+    for (const bool in_place : {false, true}) {
+      for (const Rank root : {Rank{0}, task.ranks / 2, task.ranks - 1}) {
+        const Problem problem{task.collective, task.ranks, root, in_place, groups};
+        const bool known = std::find(problems.begin(), problems.end(), problem) != problems.end();
+        if (!known && (root == 0 || has_root(task.collective)) && task.algorithm->supports(problem)) {
+          problems.push_back(problem);
+        }
       }
     }
   }
@@ -124,47 +126,72 @@ std::vector<Task> tasks_of(const Request& request) {
   return tasks;
 }
 
-Status no_such_algorithm(const Request& request) {
-  const std::string of = request.collective ? std::string(" of ") + name(*request.collective) : "";
-  std::string known;
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    if (request.collective.value_or(collective) != collective) continue;
-    for (const Algorithm* algorithm : catalogue(collective)) known += std::string(" ") + algorithm->name();
-  }
-  return invalid_argument("no algorithm '" + request.algorithm + "'" + of + "; there are:" + known);
-}
-
 void print_row(const char* collective, const char* algorithm, const Tally& tally, const char* summary = "") {
   std::printf("%-15s %-22s %9" PRIu64 " %8" PRIu64 " %12" PRIu64 " %6u %8zu %9.2f  %s\n", collective, algorithm,
               tally.problems, tally.plans, tally.messages, tally.slots, tally.failures.size(),
               static_cast<double>(tally.time_ns) * 1e-9, summary);
 }
 
+// The tasks of one algorithm together.
+struct Row {
+  const Task& task;
+  Tally tally{};
+};
+
+std::vector<Row> rows_of(const std::vector<Task>& tasks, const std::vector<Tally>& tallies) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (rows.empty() || rows.back().task.algorithm != tasks[i].algorithm) rows.push_back({tasks[i]});
+    rows.back().tally.add(tallies[i]);
+  }
+  return rows;
+}
+
+// On which hosts was proved what wants some, and what was not proved at all.
+void print_remarks(const Request& request, const std::vector<Row>& rows) {
+  bool over_hosts = false;
+  std::string unproved;
+  for (const auto& [task, tally] : rows) {
+    over_hosts = over_hosts || wants_hosts(*task.algorithm, task.collective);
+    if (tally.problems > 0) continue;
+    unproved.append(unproved.empty() ? "" : ", ").append(name(task.collective)).append(" ");
+    unproved.append(task.algorithm->name());
+  }
+  if (over_hosts && request.layouts.empty())
+    std::printf("what works across hosts: on %s; --groups names others\n", kHostShapes);
+  if (!unproved.empty()) std::printf("0 problems, as they support none of these: %s\n", unproved.c_str());
+}
+
+Status nothing_proved(const Task& first) {
+  const Problem problem{first.collective, first.ranks, 0, false, first.groups};
+  const bool over_hosts = wants_hosts(*first.algorithm, first.collective);
+  return unsupported(
+      "nothing was proved: " + std::string(first.algorithm->name()) + " does not support " + describe(problem) +
+      (over_hosts ? "; it works across hosts: give more --ranks, or other --groups of two hosts or more, "
+                    "as 3+5 or 2x4 (all_to_all wants hosts of equal size)"
+                  : "; give other --ranks or --groups, or another --algorithm"));
+}
+
 }  // namespace
 
 Status verify_command(const Request& request) {
   const std::vector<Task> tasks = tasks_of(request);
-  if (tasks.empty()) return no_such_algorithm(request);
+  if (tasks.empty()) return no_such_algorithm(request.algorithm, request.collective);
   const std::int64_t begin_ns = now_ns();
   const std::vector<Tally> tallies = verify_all(tasks);
+  const std::vector<Row> rows = rows_of(tasks, tallies);
+  Tally total;
+  for (const Row& row : rows) total.add(row.tally);
+  if (total.problems == 0) return nothing_proved(tasks.front());
 
   std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
               "slots", "failures", "seconds  what it does");
-  Tally total;
-  const std::size_t each = request.layouts.empty() ? request.ranks.size() : request.layouts.size();
-  for (std::size_t i = 0; i < tasks.size(); i += each) {
-    Tally row;
-    for (std::size_t j = i; j < i + each; ++j) row.add(tallies[j]);
-    print_row(name(tasks[i].collective), tasks[i].algorithm->name(), row, tasks[i].algorithm->summary());
-    total.add(row);
-  }
+  for (const auto& [task, tally] : rows)
+    print_row(name(task.collective), task.algorithm->name(), tally, task.algorithm->summary());
   print_row("all", "", total);
+  print_remarks(request, rows);
   std::printf("%" PRIu64 " proofs, %zu failures, in %.1f s\n", total.plans, total.failures.size(),
               static_cast<double>(now_ns() - begin_ns) * 1e-9);
-  if (total.plans == 0 && total.failures.empty())
-    return unsupported(
-        "no algorithm supports such a problem: those that know hosts want several, with --groups as 3+5 or 2x4");
   if (total.failures.empty()) return {};
   return internal_error("not proved: " + total.failures.front());
 }

@@ -9,6 +9,7 @@
 #include "transports/ucx/engine.h"
 
 namespace tutti {
+
 Result<std::unique_ptr<UcxEnd>> UcxEnd::make(UcxEngine& engine, std::uint64_t token) {
   std::unique_ptr<UcxEnd> end(new UcxEnd(engine, token));
   end->bell_ = File(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -66,6 +67,7 @@ void UcxEnd::fail(const std::string& why) {
   ring();
 }
 
+// ---- The connection ----
 
 Status UcxEnd::tell(CarrierEvents& events) {
   armed_ = false;

@@ -53,6 +53,7 @@ class DeviceCommunicator final : public Communicator {
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
   DeviceCommunicator* on_device() override { return this; }
+  Ran last_run() const override { return last_run_; }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -140,6 +141,7 @@ class DeviceCommunicator final : public Communicator {
     std::uint32_t forced = 0;
     bool in_place = false, in_windows = false;
     bool mapped = false;
+    Ran ran;
     CallRecord record;
     BatchCall entry;
     std::uint32_t team_bytes = 0;
@@ -230,6 +232,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0;              // Collectives so far,
   std::uint64_t number_ = 0;                // and all calls.
   std::uint64_t mapped_calls_ = 0;
+  Ran last_run_;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::vector<std::unique_ptr<WiredPlan>> plans_;

@@ -80,7 +80,8 @@ Status DeviceCommunicator::explain(const TeamReport& report) {
     const bool far = board().is_far(report.peer);
     if (far && report.mismatch != 0) TUTTI_CHECK_OK(hear_of_call(report.peer, sequence));
     const auto theirs = board().call(report.peer, sequence);
-    if (theirs && theirs->signature != ours->signature) return disagreement(rank_, *ours, report.peer, *theirs);
+    if (theirs && theirs->signature != ours->signature)
+      return disagreement(options().name, {rank_, *ours}, {report.peer, *theirs});
     if (theirs) TUTTI_CHECK_OK(broken_promise(*ours, report.peer, *theirs));
     if (board().last(report.peer) < sequence)
       call += "; rank " + std::to_string(report.peer) + (far ? kUnheardOf : " has not called it");

@@ -51,7 +51,8 @@ Status DeviceCommunicator::broken_promise(const CallRecord& ours, Rank peer, con
   if (own_in_windows == (theirs.input.region != kHiddenBuffer)) return {};
   const Rank outside = own_in_windows ? peer : rank_;
   const Rank inside = own_in_windows ? rank_ : peer;
-  return invalid_usage("in " + describe(ours) + " #" + std::to_string(ours.sequence) + " rank " +
+  const std::string on = options().name.empty() ? "" : " on " + options().name;
+  return invalid_usage("in " + describe(ours) + " #" + std::to_string(ours.sequence) + on + " rank " +
                        std::to_string(outside) + " passed buffers outside of symmetric windows, and rank " +
                        std::to_string(inside) +
                        " in them: pass them alike on all ranks, or register the windows without the promise");

@@ -135,6 +135,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
+  last_run_ = prepared == nullptr ? Ran{} : prepared->ran;
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
 
@@ -178,8 +179,9 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem));
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
   prepared->mapped = choice.mapped;
+  prepared->ran = {algorithm->name(), choice.mapped || ranks_ == 1 ? "" : name(choice.protocol)};
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   if (problem.in_place && !algorithm->supports(problem)) {
     problem.in_place = false;

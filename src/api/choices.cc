@@ -1,0 +1,36 @@
+// What was chosen, and what there is to choose among.
+#include "src/api/call_entry.h"
+#include "src/communicator/forced.h"
+
+using tutti::door_of;
+using tutti::guarded;
+using tutti::invalid_argument;
+using tutti::Status;
+
+extern "C" {
+
+tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol) {
+  return guarded("tutti_comm_last_choice", [&]() -> Status {
+    if (algorithm == nullptr || protocol == nullptr)
+      return invalid_argument(std::string(algorithm == nullptr ? "algorithm" : "protocol") +
+                              " is null: pass where to put the name");
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    const tutti::Communicator* runner = door->runner;
+    if (runner == nullptr) return tutti::no_runner(*door);
+    const tutti::Ran ran = runner->last_run();
+    *algorithm = ran.algorithm;
+    *protocol = ran.protocol;
+    return {};
+  });
+}
+
+tutti_status tutti_algorithms(const char* collective, const char** names) {
+  return guarded("tutti_algorithms", [&]() -> Status {
+    if (collective == nullptr || names == nullptr)
+      return invalid_argument(std::string(collective == nullptr ? "collective" : "names") + " is null");
+    *names = TUTTI_TRY(tutti::algorithms_of(collective));
+    return {};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,34 @@
+#include "tools/tutti/host_shapes.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+// Hosts of these sizes in turn; the last has what is left.
+std::vector<Rank> hosts_of(const std::vector<Rank>& sizes, Rank ranks) {
+  std::vector<Rank> hosts;
+  for (Rank left = ranks; left > 0; left -= hosts.back()) {
+    hosts.push_back(std::min(sizes[hosts.size() % sizes.size()], left));
+  }
+  return hosts;
+}
+
+}  // namespace
+
+const char* const kHostShapes = "2 hosts; hosts of 2, of 4, of 8, of 3 and 5 in turn; and hosts of 4 in 2 racks";
+
+std::vector<Groups> host_shapes(Rank ranks) {
+  std::vector<Groups> shapes;
+  for (const std::vector<Rank>& sizes : {std::vector<Rank>{(ranks + 1) / 2}, {2}, {4}, {8}, {3, 5}}) {
+    const Groups shape = {hosts_of(sizes, ranks)};
+    const bool is_new = std::find(shapes.begin(), shapes.end(), shape) == shapes.end();
+    if (is_new && shape[0].size() > 1) shapes.push_back(shape);
+  }
+  const std::vector<Rank> hosts = hosts_of({4}, ranks);
+  const auto count = static_cast<Rank>(hosts.size());
+  if (count >= 4) shapes.push_back({hosts, {(count + 1) / 2, count / 2}});
+  return shapes;
+}
+
+}  // namespace tutti

@@ -1,0 +1,15 @@
+// What there is to choose among, for those who have named something else.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "src/base/status.h"
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+// Names the algorithms that there are: of the collective, or of each.
+Status no_such_algorithm(const std::string& algorithm, std::optional<Collective> collective);
+
+}  // namespace tutti
