@@ -78,6 +78,17 @@ class Limits:
         self.note("half_round_trip_us", float(median_us), min)
         self.best["congestion"] = control
 
+    def exchange(self):
+        """What two ranks need that say 8 bytes to each other at once: each sends while the other does, so more than half
+        a round trip."""
+        program = os.path.join(self.build, "ping_driver")
+        cores = self.stage.cores
+        end = lambda role, core: [program, role, "{address}", "{port}", str(core), str(ROUNDS)]
+        found = self.pair(end("join", cores[0]), end("meet", cores[-1]), str.split)
+        if found is None:
+            return self.missing.append("ping_driver failed")
+        self.note("exchange_us", float(found[0]), min)
+
     def stream(self, name, *more):
         cores = self.stage.cores
         found = self.pair(["iperf3", "-s", "-1", "-p", "{port}", "-A", str(cores[0])],
@@ -108,6 +119,7 @@ class Limits:
         try:
             for _ in range(PINGS):
                 self.ping()
+                self.exchange()
             self.stream("stream_gbps")
             if not self.stage.setting.rate:
                 self.stream("both_ways_gbps", "--bidir")

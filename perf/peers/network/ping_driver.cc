@@ -2,6 +2,9 @@
 //   ping_driver serve ADDRESS PORT CORE          answers the first that connects, until it leaves
 //   ping_driver ask ADDRESS PORT CORE ROUNDS     prints half a round trip in us, median and least of 20 parts, and the
 //                                                congestion control of its socket
+//   ping_driver join ADDRESS PORT CORE ROUNDS    with "meet": both speak at once, and each then awaits the other's
+//   word, ping_driver meet ADDRESS PORT CORE ROUNDS    as two ranks of an all-reduce do; prints the time of such a
+//   round
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -103,8 +106,9 @@ bool receive_word(int from) {
   return true;
 }
 
-void ask(int peer, int rounds) {
-  std::vector<double> halves_us;
+// Turns: a round is there and back, and half of it counts.
+void measure(int peer, int rounds, int messages) {
+  std::vector<double> times_us;
   for (int part = 0; part <= kParts; ++part) {
     const auto start = Clock::now();
     for (int i = 0; i < rounds; ++i) {
@@ -112,29 +116,30 @@ void ask(int peer, int rounds) {
       if (!receive_word(peer)) fail("the other end has left");
     }
     const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    if (part > 0) halves_us.push_back(us / rounds / 2);  // The first warms up.
+    if (part > 0) times_us.push_back(us / rounds / messages);  // The first warms up.
   }
-  std::sort(halves_us.begin(), halves_us.end());
+  std::sort(times_us.begin(), times_us.end());
   char control[16] = {};
   socklen_t length = sizeof control - 1;
   ::getsockopt(peer, IPPROTO_TCP, TCP_CONGESTION, control, &length);
-  std::printf("%.3f %.3f %s\n", halves_us[kParts / 2], halves_us[0], control);
+  std::printf("%.3f %.3f %s\n", times_us[kParts / 2], times_us[0], control);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string role = argc > 1 ? argv[1] : "";
-  if (!(role == "serve" && argc == 5) && !(role == "ask" && argc == 6)) {
-    std::fprintf(stderr, "usage: ping_driver serve ADDRESS PORT CORE | ask ADDRESS PORT CORE ROUNDS\n");
+  const bool timed = role == "ask" || role == "join" || role == "meet";
+  if (!(role == "serve" && argc == 5) && !(timed && argc == 6)) {
+    std::fprintf(stderr, "usage: ping_driver serve ADDRESS PORT CORE | ask|join|meet ADDRESS PORT CORE ROUNDS\n");
     return 2;
   }
   pin(std::atoi(argv[4]));
   const Address address = resolve(argv[2], argv[3]);
-  const int peer = role == "serve" ? accept_one(address) : connect_to(address);
+  const int peer = role == "serve" || role == "join" ? accept_one(address) : connect_to(address);
   const int on = 1;
   ::setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (role == "ask") ask(peer, std::atoi(argv[5]));
+  if (timed) measure(peer, std::atoi(argv[5]), role == "ask" ? 2 : 1);
   while (role == "serve" && receive_word(peer)) send_word(peer);
   ::close(peer);
   return 0;

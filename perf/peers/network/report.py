@@ -113,6 +113,9 @@ def judge_row(row, part, verdicts):
         half_us = part["limits"].get("half_round_trip_us")
         if size == 8 and half_us:
             verdicts["latency"].see(ours["us"] / (half_us + 0.5), where)
+        exchange_us = part["limits"].get("exchange_us")  # Not in runs that were stored before it was asked.
+        if size == 8 and exchange_us:
+            verdicts["exchange"].see(exchange_us / ours["us"], where)
     if row["setting"] == "2x1@1gbit" and size >= 16 * MIB:
         verdicts["link"].see(ours["limit"], where)
     if row["setting"].startswith("2x2@") and FLAT in row["ours"] and HIERARCHICAL in row["ours"]:
@@ -128,6 +131,7 @@ def targets(parts):
         verdicts = {
             "small": Verdict("2 ranks, 8 B to 64 KiB: best tuned peer / ours", 1.3),
             "latency": Verdict("2 ranks, 8 B: ours / (half a spinning round trip + 0.5 us)", 1.3, False),
+            "exchange": Verdict("2 ranks, 8 B: a bare spinning exchange of both / ours", 0.9),
             "large tuned": Verdict("2 ranks, 1 MiB and more: best tuned peer / ours", 1.1),
             "large default": Verdict("2 ranks, 1 MiB and more: best peer as installed / ours", 1.7),
             "stream": Verdict("2 ranks, 1 MiB and more: stream rate's time / ours", 0.9),
