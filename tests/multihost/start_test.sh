@@ -59,7 +59,7 @@ mkfifo /dev/shm/rows
 start_run() {
   local row=""
   exec {rows}<>/dev/shm/rows
-  "$tool" --ssh "bash $here/as_ssh.sh" --hosts host0:2,host1:2 -b 4 -e 1G -i 4 -n 10 -c 0 >&"$rows" 2>"$said.errors" {rows}>&- &
+  "$tool" --ssh "bash $here/as_ssh.sh" --hosts host0:2,host1:2 -b 4 -e 1M -i 4 -n 10 -c 0 >&"$rows" 2>"$said.errors" {rows}>&- &
   starter=$!
   until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$rows" || fail "nothing was measured"; done
 }

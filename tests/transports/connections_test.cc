@@ -147,6 +147,10 @@ TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
 TEST_P(ConnectionsOver, EndAContextThatNobodyTook) {
   for (const bool came : {true, false}) {
     const auto ends = connect();
+    // A message has come, so that it is settled what carries: memory is kept for the other end only where that writes.
+    LaneState out = ends->writing(lane_of(9), 77), in = ends->reading(lane_of(9), 77);
+    post(out, message_of(0, kSlotBytes));
+    ends->until([&] { return bulk_arrived(in); });
     const std::uint32_t context = ends->ends[0]->new_context();
     const LaneSpec spec = back(lane_of(1));
     const std::size_t bytes = HalfLane::memory_bytes(spec) + (64 << 10);
