@@ -158,7 +158,7 @@ TEST_P(ConnectionsOver, EndAContextThatNobodyTook) {
     {
       LaneMemory block = std::move(ends->ends[0]->allocate(bytes)).value();
       memory = block;
-      ends->ends[0]->lend(context, std::move(block), bytes);
+      ends->ends[0]->lend(context, {.memory = std::move(block), .bytes = bytes, .slots = {}});
     }
     (void)ends->open(0, spec, LaneEnd::reader, context);
     if (!came) ends->ends[1]->close(0);
