@@ -6,7 +6,8 @@
 namespace {
 
 tutti::Status run(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "topo") == 0) return tutti::topo_command(argc, argv);
+  const auto is = [&](int at, const char* word) { return at < argc && std::strcmp(argv[at], word) == 0; };
+  if (is(1, "topo") && !is(2, "-h") && !is(2, "--help")) return tutti::topo_command(argc, argv);
   const tutti::Request request = TUTTI_TRY(tutti::parse_request(argc, argv));
   if (request.command == "plan") return tutti::plan_command(request);
   if (request.command == "verify") return tutti::verify_command(request);
