@@ -143,26 +143,23 @@ TEST_P(ConnectionsOver, TakeManyContextsOneAfterTheOther) {
   }
 }
 
-// The context is of an end that passes it on, to one that leaves without having looked, before it came or afterwards.
+// An end passes a context on, and uses it, to one that leaves without having looked, before the note came or
+// afterwards: what the other end then has of the context goes all the same.
 TEST_P(ConnectionsOver, EndAContextThatNobodyTook) {
   for (const bool came : {true, false}) {
     const auto ends = connect();
-    // A message has come, so that it is settled what carries: memory is kept for the other end only where that writes.
-    LaneState out = ends->writing(lane_of(9), 77), in = ends->reading(lane_of(9), 77);
-    post(out, message_of(0, kSlotBytes));
-    ends->until([&] { return bulk_arrived(in); });
     const std::uint32_t context = ends->ends[0]->new_context();
-    const LaneSpec spec = back(lane_of(1));
+    const LaneSpec spec = lane_of(1);
     const std::size_t bytes = HalfLane::memory_bytes(spec) + (64 << 10);
     std::weak_ptr<std::byte> memory;
     {
-      LaneMemory block = std::move(ends->ends[0]->allocate(bytes)).value();
+      LaneMemory block = std::move(ends->ends[1]->allocate(bytes)).value();
       memory = block;
-      ends->ends[0]->lend(context, {.memory = std::move(block), .bytes = bytes, .slots = {}});
+      ends->ends[1]->lend(context, {.memory = std::move(block), .bytes = bytes, .slots = {}});
     }
-    (void)ends->open(0, spec, LaneEnd::reader, context);
     if (!came) ends->ends[1]->close(0);
     ends->ends[0]->send(0, message_of(1, 20), context);
+    (void)ends->open(0, spec, LaneEnd::writer, context);
     if (came) ends->until([&] { return ends->ends[1]->has_notes(); });
     if (came) ends->ends[1]->close(0);
     ends->ends[0]->close(context);
