@@ -56,7 +56,7 @@ struct Topology {
   std::vector<std::string> notes;  // What was assumed, and what was odd: a sentence each.
 
   NodeId add(Node node);
-  void connect(Link link) { links.push_back(std::move(link)); }
+  void connect(const Link& link) { links.push_back(link); }
   // Null where there is none. Of several hosts: the first.
   const Node* find(std::string_view node_name) const;
   std::vector<NodeId> all(NodeKind kind) const;
