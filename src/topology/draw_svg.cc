@@ -171,7 +171,8 @@ class Picture {
     if (!boxes_[id].shown) return "";
     const Node& node = topology_.nodes[id];
     const double x = boxes_[id].x - kBoxWidth / 2, y = boxes_[id].y - kBoxHeight / 2;
-    const bool on_bus = node.kind == NodeKind::pci_switch || node.kind == NodeKind::nvswitch;
+    const bool switches = node.kind == NodeKind::pci_switch || node.kind == NodeKind::nvswitch;
+    const bool on_bus = switches && !node.bus_id.empty();
     const std::string first = on_bus ? name(node.kind) : node.name.substr(0, 16);
     const std::string second = node.gbytes_per_s > 0 ? short_number(node.gbytes_per_s * 8) + " Gbit/s"
                                : on_bus              ? node.bus_id
