@@ -3,9 +3,10 @@
 // stands in its place elsewhere.
 //
 // A text that is none fails with `origin`, the line, and what is wrong there; nothing outside it is read. At most
-// 64 MiB, 64 levels and 100,000 nodes are taken.
+// 64 MiB, 64 levels and 100,000 nodes and hosts are taken, and 128 NUMA domains of a host.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,8 @@
 #include "src/topology/topology.h"
 
 namespace tutti {
+
+inline constexpr std::size_t kLongestTopology = 64u << 20;  // A file, in bytes.
 
 Result<Topology> read_nccl_xml(std::string_view text, const std::string& origin);
 Result<Topology> read_hwloc_xml(std::string_view text, const std::string& origin);

@@ -1,9 +1,12 @@
 #include "src/topology/topology.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
+
+#include "src/topology/cpu_list.h"
 
 namespace tutti {
 namespace {
@@ -46,6 +49,46 @@ Status check_link(const Topology& topology, const Link& link) {
   return {};
 }
 
+// Text of files goes to terminals.
+bool is_plain(const std::string& text) {
+  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+Status check_texts(const Topology& topology) {
+  const auto refuse = [](const char* what) {
+    return invalid_argument(std::string(what) + " has control characters in it");
+  };
+  for (const std::string& host : topology.hosts)
+    if (!is_plain(host)) return refuse("a host's name");
+  for (const std::string& note : topology.notes)
+    if (!is_plain(note)) return refuse("a note");
+  for (const Node& node : topology.nodes)
+    if (!is_plain(node.name) || !is_plain(node.bus_id) || !is_plain(node.model) || !is_plain(node.cpus))
+      return refuse("a node's name, bus id, model or list of processors");
+  for (const Node& node : topology.nodes) TUTTI_TRY(cpus_of_list(node.cpus));
+  return {};
+}
+
+// Nobody hangs on itself, on two, or too deep.
+Status check_trees(const Topology& topology) {
+  constexpr NodeId kNobody = ~0u;
+  std::vector<NodeId> above(topology.nodes.size(), kNobody);
+  for (const Link& link : topology.links) {
+    if (link.kind != LinkKind::pci && link.kind != LinkKind::memory) continue;
+    if (above[link.b] != kNobody)
+      return invalid_argument("two links of PCI or memory lead down to " + shown(topology, topology.nodes[link.b]));
+    above[link.b] = link.a;
+  }
+  for (NodeId id = 0; id < topology.nodes.size(); ++id) {
+    std::uint32_t depth = 0;
+    for (NodeId at = id; above[at] != kNobody; at = above[at])
+      if (++depth > kDeepestTopology)
+        return invalid_argument(shown(topology, topology.nodes[id]) + " hangs on itself, or below more than " +
+                                std::to_string(kDeepestTopology) + " others");
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* name(NodeKind kind) { return kNodeKinds[static_cast<std::size_t>(kind)].data(); }
@@ -72,6 +115,9 @@ std::vector<NodeId> Topology::all(NodeKind kind) const {
 }
 
 Status check(const Topology& topology) {
+  if (topology.nodes.size() > kMostNodes || topology.hosts.size() > kMostNodes)
+    return invalid_argument("more than " + std::to_string(kMostNodes) + " nodes or hosts");
+  TUTTI_CHECK_OK(check_texts(topology));
   std::set<std::pair<std::uint32_t, std::string_view>> names;
   for (const Node& node : topology.nodes) {
     if (node.host >= topology.hosts.size())
@@ -82,7 +128,7 @@ Status check(const Topology& topology) {
       return invalid_argument("there are two nodes " + shown(topology, node));
   }
   for (const Link& link : topology.links) TUTTI_CHECK_OK(check_link(topology, link));
-  return {};
+  return check_trees(topology);
 }
 
 Result<Topology> checked(Topology topology, const std::string& origin) {

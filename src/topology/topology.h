@@ -19,6 +19,10 @@ const char* name(LinkKind kind);
 Result<NodeKind> parse_node_kind(std::string_view text);
 Result<LinkKind> parse_link_kind(std::string_view text);
 
+inline constexpr std::size_t kMostNodes = 100'000;     // And hosts.
+inline constexpr std::size_t kMostDomains = 128;       // NUMA domains of a host.
+inline constexpr std::uint32_t kDeepestTopology = 64;  // Switches above each other.
+
 using NodeId = std::uint32_t;  // An index of Topology::nodes.
 
 struct Node {
@@ -37,7 +41,7 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// Carries both ways at once.
+// Carries both ways at once. Of PCI and memory: `a` is nearer to the processor.
 struct Link {
   NodeId a = 0;
   NodeId b = 0;
@@ -65,7 +69,8 @@ struct Topology {
 };
 
 // Whatever the readers of files and the discovery may have overlooked: links that lead nowhere, names that are not
-// unique, rates that are none. invalid_argument says which.
+// unique or would confuse a terminal, rates that are none. Links of PCI and memory lead down from the processor, and
+// make trees. invalid_argument says which does not.
 Status check(const Topology& topology);
 Result<Topology> checked(Topology topology, const std::string& origin);  // The same, of a file.
 

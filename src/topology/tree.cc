@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <utility>
 
 #include "src/topology/figures.h"
@@ -23,6 +24,12 @@ std::string processor_model(const std::string& vendor, std::uint32_t family, std
   return vendor + " family " + std::to_string(family) + " model " + std::to_string(model);
 }
 
+bool is_bus_id(const std::string& text) {
+  unsigned domain = 0, bus = 0, device = 0, function = 0;
+  char more = 0;
+  return std::sscanf(text.c_str(), "%x:%x:%x.%x%c", &domain, &bus, &device, &function, &more) == 4;
+}
+
 // The class is in the upper 16 of 24 bits.
 bool is_pci_switch(std::uint64_t pci_class) { return pci_class >> 8 == 0x0604; }
 bool is_gpu(std::uint64_t pci_class) { return pci_class >> 8 == 0x0302 || pci_class >> 8 == 0x0300; }
@@ -30,11 +37,9 @@ bool is_nic(std::uint64_t pci_class) { return pci_class >> 8 == 0x0207 || pci_cl
 bool is_nvswitch(std::uint64_t pci_class) { return pci_class >> 8 == 0x0680; }
 
 std::uint32_t TopologyTree::host(const std::string& name) {
-  auto& hosts = topology.hosts;
-  const auto found = std::find(hosts.begin(), hosts.end(), name);
-  if (found != hosts.end()) return static_cast<std::uint32_t>(found - hosts.begin());
-  hosts.push_back(name);
-  return static_cast<std::uint32_t>(hosts.size() - 1);
+  const auto [known, is_new] = hosts_.try_emplace(name, static_cast<std::uint32_t>(topology.hosts.size()));
+  if (is_new) topology.hosts.push_back(name);
+  return known->second;
 }
 
 NodeId TopologyTree::add(Node node) {
@@ -60,7 +65,7 @@ NodeId TopologyTree::nvswitch(std::uint32_t host, const std::string& bus_id) {
   Node node;
   node.kind = NodeKind::nvswitch;
   node.host = host;
-  node.index = static_cast<std::uint32_t>(topology.all(NodeKind::nvswitch).size());
+  node.index = nvswitches_++;
   node.name = "nvswitch " + bus_id;
   node.bus_id = bus_id;
   return add(std::move(node));
@@ -78,6 +83,9 @@ const Link& TopologyTree::link_above(NodeId id) const {
 void TopologyTree::take(Topology made) {
   topology = std::move(made);
   names_.clear();
+  hosts_.clear();
+  for (std::uint32_t host = 0; host < topology.hosts.size(); ++host) hosts_[topology.hosts[host]] = host;
+  nvswitches_ = static_cast<std::uint32_t>(topology.all(NodeKind::nvswitch).size());
   buses_.clear();
   for (NodeId id = 0; id < topology.nodes.size(); ++id) {
     const Node& node = topology.nodes[id];

@@ -16,6 +16,8 @@ std::string normal_bus_id(std::string_view text);
 // "GenuineIntel family 6 model 143", as /proc/cpuinfo has these; empty without a vendor.
 std::string processor_model(const std::string& vendor, std::uint32_t family, std::uint32_t model);
 
+bool is_bus_id(const std::string& text);  // "0000:a4:00.0", in whole.
+
 // What a device on PCI is by its class code, of which the last two digits may be missing.
 bool is_pci_switch(std::uint64_t pci_class);
 bool is_gpu(std::uint64_t pci_class);
@@ -28,6 +30,8 @@ class TopologyTree {
  public:
   Topology topology;
 
+  // No file is read on where this holds.
+  bool full() const { return topology.nodes.size() >= kMostNodes || topology.hosts.size() >= kMostNodes; }
   // The host of this name, which is added if it is not there.
   std::uint32_t host(const std::string& name);
   // Adds the node under its name, or that and a number if it is taken on its host.
@@ -50,7 +54,9 @@ class TopologyTree {
   void connect_sockets(std::uint32_t host, double gbytes_per_s);
 
  private:
+  std::map<std::string, std::uint32_t> hosts_;
   std::map<std::pair<std::uint32_t, std::string>, NodeId> buses_;
+  std::uint32_t nvswitches_ = 0;
   std::map<std::pair<std::uint32_t, std::string>, int> names_;  // How often each was asked for.
 };
 

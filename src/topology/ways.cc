@@ -1,6 +1,7 @@
 #include "src/topology/ways.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -75,6 +76,12 @@ class Graph {
     double sum = 0;
     for (std::size_t i = 0; i + 1 < nodes.size(); ++i) sum += best(nodes[i], nodes[i + 1], takes)->latency_us;
     return sum;
+  }
+
+  bool crosses(const std::vector<NodeId>& nodes, const LinkFilter& takes, LinkKind kind) const {
+    for (std::size_t i = 0; i + 1 < nodes.size(); ++i)
+      if (best(nodes[i], nodes[i + 1], takes)->kind == kind) return true;
+    return false;
   }
 
  private:
@@ -175,6 +182,8 @@ Way way(const Topology& topology, NodeId from, NodeId to) {
   }
   if (found.nodes.empty()) return {};
   found.kind = kind_of(topology, found.nodes);
+  least = found.gbytes_per_s * (1 - 1e-9);  // Again only the links that it may have come over.
+  if (found.kind == WayKind::phb && graph.crosses(found.nodes, takes, LinkKind::c2c)) found.kind = WayKind::c2c;
   return found;
 }
 

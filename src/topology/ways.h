@@ -14,11 +14,11 @@ enum class WayKind : std::uint8_t {
   none,
   same,    // Itself.
   nvlink,  // Also over NVSwitches.
-  c2c,
-  pix,  // One PCI switch at most.
-  pxb,  // Several, and no processor.
-  phb,  // A processor's own PCI.
-  sys,  // From socket to socket.
+  c2c,     // NVLink-C2C between a processor and a GPU of its own.
+  pix,     // One PCI switch at most.
+  pxb,     // Several, and no processor.
+  phb,     // A processor's own PCI.
+  sys,     // From socket to socket.
   network,
 };
 

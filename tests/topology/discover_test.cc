@@ -43,7 +43,7 @@ class RecordedMachine : public testing::Test {
     pci("devices/pci0000:5d/0000:5d:00.0", "0x060400", "0x8086", "0x347a", 0, "32.0 GT/s PCIe", 16);
     pci("devices/pci0000:5d/0000:5d:00.0/0000:5e:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
     pci(second, "0x060400", "0x8086", "0x347a", 1, "16.0 GT/s PCIe", 8);
-    pci(second + "/0000:af:00.0", "0x030200", "0x10de", "0x2330", 1, "16.0 GT/s PCIe", 8);
+    pci(second + "/0000:af:00.0", "0x030200", "0x10de", "0x2fff", 1, "16.0 GT/s PCIe", 8);
     pci(second + "/0000:b0:00.0", "0x020000", "0x8086", "0x1592", 1, "16.0 GT/s PCIe", 8);
     pci(second + "/0000:b1:00.0", "0x010802", "0x144d", "0xa80a", 1, "16.0 GT/s PCIe", 4);  // A disk.
     port(first + "/0000:3c:00.0", "mlx5_0", "1", "4: ACTIVE", "400 Gb/sec (4X NDR)");
@@ -146,12 +146,30 @@ TEST_F(RecordedMachine, HasPortsOfRdmaOnceAndInterfacesOfOtherCards) {
 TEST_F(RecordedMachine, LearnsOfNvLinksFromTheDriver) {
   sources_.nvml = TUTTI_STAND_IN_NVML;
   const Topology found = look();
-  EXPECT_EQ(found.find("gpu0")->model, "Stand-in 0");
+  EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");
+  EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");  // Its number is in no list.
   EXPECT_EQ(between(found, "gpu0", "gpu1").kind, WayKind::nvlink);
   EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Four, told by both ends.
   EXPECT_EQ(between(found, "gpu0", "gpu2").kind, WayKind::sys);
   ASSERT_EQ(found.all(NodeKind::nvswitch).size(), 1u);
   EXPECT_EQ(found.nodes[found.all(NodeKind::nvswitch)[0]].bus_id, "0000:c1:00.0");
+}
+
+// As in a container that was given two of three GPUs.
+TEST_F(RecordedMachine, SetsAsideGpusThatTheDriverDoesNotShow) {
+  pci("devices/pci0000:1a/0000:1b:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
+  sources_.nvml = TUTTI_STAND_IN_NVML;
+  const Topology found = look();
+  EXPECT_EQ(found.all(NodeKind::gpu).size(), 4u);
+  EXPECT_EQ(found.find("gpu0")->bus_id, "0000:3b:00.0");
+  ASSERT_NE(found.find("gpu 0000:1b:00.0"), nullptr);
+  EXPECT_EQ(found.notes.size(), 1u);
+}
+
+// They come and go, in containers.
+TEST_F(RecordedMachine, IsSeenWithoutInterfacesThatLeadNowhere) {
+  link("class/net/gone0", "devices/virtual/net/gone0");
+  EXPECT_EQ(look().all(NodeKind::nic).size(), 3u);
 }
 
 TEST_F(RecordedMachine, SaysWhatIsMissing) {

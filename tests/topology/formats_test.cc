@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <utility>
 
 #include "src/topology/fill.h"
+#include "src/topology/presets.h"
 #include "src/topology/ways.h"
 #include "tests/topology/read_file.h"
 
@@ -117,8 +120,10 @@ TEST(Json, GivesBackWhatWasWritten) {
 }
 
 TEST(NcclXml, GivesBackWhatItHasWordsFor) {
-  for (const char* file : kFiles) {
-    const Topology topology = topology_of(file);
+  std::map<std::string, Topology> topologies;
+  for (const char* file : kFiles) topologies[file] = topology_of(file);
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) topologies[name] = preset(name).value();
+  for (const auto& [file, topology] : topologies) {
     Result<std::string> text = write_nccl_xml(topology);
     ASSERT_TRUE(text.ok());
     Result<Topology> read = read_topology(text.value(), "again");
@@ -194,6 +199,40 @@ TEST(Json, SaysWhatIsBroken) {
   };
   for (const auto& [text, words] : wrong)
     EXPECT_NE(failure(read_topology(text, "f")).find(words), std::string::npos) << text;
+}
+
+TEST(NcclXml, TakesAProcessorThatIsNowhere) {
+  const std::string text = "<system version=\"1\"><cpu numaid=\"-1\"/><cpu numaid=\"0xffff\"/></system>";
+  const Topology topology = read_topology(text, "f").value();
+  EXPECT_EQ(topology.all(NodeKind::numa).size(), 2u);
+  EXPECT_EQ(topology.notes.size(), 2u);
+}
+
+// Links of PCI that lead in a circle, to one from two, or down for ever.
+TEST(Json, RefusesWhatIsNoTree) {
+  const auto file = [](const std::string& links, int switches) {
+    std::string nodes = "{\"kind\": \"numa\", \"name\": \"n\"}";
+    for (int i = 0; i < switches; ++i)
+      nodes += ", {\"kind\": \"pci_switch\", \"name\": \"s" + std::to_string(i) + "\"}";
+    return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [" + nodes +
+           "]}], \"links\": [" + links + "]}";
+  };
+  const auto link = [](const std::string& from, const std::string& to) {
+    return "{\"from\": \"a/" + from + "\", \"to\": \"a/" + to + "\", \"kind\": \"pci\", \"gbytes_per_s\": 1}";
+  };
+  std::string chain = link("n", "s0");
+  for (int i = 1; i < 70; ++i) chain += ", " + link("s" + std::to_string(i - 1), "s" + std::to_string(i));
+  EXPECT_TRUE(read_topology(file(link("n", "s0") + ", " + link("s0", "s1"), 2), "f").ok());
+  EXPECT_NE(failure(read_topology(file(link("s0", "s1") + ", " + link("s1", "s0"), 2), "f")).find("hangs on itself"),
+            std::string::npos);
+  EXPECT_NE(failure(read_topology(file(link("n", "s0") + ", " + link("s1", "s0"), 2), "f")).find("two links"),
+            std::string::npos);
+  EXPECT_NE(failure(read_topology(file(chain, 70), "f")).find("below more than 64"), std::string::npos);
+}
+
+TEST(Json, RefusesWhatTerminalsWouldObey) {
+  const std::string text = "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\\u001b[2J\"}]}";
+  EXPECT_NE(failure(read_topology(text, "f")).find("control characters"), std::string::npos);
 }
 
 TEST(Merged, KeepsHostsApart) {

@@ -62,6 +62,7 @@ class Fuzz : public testing::Test {
       ASSERT_TRUE(sound.ok()) << "seed " << seed_ << ": " << sound.message();
       if (i % 50 != 0) continue;
       EXPECT_FALSE((describe(topology.value()) + draw_svg(topology.value())).empty());
+      EXPECT_TRUE(write_nccl_xml(topology.value()).ok());
     }
     EXPECT_GT(read, 0) << "seed " << seed_;  // Or nothing but beginnings was tried.
   }

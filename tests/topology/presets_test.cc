@@ -46,6 +46,7 @@ TEST(Presets, OfARackHasItsHostsOnOneNvLink) {
   const Way across = way(rack, id_of(rack, "gpu0", 0), id_of(rack, "gpu3", 17));
   EXPECT_EQ(across.kind, WayKind::nvlink);
   EXPECT_DOUBLE_EQ(across.gbytes_per_s, 900);
+  EXPECT_EQ(way(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).kind, WayKind::c2c);
 }
 
 TEST(Presets, NameThoseThatThereAre) {

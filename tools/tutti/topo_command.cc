@@ -1,8 +1,8 @@
 #include <getopt.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "src/topology/describe.h"
@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-enum class Form { text, json, nccl, dot, svg };
+enum class Form { text, json, nccl, dot, svg, help };
 
 struct TopoRequest {
   std::string file;
@@ -26,20 +26,27 @@ struct TopoRequest {
   std::string picture;  // Form::svg: where to.
 };
 
-enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg };
+enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg, kHelp };
 constexpr option kOptions[] = {
-    {"file", required_argument, nullptr, kFile}, {"preset", required_argument, nullptr, kPreset},
-    {"gpu", required_argument, nullptr, kGpu},   {"json", no_argument, nullptr, kJson},
-    {"nccl", no_argument, nullptr, kNccl},       {"dot", no_argument, nullptr, kDot},
-    {"svg", required_argument, nullptr, kSvg},   {},
+    {"file", required_argument, nullptr, kFile},
+    {"preset", required_argument, nullptr, kPreset},
+    {"gpu", required_argument, nullptr, kGpu},
+    {"json", no_argument, nullptr, kJson},
+    {"nccl", no_argument, nullptr, kNccl},
+    {"dot", no_argument, nullptr, kDot},
+    {"svg", required_argument, nullptr, kSvg},
+    {"help", no_argument, nullptr, kHelp},
+    {},
 };
 
+// `argv` begins with the command. What is not understood is named as it was written.
 Result<TopoRequest> parse(int argc, char** argv) {
   TopoRequest request;
   opterr = 0;
-  for (optind = 2;;) {
-    const int at = optind;
-    switch (getopt_long(argc, argv, ":", kOptions, nullptr)) {
+  optind = 0;  // Whatever was read before; and nothing is moved, so that places stay what they are.
+  for (;;) {
+    const char* at = argv[std::max(optind, 1)];
+    switch (getopt_long(argc, argv, "+:h", kOptions, nullptr)) {
       case -1:
         if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
         return request;
@@ -53,19 +60,23 @@ Result<TopoRequest> parse(int argc, char** argv) {
         request.form = Form::svg;
         request.picture = optarg;
         break;
-      case ':': return invalid_argument(std::string(argv[at]) + " wants a value after it");
-      default: return invalid_argument(std::string("topo has no option ") + argv[at]);
+      case 'h':
+      case kHelp: request.form = Form::help; break;
+      case ':': return invalid_argument(std::string(at) + " wants a value after it");
+      default: return invalid_argument(std::string("topo has no option ") + at);
     }
   }
 }
 
+// No more than any reader takes, whatever there is to read.
 Result<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
   if (!file) return system_error("open " + path);
-  text << file.rdbuf();
-  if (file.bad()) return system_error("read " + path);
-  return text.str();
+  std::string text(kLongestTopology + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (file.fail() && !file.eof())) return system_error("read " + path);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 Status write_file(const std::string& path, const std::string& text) {
@@ -96,7 +107,11 @@ Result<Topology> what_is_asked(const TopoRequest& request) {
 }  // namespace
 
 Status topo_command(int argc, char** argv) {
-  const TopoRequest request = TUTTI_TRY(parse(argc, argv));
+  const TopoRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
+  if (request.form == Form::help) {
+    std::fputs(kUsage, stdout);
+    return {};
+  }
   Topology topology = TUTTI_TRY(what_is_asked(request));
   if (!request.gpu.empty()) TUTTI_CHECK_OK(set_gpu_model(topology, request.gpu));
   fill_in(topology);
@@ -106,6 +121,7 @@ Status topo_command(int argc, char** argv) {
     case Form::json: shown = TUTTI_TRY(write_topology_json(topology)); break;
     case Form::nccl: shown = TUTTI_TRY(write_nccl_xml(topology)); break;
     case Form::dot: shown = draw_dot(topology); break;
+    case Form::help: break;
     case Form::svg: return write_file(request.picture, draw_svg(topology));
   }
   std::fwrite(shown.data(), 1, shown.size(), stdout);

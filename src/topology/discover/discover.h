@@ -32,7 +32,8 @@ struct Discovery {
   std::vector<SourceReport> sources;
 };
 
-// Takes milliseconds. Fails where nobody knows of a processor.
+// Takes as long as NVML and hwloc take to look: milliseconds, on small machines. Fails where nobody knows of a
+// processor.
 Result<Discovery> discover(const Sources& sources = {});
 
 }  // namespace tutti

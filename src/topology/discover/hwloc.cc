@@ -1,16 +1,12 @@
 // hwloc is asked for what it would export, which is read like a file: neither its header nor its structures are needed.
-#include <dlfcn.h>
-
 #include <string>
 
-#include "src/base/owned.h"
+#include "src/base/library.h"
 #include "src/topology/discover/parts.h"
 #include "src/topology/formats.h"
 
 namespace tutti {
 namespace {
-
-using Library = Owned<void*, ::dlclose>;
 
 // As hwloc.h of version 2 declares them.
 struct Hwloc {
@@ -22,12 +18,6 @@ struct Hwloc {
   void (*free_xmlbuffer)(void*, char*);
 };
 constexpr int kKeepImportant = 3;
-
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
 
 Result<std::string> export_xml(const Hwloc& hwloc, void* topology) {
   char* xml = nullptr;
@@ -43,15 +33,14 @@ Result<std::string> export_xml(const Hwloc& hwloc, void* topology) {
 }  // namespace
 
 Result<Topology> ask_hwloc(const std::string& library) {
-  const Library opened{::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)};
-  if (!opened) return unsupported(::dlerror());
+  const Library opened = TUTTI_TRY(Library::open(library));
   Hwloc hwloc = {};
-  void* const at = opened.get();
-  const bool found = find(at, "hwloc_topology_init", hwloc.init) && find(at, "hwloc_topology_destroy", hwloc.destroy) &&
-                     find(at, "hwloc_topology_set_io_types_filter", hwloc.set_io_types_filter) &&
-                     find(at, "hwloc_topology_load", hwloc.load) &&
-                     find(at, "hwloc_topology_export_xmlbuffer", hwloc.export_xmlbuffer) &&
-                     find(at, "hwloc_free_xmlbuffer", hwloc.free_xmlbuffer);
+  const bool found = opened.find("hwloc_topology_init", hwloc.init) &&
+                     opened.find("hwloc_topology_destroy", hwloc.destroy) &&
+                     opened.find("hwloc_topology_set_io_types_filter", hwloc.set_io_types_filter) &&
+                     opened.find("hwloc_topology_load", hwloc.load) &&
+                     opened.find("hwloc_topology_export_xmlbuffer", hwloc.export_xmlbuffer) &&
+                     opened.find("hwloc_free_xmlbuffer", hwloc.free_xmlbuffer);
   if (!found) return unsupported(library + " is no hwloc of version 2");
   void* topology = nullptr;
   if (hwloc.init(&topology) != 0) return system_error("start hwloc");

@@ -1,18 +1,18 @@
 // What NVIDIA's management library tells of GPUs: their numbers, what they are, and where their NVLinks lead.
-#include <dlfcn.h>
-
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "src/base/owned.h"
+#include "src/base/library.h"
 #include "src/topology/discover/parts.h"
 #include "src/topology/figures.h"
 
 namespace tutti {
 namespace {
-
-using Library = Owned<void*, ::dlclose>;
 
 // As nvml.h declares them; a result of 0 is success.
 struct PciInfo {
@@ -38,20 +38,15 @@ struct Nvml {
 constexpr unsigned kMostLinks = 18;
 constexpr unsigned kEndIsSwitch = 2;
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
-bool find_all(void* at, Nvml& nvml) {
-  find(at, "nvmlDeviceGetNvLinkRemoteDeviceType", nvml.link_end_kind);
-  return find(at, "nvmlInit_v2", nvml.init) && find(at, "nvmlShutdown", nvml.shutdown) &&
-         find(at, "nvmlErrorString", nvml.words) && find(at, "nvmlDeviceGetCount_v2", nvml.count) &&
-         find(at, "nvmlDeviceGetHandleByIndex_v2", nvml.device) && find(at, "nvmlDeviceGetName", nvml.name) &&
-         find(at, "nvmlDeviceGetCudaComputeCapability", nvml.capability) &&
-         find(at, "nvmlDeviceGetPciInfo_v3", nvml.pci) && find(at, "nvmlDeviceGetNvLinkState", nvml.link_active) &&
-         find(at, "nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_end);
+bool find_all(const Library& library, Nvml& nvml) {
+  library.find("nvmlDeviceGetNvLinkRemoteDeviceType", nvml.link_end_kind);
+  return library.find("nvmlInit_v2", nvml.init) && library.find("nvmlShutdown", nvml.shutdown) &&
+         library.find("nvmlErrorString", nvml.words) && library.find("nvmlDeviceGetCount_v2", nvml.count) &&
+         library.find("nvmlDeviceGetHandleByIndex_v2", nvml.device) && library.find("nvmlDeviceGetName", nvml.name) &&
+         library.find("nvmlDeviceGetCudaComputeCapability", nvml.capability) &&
+         library.find("nvmlDeviceGetPciInfo_v3", nvml.pci) &&
+         library.find("nvmlDeviceGetNvLinkState", nvml.link_active) &&
+         library.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_end);
 }
 
 std::string bus_id_of(const PciInfo& pci) {
@@ -68,6 +63,20 @@ NodeId gpu_on(TopologyTree& tree, const std::string& bus_id) {
   const NodeId id = tree.add(std::move(node));
   tree.connect(tree.topology.all(NodeKind::numa).front(), id, LinkKind::pci, pci_gbytes_per_s(8, 16), 16);
   return id;
+}
+
+// "10de:2330", or nothing: what is not listed (src/topology/fill.h). Listed names tell more than the driver's.
+bool is_number(const std::string& model) { return model.empty() || (model.size() == 9 && model[4] == ':'); }
+
+// In a container there may be more than the driver gives to us, which counts its own.
+void set_aside_all_but(TopologyTree& tree, const std::set<NodeId>& ours) {
+  for (const NodeId id : tree.topology.all(NodeKind::gpu)) {
+    Node& gpu = tree.topology.nodes[id];
+    if (ours.contains(id)) continue;
+    gpu.index = kUnnumbered;
+    gpu.name = "gpu " + gpu.bus_id;
+    tree.note(gpu.name + " is not given to us by its driver");
+  }
 }
 
 struct End {
@@ -94,6 +103,7 @@ Result<std::string> look(TopologyTree& tree, const Nvml& nvml) {
   if (const int problem = nvml.count(&count))
     return unsupported(std::string("it counts no GPUs: ") + nvml.words(problem));
   std::vector<std::pair<NodeId, std::map<End, unsigned>>> links;
+  std::set<NodeId> ours;
   for (unsigned index = 0; index < count; ++index) {
     void* device = nullptr;
     PciInfo pci = {};
@@ -104,10 +114,15 @@ Result<std::string> look(TopologyTree& tree, const Nvml& nvml) {
     gpu.name = "gpu" + std::to_string(index);
     char name[96] = {};
     int major = 0, minor = 0;
-    if (nvml.name(device, name, sizeof name - 1) == 0) gpu.model = name;
+    if (is_number(gpu.model) && nvml.name(device, name, sizeof name - 1) == 0) gpu.model = name;
     if (nvml.capability(device, &major, &minor) == 0) gpu.sm = static_cast<std::uint32_t>(major * 10 + minor);
     links.emplace_back(id, links_of(nvml, device));
+    ours.insert(id);
   }
+  set_aside_all_but(tree, ours);
+  const auto told = [](const auto& gpu) { return !gpu.second.empty(); };
+  if (std::any_of(links.begin(), links.end(), told))  // Whoever told of some before knows no more than the driver.
+    std::erase_if(tree.topology.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
   std::size_t connected = 0;
   for (const auto& [gpu, ends] : links) {
     for (const auto& [end, width] : ends) {
@@ -125,10 +140,9 @@ Result<std::string> look(TopologyTree& tree, const Nvml& nvml) {
 }  // namespace
 
 Result<std::string> ask_nvml(TopologyTree& tree, const std::string& library) {
-  const Library opened{::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)};
-  if (!opened) return unsupported(::dlerror());
+  const Library opened = TUTTI_TRY(Library::open(library));
   Nvml nvml = {};
-  if (!find_all(opened.get(), nvml)) return unsupported(library + " lacks functions that drivers from 418 on have");
+  if (!find_all(opened, nvml)) return unsupported(library + " lacks functions that drivers from 418 on have");
   if (const int problem = nvml.init()) return unsupported(std::string("it does not start: ") + nvml.words(problem));
   Result<std::string> found = look(tree, nvml);
   nvml.shutdown();

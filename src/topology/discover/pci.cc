@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::uint64_t kNvidia = 0x10de;
 
-bool is_bus_id(const std::string& name) {
-  unsigned domain = 0, bus = 0, device = 0, function = 0;
-  char more = 0;
-  return std::sscanf(name.c_str(), "%x:%x:%x.%x%c", &domain, &bus, &device, &function, &more) == 4;
-}
-
 // The folders of a device and of what it hangs on, from the processor down.
 std::vector<std::string> line_of(const std::string& device) {
   std::vector<std::string> folders;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -20,11 +21,11 @@ struct Port {
 // The bus id of the device on PCI that a folder of sysfs is below; empty: none, as of virtual ones.
 std::string bus_id_above(const std::string& folder) {
   std::string found;
-  for (std::size_t begin = 0; begin != std::string::npos; begin = folder.find('/', begin + 1)) {
-    const std::string part = folder.substr(begin + 1, folder.find('/', begin + 1) - begin - 1);
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    char more = 0;
-    if (std::sscanf(part.c_str(), "%x:%x:%x.%x%c", &a, &b, &c, &d, &more) == 4) found = part;
+  for (std::size_t begin = 0; begin < folder.size();) {
+    const std::size_t end = std::min(folder.find('/', begin), folder.size());
+    const std::string part = folder.substr(begin, end - begin);
+    if (is_bus_id(part)) found = part;
+    begin = end + 1;
   }
   return found;
 }

@@ -63,7 +63,7 @@ class HwlocReader {
 
  private:
   // First: an object may be inside the domain by its nodeset alone. Domains without processors are memory of devices.
-  Status find_numa(const pugi::xml_node& at, int depth) {
+  Status find_numa(const pugi::xml_node& at, std::uint32_t depth) {
     if (depth > kDeepestTopology) return xml_.complain(at, "too many <object> inside each other");
     if (*info(at, "CPUVendor") != 0) vendor_ = info(at, "CPUVendor");
     if (*info(at, "CPUFamilyNumber") != 0) family_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUFamilyNumber")));
@@ -78,7 +78,7 @@ class HwlocReader {
   Status add_numa(const pugi::xml_node& at) {
     Node node;
     node.host = host_;
-    node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(at, "os_index", 0, 1 << 16)));
+    node.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(at, "os_index", 0, kMostDomains - 1)));
     node.name = "numa" + std::to_string(node.index);
     if (tree_.has(host_, node.name))
       return xml_.complain(at, "NUMANode " + std::to_string(node.index) + " is there twice");
@@ -92,10 +92,10 @@ class HwlocReader {
   }
 
   // `parent` is what a device there hangs on.
-  Status read_object(const pugi::xml_node& at, NodeId parent, int depth) {
+  Status read_object(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
     const auto domain = numa_.find(at.attribute("nodeset").value());
     if (domain != numa_.end()) parent = domain->second;
-    if (tree_.topology.nodes.size() >= kMostNodes) return xml_.complain(at, "too many nodes");
+    if (tree_.full()) return xml_.complain(at, "too many nodes");
     if (type_of(at) == "L3Cache") TUTTI_CHECK_OK(add_cache(at, parent));
     if (type_of(at) == kDevices) return read_device(at, parent);
     if (type_of(at) == kBridges) parent = TUTTI_TRY(add_bridge(at, parent));

@@ -1,10 +1,12 @@
 // Our own format: {"format": "tutti topology", "version": 1, "hosts": [{"name": "a", "nodes": [{...}]}],
 // "links": [{"from": "a/numa0", "to": "a/gpu0", ...}], "notes": []}. Fields are those of Node and Link; what has the
 // value it has anyway may be left out.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "src/topology/formats.h"
 #include "src/topology/formats/xml.h"
@@ -82,8 +84,8 @@ class JsonReader {
     TUTTI_CHECK_OK(only(json, "a host", {"name", "nodes"}));
     const std::string name = TUTTI_TRY(text(json, "a host", "name"));
     if (name.empty()) return complain("a host has no name");
-    if (std::find(topology_.hosts.begin(), topology_.hosts.end(), name) != topology_.hosts.end())
-      return complain("there are two hosts '" + name + "'");
+    if (topology_.hosts.size() >= kMostNodes) return complain("too many hosts");
+    if (!hosts_.insert(name).second) return complain("there are two hosts '" + name + "'");
     topology_.hosts.push_back(name);
     for (const Json& node : TUTTI_TRY(list(json, "host '" + name + "'", "nodes"))) TUTTI_CHECK_OK(read_node(node));
     return {};
@@ -143,6 +145,7 @@ class JsonReader {
 
   std::string origin_;
   Topology topology_;
+  std::set<std::string> hosts_;
   std::map<std::string, NodeId, std::less<>> paths_;  // "<host>/<node>".
 };
 
@@ -161,7 +164,7 @@ Json json_of(const Node& node) {
 
 // Objects inside each other, without end, would use up the stack of whoever follows them.
 bool too_deep(std::string_view text) {
-  int depth = 0;
+  std::uint32_t depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (quoted && text[i] == '\\') ++i;

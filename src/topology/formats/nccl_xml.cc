@@ -2,7 +2,7 @@
 // NCCL finds by itself on the machine: a <pci> of the class of a GPU or network card is one all the same.
 #include <algorithm>
 #include <cstdlib>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,12 +55,15 @@ class Reader {
     numa.kind = NodeKind::numa;
     const std::string hash = cpu.attribute("host_hash").value();
     numa.host = tree_.host(hash.empty() ? "host" : "host " + hash);
-    numa.index = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "numaid", 0, 1023)));
+    if (tree_.full()) return xml_.complain(cpu, "too many nodes or hosts");
+    numa.index = TUTTI_TRY(domain_of(cpu, numa.host));
     numa.name = "numa" + std::to_string(numa.index);
     const auto family = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "familyid", 0, 1u << 16)));
     const auto model = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "modelid", 0, 1u << 16)));
     const std::string vendor = cpu.attribute("vendor").value();
     numa.model = processor_model(vendor, family, model);
+    const std::string_view arch = cpu.attribute("arch").value();
+    if (numa.model.empty() && arch != "x86_64") numa.model = arch;
     Result<std::string> cpus = cpus_of_mask(cpu.attribute("affinity").value());
     if (!cpus.ok()) return xml_.complain(cpu, std::move(cpus).status().message());
     numa.cpus = std::move(cpus).value();
@@ -71,10 +74,22 @@ class Reader {
     return read_children(cpu, tree_.add(std::move(numa)), 1);
   }
 
-  Status read_children(const pugi::xml_node& at, NodeId parent, int depth) {
+  // NCCL writes -1, or that in 16 bits, where the system does not tell.
+  Result<std::uint32_t> domain_of(const pugi::xml_node& cpu, std::uint32_t host) {
+    const std::string_view told = cpu.attribute("numaid").value();
+    if (told != "-1" && told != "65535" && told != "0xffff")
+      return static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(cpu, "numaid", 0, kMostDomains - 1)));
+    std::uint32_t index = 0;
+    while (tree_.has(host, "numa" + std::to_string(index))) ++index;
+    if (index >= kMostDomains) return xml_.complain(cpu, "too many NUMA domains");
+    tree_.note("a processor without the number of its NUMA domain: taken for " + std::to_string(index));
+    return index;
+  }
+
+  Status read_children(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
     if (depth > kDeepestTopology) return xml_.complain(at, "too many <pci> inside each other");
     for (const pugi::xml_node child : at.children()) {
-      if (tree_.topology.nodes.size() >= kMostNodes) return xml_.complain(child, "too many nodes");
+      if (tree_.full()) return xml_.complain(child, "too many nodes");
       const std::string_view what = child.name();
       if (what == "pci") TUTTI_CHECK_OK(read_pci(child, parent, depth));
       if (what == "nic") TUTTI_CHECK_OK(read_nic(child, parent, nullptr));
@@ -96,7 +111,7 @@ class Reader {
     return speed;
   }
 
-  Status read_pci(const pugi::xml_node& pci, NodeId parent, int depth) {
+  Status read_pci(const pugi::xml_node& pci, NodeId parent, std::uint32_t depth) {
     const std::uint64_t pci_class = TUTTI_TRY(xml_.whole(pci, "class", 0, 0xffffff));
     const Pci speed = TUTTI_TRY(speed_of(pci));
     Node node;
@@ -167,7 +182,7 @@ class Reader {
   // A network card with its ports: each is a node.
   Status read_nic(const pugi::xml_node& nic, NodeId parent, const Pci* speed, const std::string& bus_id = "") {
     for (const pugi::xml_node net : nic.children("net")) {
-      if (tree_.topology.nodes.size() >= kMostNodes) return xml_.complain(net, "too many nodes");
+      if (tree_.full()) return xml_.complain(net, "too many nodes");
       Node node;
       node.kind = NodeKind::nic;
       node.host = tree_.topology.nodes[parent].host;
@@ -210,7 +225,9 @@ class Reader {
       tree_.note(tree_.topology.nodes[other].name + " says that its NVLinks lead to itself: left out");
       return {};
     }
-    if (!joined_.emplace(std::min(other, link.gpu), std::max(other, link.gpu)).second) return {};  // Told by both ends.
+    const auto told = told_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
+    if (told->second != link.gpu) return {};  // Told by the other end as well.
+    if (tree_.full()) return xml_.complain(link.at, "too many nodes");
     tree_.connect(link.gpu, other, LinkKind::nvlink, nvlink_gbytes_per_s(tree_.topology.nodes[link.gpu].sm, count),
                   count);
     return {};
@@ -219,7 +236,7 @@ class Reader {
   const Xml& xml_;
   TopologyTree tree_;
   std::vector<NvLink> nvlinks_;
-  std::set<std::pair<NodeId, NodeId>> joined_;
+  std::map<std::pair<NodeId, NodeId>, NodeId> told_by_;
   std::vector<double> smp_;  // [host]
 };
 

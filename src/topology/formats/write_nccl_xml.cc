@@ -41,6 +41,22 @@ void set_speed(pugi::xml_node pci, const Link& link) {
   pci.append_attribute("link_width") = best_width;
 }
 
+// As far as the model tells; NCCL wants one.
+const char* arch_of(const std::string& model) {
+  for (const char* name : {"arm64", "ARM", "Grace"})
+    if (model.find(name) != std::string::npos) return "arm64";
+  for (const char* name : {"ppc64", "POWER", "IBM"})
+    if (model.find(name) != std::string::npos) return "ppc64";
+  return "x86_64";
+}
+
+// One that stands for a switch without a place on PCI.
+std::string stand_in_bus_id(NodeId id) {
+  char text[32];
+  std::snprintf(text, sizeof text, "ffff:%02x:%02x.0", id >> 8 & 0xff, id & 0xff);
+  return text;
+}
+
 class Writer {
  public:
   explicit Writer(const Topology& topology) : topology_(topology) {}
@@ -63,7 +79,7 @@ class Writer {
       cpu.append_attribute("host_hash") = (host.starts_with("host ") ? host.substr(5) : host).c_str();
     cpu.append_attribute("numaid") = numa.index;
     cpu.append_attribute("affinity") = TUTTI_TRY(mask_of_cpus(numa.cpus)).c_str();
-    cpu.append_attribute("arch") = "x86_64";
+    cpu.append_attribute("arch") = arch_of(numa.model);
     char vendor[64];
     unsigned family = 0, model = 0;
     if (std::sscanf(numa.model.c_str(), "%63s family %u model %u", vendor, &family, &model) == 3) {
@@ -133,8 +149,8 @@ class Writer {
       if (link.kind != LinkKind::nvlink) continue;
       pugi::xml_node nvlink = gpu.append_child("nvlink");
       const bool direct = other.kind == NodeKind::gpu, processor = other.kind == NodeKind::numa;
-      // A switch that stands for all of a board has no place on PCI.
-      nvlink.append_attribute("target") = other.bus_id.empty() ? "ffff:ff:00.0" : other.bus_id.c_str();
+      const std::string target = other.bus_id.empty() ? stand_in_bus_id(link.a == id ? link.b : link.a) : other.bus_id;
+      nvlink.append_attribute("target") = target.c_str();
       nvlink.append_attribute("count") = link.width;
       nvlink.append_attribute("tclass") = direct ? "0x030200" : processor ? "0x068001" : "0x068000";
     }

@@ -2,17 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <pugixml.hpp>
 #include <string>
 #include <string_view>
 
 #include "src/base/status.h"
+#include "src/topology/formats.h"
 
 namespace tutti {
-
-inline constexpr std::size_t kLongestTopology = 64u << 20;
-inline constexpr int kDeepestTopology = 64;
-inline constexpr std::size_t kMostNodes = 100'000;
 
 class Xml {
  public:
