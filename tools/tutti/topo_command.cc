@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -39,6 +40,12 @@ constexpr option kOptions[] = {
     {},
 };
 
+Status take_form(TopoRequest& request, Form form) {
+  if (request.form != Form::text) return invalid_argument("topo takes one of --json, --nccl, --dot and --svg");
+  request.form = form;
+  return {};
+}
+
 // `argv` begins with the command. What is not understood is named as it was written.
 Result<TopoRequest> parse(int argc, char** argv) {
   TopoRequest request;
@@ -53,12 +60,13 @@ Result<TopoRequest> parse(int argc, char** argv) {
       case kFile: request.file = optarg; break;
       case kPreset: request.preset = optarg; break;
       case kGpu: request.gpu = optarg; break;
-      case kJson: request.form = Form::json; break;
-      case kNccl: request.form = Form::nccl; break;
-      case kDot: request.form = Form::dot; break;
+      case kJson: TUTTI_CHECK_OK(take_form(request, Form::json)); break;
+      case kNccl: TUTTI_CHECK_OK(take_form(request, Form::nccl)); break;
+      case kDot: TUTTI_CHECK_OK(take_form(request, Form::dot)); break;
       case kSvg:
-        request.form = Form::svg;
+        TUTTI_CHECK_OK(take_form(request, Form::svg));
         request.picture = optarg;
+        if (request.picture.empty()) return invalid_argument("--svg wants the name of a file");
         break;
       case 'h':
       case kHelp: request.form = Form::help; break;
@@ -70,6 +78,7 @@ Result<TopoRequest> parse(int argc, char** argv) {
 
 // No more than any reader takes, whatever there is to read.
 Result<std::string> read_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return invalid_argument(path + " is a directory");
   std::ifstream file(path, std::ios::binary);
   if (!file) return system_error("open " + path);
   std::string text(kLongestTopology + 1, '\0');
