@@ -114,22 +114,20 @@ TEST_P(VerbsBlocks, LetNobodySleepOverMessagesThatAreReadBack) {
   }
 }
 
-// What told of a read that was slept for wakes nobody for ever after, be its message wanted or not.
+// What told of a read wakes nobody for ever after, be its message wanted or not. Soft-RoCE has read before anybody asks
+// to be told: so who asks is told of the next read, over which nobody sleeps.
 TEST_P(VerbsBlocks, LetSleepWhenAllHasBeenReadBack) {
-  constexpr std::uint64_t kMessages = HalfLane::kSlots - 1;
+  constexpr std::uint64_t kMessages = HalfLane::kSlots;
   pollfd waiting = {pair_.reader.carrier->descriptor(), POLLIN, 0};
   for (std::uint64_t number = 0; number < kMessages; ++number) {
+    const auto is_here = [&] { return pair_.reader.arrivals > number; };
+    const bool forgotten = number + 1 == kMessages;
     ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
-    pair_.until([&] { return pair_.reader.arrivals > number || pair_.reader.carrier->holds_back(); });
-    bool asleep = pair_.reader.carrier->arm();
-    if (number + 1 == kMessages) pair_.reader.carrier->forget(kLane, LaneEnd::reader);
-    for (; pair_.reader.carrier->holds_back(); asleep = pair_.reader.carrier->arm()) {
-      if (asleep) {
-        ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
-      }
-      ASSERT_TRUE(pair_.reader.advance().ok());
-    }
-    pair_.until([&] { return pair_.writer.carrier->acknowledged(); });
+    pair_.until([&] { return is_here() || pair_.reader.carrier->holds_back(); });
+    if (number % 2 == 0) (void)pair_.reader.carrier->arm();
+    if (forgotten) pair_.reader.carrier->forget(kLane, LaneEnd::reader);
+    pair_.until([&] { return pair_.writer.carrier->acknowledged() && (forgotten || is_here()); });
+    if (number % 2 == 0) continue;
     // What else is under way, as receipts are, has an end.
     const Deadline patience = Deadline::after_ms(10'000);
     while (!pair_.reader.carrier->arm() || ::poll(&waiting, 1, 0) != 0) {
