@@ -32,9 +32,12 @@ Host parse_host(const std::string& word) {
     if (!parse(number, host.processes) || host.processes == 0 || host.processes > kMostProcesses)
       refuse(word, "has no number of processes from 1 to 1024 after its colon");
   }
-  if (host.name.size() > 2 && host.name.starts_with('[') && host.name.ends_with(']'))
-    host.name = host.name.substr(1, host.name.size() - 2);
-  if (host.name.empty() || host.name.starts_with('-')) refuse(word, "is no name of a host");
+  const std::size_t user = host.name.rfind('@') + 1;  // 0: there is none.
+  if (host.name.size() > user + 2 && host.name[user] == '[' && host.name.ends_with(']')) {
+    host.name.pop_back();
+    host.name.erase(user, 1);
+  }
+  if (host.name.size() == user || host.name.starts_with('-')) refuse(word, "is no name of a host");
   return host;
 }
 

@@ -89,6 +89,8 @@ void warn_of_others(const Launcher& launcher, const Options& options) {
                program_name(), options.processes, launcher.ranks.c_str(), launcher.name.c_str());
 }
 
+bool starts_on_hosts(const Options& options) { return !options.hosts.empty() && options.part.processes == 0; }
+
 // Whether the collective has an algorithm of this name.
 bool has_algorithm(const char* names, const std::string& name) {
   const std::string separator = ", ";
@@ -96,7 +98,8 @@ bool has_algorithm(const char* names, const std::string& name) {
 }
 
 // In the library, a collective that has no algorithm of this name leaves it aside; here it is what is measured. One
-// that TUTTI_ALGORITHM names is for what is measured, too, and not for the tool's own barriers and reports.
+// that TUTTI_ALGORITHM names is for what is measured, too, and not for the tool's own barriers and reports; other hosts
+// find it in their environment, which is made from this one.
 void settle_algorithm(const Collective& collective, Options& options) {
   if (collective.call == nullptr) {
     if (!options.algorithm.empty())
@@ -113,7 +116,7 @@ void settle_algorithm(const Collective& collective, Options& options) {
   const std::string named = value_of("TUTTI_ALGORITHM");
   if (!has_algorithm(names, named)) return;
   options.algorithm = named;
-  ::unsetenv("TUTTI_ALGORITHM");
+  if (!starts_on_hosts(options)) ::unsetenv("TUTTI_ALGORITHM");
 }
 
 // Of ranks that are all on this machine: rather a sentence than an end by the kernel for want of memory.
@@ -139,7 +142,7 @@ int launch_here(const Collective& collective, const Options& options) {
 int launch(const Collective& collective, Options options) {
   settle_algorithm(collective, options);
   if (options.part.processes > 0) return run_part(collective, options);
-  if (!options.hosts.empty()) return start_on_hosts(options);
+  if (starts_on_hosts(options)) return start_on_hosts(options);
   const std::optional<Launcher> launcher = find_launcher();
   if (options.processes > 0) {
     if (launcher) warn_of_others(*launcher, options);

@@ -68,9 +68,9 @@ Words passed_variables() {
 std::string command_for(const Options& options, const HostPart& part) {
   std::string command = "cd " + quoted(own_folder()) + " || exit " + std::to_string(kNoFolder) + "; exec env";
   for (const std::string& variable : passed_variables()) command += " " + quoted(variable);
-  command += " " + quoted(own_program());
+  command += " " + quoted(own_program()) + " --host-part " + text_of(part);  // First: the words may end with "--".
   for (const std::string& word : options.words) command += " " + quoted(word);
-  return command + " --host-part " + text_of(part);
+  return command;
 }
 
 std::string describe_failure(int status) {

@@ -82,9 +82,13 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
 }
 
 Ran HostCommunicator::last_run() const {
-  if (latest_ == nullptr || latest_->plan == nullptr) return {};
-  const WiredPlan& plan = latest_->ran_mapped ? *latest_->mapped->plan : *latest_->plan;
-  return {plan.key.algorithm->name(), plan.slot_bytes == 0 ? "" : tutti::name(plan.key.protocol)};
+  const WiredPlan* plan = ran_.load(std::memory_order_acquire);
+  if (plan == nullptr) return {};
+  return {plan->key.algorithm->name(), plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol)};
+}
+
+void HostCommunicator::show_ran() {
+  ran_.store(latest_->ran_mapped ? latest_->mapped->plan : latest_->plan, std::memory_order_release);
 }
 
 void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {

@@ -49,6 +49,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
     slot = std::move(fresh);
   }
   latest_ = slot.get();
+  show_ran();
   return latest_;
 }
 

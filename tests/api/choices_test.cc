@@ -1,3 +1,9 @@
+#include <atomic>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "tests/api/ranks.h"
 
 namespace tutti {
@@ -32,6 +38,30 @@ TEST(Choices, AreThoseOfTheLastCollective) {
     EXPECT_NE(last(comm), "bruck/lines");
     TUTTI_EXPECT_OK(tutti_all_gather(nullptr, nullptr, 0, tutti_int32, view, nullptr));
     EXPECT_EQ(last(comm), "/");
+  });
+}
+
+// More shapes than calls are kept for, so that what is asked for goes away.
+TEST(Choices, MayBeAskedForByAnyThread) {
+  const Ranks ranks(2);
+  ranks.run([](int, tutti_comm comm) {
+    std::atomic<bool> over = false;
+    std::set<std::string> seen;
+    std::thread asks([&] {
+      while (!over) {
+        const char *algorithm = nullptr, *protocol = nullptr;
+        TUTTI_EXPECT_OK(tutti_comm_last_choice(comm, &algorithm, &protocol));
+        seen.insert(algorithm);
+      }
+    });
+    Vector send(4096), recv(4096);
+    for (std::size_t count = 0; count < send.size(); count += 4)
+      TUTTI_EXPECT_OK(tutti_all_reduce(send.data(), recv.data(), count, tutti_int32, tutti_sum, comm, nullptr));
+    over = true;
+    asks.join();
+    const char* names = nullptr;
+    TUTTI_EXPECT_OK(tutti_algorithms("all_reduce", &names));
+    for (const std::string& name : seen) EXPECT_NE(std::string(names).find(name), std::string::npos) << name;
   });
 }
 

@@ -40,6 +40,13 @@ says "$said.errors" 'joined 3 ranks'
 expect_nobody "after a run"
 unset TUTTI_LOG
 
+TUTTI_ALGORITHM=ring run host0:2,host1 -b 8 -e 8 -n 1 -w 0 -c 0 --
+[ $status -eq 0 ] || fail "the status of a run whose words end with -- was $status"
+says "$said" '^# Algorithms .*ring'
+
+run 'me@[fd00::1]:2' -b 8 -e 8
+says "$said.errors" 'there is no host me@fd00::1$'
+
 run host0,nowhere -b 8 -e 8
 [ $status -eq 2 ] || fail "the status without a host was $status"
 says "$said.errors" 'there is no host nowhere'

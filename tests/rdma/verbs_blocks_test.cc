@@ -114,6 +114,29 @@ TEST_P(VerbsBlocks, LetNobodySleepOverMessagesThatAreReadBack) {
   }
 }
 
+// What told of a read wakes nobody for ever after, be its message wanted or not. Soft-RoCE has read before anybody asks
+// to be told: so who asks is told of the next read, over which nobody sleeps.
+TEST_P(VerbsBlocks, LetSleepWhenAllHasBeenReadBack) {
+  constexpr std::uint64_t kMessages = HalfLane::kSlots;
+  pollfd waiting = {pair_.reader.carrier->descriptor(), POLLIN, 0};
+  for (std::uint64_t number = 0; number < kMessages; ++number) {
+    const auto is_here = [&] { return pair_.reader.arrivals > number; };
+    const bool forgotten = number + 1 == kMessages;
+    ASSERT_TRUE(pair_.writer.put(kLane, number, 4096).value());
+    pair_.until([&] { return is_here() || pair_.reader.carrier->holds_back(); });
+    if (number % 2 == 0) (void)pair_.reader.carrier->arm();
+    if (forgotten) pair_.reader.carrier->forget(kLane, LaneEnd::reader);
+    pair_.until([&] { return pair_.writer.carrier->acknowledged() && (forgotten || is_here()); });
+    if (number % 2 == 0) continue;
+    // What else is under way, as receipts are, has an end.
+    const Deadline patience = Deadline::after_ms(10'000);
+    while (!pair_.reader.carrier->arm() || ::poll(&waiting, 1, 0) != 0) {
+      ASSERT_FALSE(patience.passed()) << "nobody can sleep after message " << number;
+      ASSERT_NO_FATAL_FAILURE(pair_.advance());
+    }
+  }
+}
+
 TEST_P(VerbsBlocks, ForgetLanesWithMessagesThatAreReadBack) {
   ASSERT_TRUE(pair_.writer.put(kLane, 0, 4096).value());
   pair_.until([&] { return pair_.reader.carrier->holds_back() || pair_.reader.arrivals == 1; });
@@ -156,6 +179,29 @@ TEST(VerbsBlock, MayBeAtOneEndOnly) {
     ASSERT_TRUE(pair.writer.put(kLane, 0, 100).value());
     pair.until([&] { return pair.reader.arrivals == 1; });
     EXPECT_TRUE(std::equal(from, from + 100, to));
+  }
+}
+
+// The rails that it was reached for are not all in use.
+TEST(VerbsBlock, MayBeReachedBeforeTheOtherEndIsKnownToHaveFewerRails) {
+  CarrierEnd writer({"rxe0"}), reader({"rxe1", "rxe0"});
+  Block early(Order::read_back), late(Order::read_back);
+  const LaneMemory before = early.reached_by(*reader.carrier);
+  ASSERT_TRUE(reader.carrier->connect(writer.carrier->address()).ok());
+  ASSERT_TRUE(writer.carrier->connect(reader.carrier->address()).ok());
+  const LaneMemory after = late.reached_by(*reader.carrier);
+  std::uint32_t lane = kLane;
+  for (const LaneMemory& slots : {before, after}) {
+    const auto landing = reader.carrier->land(lane, reader.add_apart(lane, LaneEnd::reader, slots));
+    ASSERT_TRUE(landing.ok());
+    ASSERT_TRUE(writer.carrier->attach(lane, writer.add(lane, LaneEnd::writer), landing.value()).ok());
+    ASSERT_TRUE(writer.put(lane, 0, 4096).value());
+    const Deadline patience = Deadline::after_ms(60'000);
+    for (const std::uint64_t told = reader.arrivals; reader.arrivals == told;) {
+      ASSERT_FALSE(patience.passed()) << "it hangs";
+      ASSERT_TRUE(writer.advance().ok() && reader.advance().ok());
+    }
+    ++lane;
   }
 }
 

@@ -56,9 +56,7 @@ std::vector<int> ReadBack::descriptors() const {
 }
 
 Result<bool> ReadBack::arm() {
-  for (const auto& way : ways_) {
-    if (way->reads) TUTTI_CHECK_OK(way->pair.arm());
-  }
+  for (const auto& way : ways_) TUTTI_CHECK_OK(way->pair.arm());
   const bool over = TUTTI_TRY(done());
   return !over;
 }

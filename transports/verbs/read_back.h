@@ -2,6 +2,7 @@
 // read does not overtake writes, though it asks no driver. Each has a queue pair with itself for that.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,9 @@ class ReadBack {
  public:
   static Result<std::unique_ptr<ReadBack>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
+  // Of the first so many rails, where the other end has no more.
+  void keep(std::size_t rails) { ways_.resize(std::min(rails, ways_.size())); }
+
   // Of all that has come there before. One at a time.
   Status begin(std::shared_ptr<const RailMemory> memory);
   // Whether all have read.
@@ -24,7 +28,7 @@ class ReadBack {
 
   // Of each rail.
   std::vector<int> descriptors() const;
-  // Their descriptors become readable when it goes on. False: it does already.
+  // Their descriptors are not readable until it goes on, and then they are. False: nothing is being read any more.
   Result<bool> arm();
 
  private:

@@ -51,6 +51,7 @@ Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
   if (other.version != kVerbsVersion || other.rails == 0 || other.rails > kMostPorts)
     return remote_error("the other end's address is none of " + describe());
   rails_.resize(std::min<std::size_t>(rails_.size(), other.rails));
+  if (read_back_ != nullptr) read_back_->keep(rails_.size());
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     TUTTI_CHECK_OK(rails_[i]->connect(other.rail[i]));
     TUTTI_CHECK_OK(wait_for(rails_[i]->descriptor()));
@@ -319,9 +320,9 @@ bool VerbsCarrier::arm() {
     const Result<bool> armed = rail->arm();
     quiet = armed.ok() && armed.value() && quiet;
   }
-  if (held_.empty()) return quiet;
-  const Result<bool> armed = read_back_->arm();
-  return armed.ok() && armed.value() && quiet;
+  if (read_back_ == nullptr) return quiet;
+  const Result<bool> reads = read_back_->arm();  // Also with nothing held: the last read may have left an event.
+  return reads.ok() && (reads.value() || held_.empty()) && quiet;
 }
 
 }  // namespace tutti

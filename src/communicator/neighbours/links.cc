@@ -7,7 +7,7 @@ namespace tutti {
 LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
   plain.form = LaneForm::one_way;
-  return spec_of(plain, self_, protocol, Slots::several, slots());
+  return spec_of(plain, self_, protocol, Slots::most, slots());
 }
 
 Status DeviceLinks::lay(std::vector<LaneSpec> specs, std::uint32_t channels) {

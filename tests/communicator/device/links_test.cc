@@ -1,0 +1,29 @@
+// Lanes between devices of a host.
+#include "src/communicator/neighbours/links.h"
+
+#include "src/communicator/host_communicator.h"
+#include "tests/communicator/device/device_ranks.h"
+
+namespace tutti {
+namespace {
+
+// As many as there is room for: the further writers run ahead, the less they wait.
+TEST(DeviceLinks, HaveAllTheSlotsThatTheirRoomIsMeasuredFor) {
+  const std::unique_ptr<DeviceRig> rig = host_rig({});
+  const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});
+  const Communicators members = std::move(Communicator::create_all(1, {})).value();
+  auto neighbours = std::move(Neighbours::meet(members, device)).value();
+  const DeviceLinks links(0, neighbours.front());
+  for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
+    for (const Protocol protocol : {Protocol::lines, Protocol::bulk}) {
+      const LaneSpec spec = links.spec({.peer = 1, .form = form}, protocol);
+      EXPECT_EQ(spec.slot_shift, 3U);
+      EXPECT_EQ(spec.slot_shift, message_spec(0, 1, 0).slot_shift);
+      EXPECT_GT(1U << spec.slot_shift, kBulkSlots);
+      EXPECT_EQ(spec.form, LaneForm::one_way);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
