@@ -34,8 +34,9 @@ bool reap(Children& children, int& result) {
   for (Children::Child& child : children.all) {
     if (child.pid != ended) continue;
     child.pid = 0;
-    const bool finished = WIFEXITED(status) && WEXITSTATUS(status) <= 1;
-    if (finished) result = std::max(result, WEXITSTATUS(status));
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) - children.good : -1;
+    const bool finished = code == 0 || code == 1;
+    if (finished) result = std::max(result, code);
     if (finished || result == 2) continue;
     const std::string how = children.describe ? children.describe(status) : describe_end(status);
     std::fprintf(stderr, "%s: %s (pid %d) %s\n", program_name(), child.name.c_str(), static_cast<int>(ended),

@@ -120,7 +120,8 @@ int run_part(const Collective& collective, const Options& options) {
   Starter starter(children, ends[1], part.processes - (part.first == 0 ? 1 : 0));
   children.descriptor = STDIN_FILENO;
   children.heard = [&starter] { return starter.hear(); };
-  return watch(children);
+  const int result = watch(children);
+  return result <= 1 ? kPartEnded + result : result;
 }
 
 }  // namespace perf

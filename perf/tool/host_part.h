@@ -9,6 +9,10 @@
 
 namespace perf {
 
+// What is added to the statuses 0 and 1 with which it ends, so that nobody takes for them what a shell, or whatever
+// answers instead of ssh, has ended with.
+inline constexpr int kPartEnded = 100;
+
 // Runs options.part. Process 0 says the id by which all join on stdout, in a line of its own; all others hear it, in
 // the same words, from stdin. When that ends, so does the program with its processes: who started it has gone.
 int run_part(const Collective& collective, const Options& options);

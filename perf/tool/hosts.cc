@@ -1,6 +1,9 @@
 #include "perf/tool/hosts.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cstring>
 
 #include "perf/tool/fail.h"
 
@@ -38,6 +41,8 @@ Host parse_host(const std::string& word) {
     host.name.erase(user, 1);
   }
   if (host.name.size() == user || host.name.starts_with('-')) refuse(word, "is no name of a host");
+  const auto strange = [](unsigned char c) { return std::isalnum(c) == 0 && std::strchr("._-:@%", c) == nullptr; };
+  if (std::any_of(host.name.begin(), host.name.end(), strange)) refuse(word, "has characters that no host's name has");
   return host;
 }
 

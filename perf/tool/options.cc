@@ -251,6 +251,8 @@ Options parse_options(int argc, char** argv) {
   settle_sizes(options, given);
   if (!options.hosts.empty() && options.processes > 0)
     fail("--ranks counts processes of this host: give those of each host, as in --hosts node1:%u", options.processes);
+  if (options.hosts.empty() && options.ssh != Options().ssh)
+    std::fprintf(stderr, "%s: --ssh has no meaning without --hosts: ignored\n", program_name());
   settle_ranks(options);
   return options;
 }

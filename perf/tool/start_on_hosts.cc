@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,6 +78,8 @@ std::string describe_failure(int status) {
   if (!WIFEXITED(status)) return describe_end(status);
   const std::string ended = describe_end(status) + ": ";
   switch (WEXITSTATUS(status)) {
+    case 0:
+    case 1: return ended + "nothing was run there; does what --ssh calls run the command that it is given?";
     case kSshFailed: return ended + "it could not be reached, or did not let us in, or the connection broke; see above";
     case kNoFolder: return ended + "there is no folder " + own_folder() + ", where this run was started";
     case kNoCommand: return ended + "it cannot be run; see above";
@@ -97,6 +100,7 @@ Pipe open_pipe() {
 }
 
 [[noreturn]] void become(const Words& words, int input, int output) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   release_child_signals();
   ::signal(SIGPIPE, SIG_DFL);
   ::dup2(input, STDIN_FILENO);
@@ -186,6 +190,7 @@ int start_on_hosts(const Options& options) {
   children.descriptor = output.read_end;
   children.heard = [&first] { return first.hear(); };
   children.describe = describe_failure;
+  children.good = kPartEnded;
   // The hosts' programs end when their inputs do; ssh itself may not, if the host is gone.
   children.end = [&] {
     if (inputs.empty()) return children.kill_all();

@@ -53,6 +53,13 @@ says "$said.errors" 'there is no host nowhere'
 says "$said.errors" 'host nowhere \(pid [0-9]+\) ended with status 255: it could not be reached'
 expect_nobody "without a host"
 
+# Whatever answers instead of ssh.
+for answer in true false 'echo hello'; do
+  run host0,host1 --ssh "$answer" -b 8 -e 8
+  [ $status -eq 2 ] || fail "the status of a run by $answer was $status"
+  says "$said.errors" 'host host[01] .*: nothing was run there'
+done
+
 mkdir /dev/shm/only_here
 (cd /dev/shm/only_here && run host0 -b 8 -e 8 && [ $status -eq 2 ]) || fail "the folder is there"
 says "$said.errors" 'host host0 .*: there is no folder /dev/shm/only_here'

@@ -63,11 +63,18 @@ class Tool(unittest.TestCase):
                                (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong"),
                                (("--hosts", "a:0"), '"a:0" has no number'), (("--hosts", "a,,b"), '"" is no name'),
                                (("--hosts", "-oProxyCommand=x"), "is no name"), (("--hosts", "fd00::1:2"), "brackets"),
+                               (("--hosts", "a;b:2"), "characters"), (("--hosts", " "), "characters"),
                                (("--hosts", "a", "--ranks", "2"), "--ranks counts"), (("--host-part", "1:2:2"), "--host-part"),
                                (("--hosts", "a", "--ssh", "/none/ssh"), "start /none/ssh: No such file")):
             result = run("-e", "8", *options)
             self.assertEqual(result.returncode, 2, options)
             self.assertIn(words, result.stderr)
+
+    def test_runs_unprotected_only_where_that_is_said(self):
+        for environment in ({"TUTTI_ENCRYPT": "true"}, {"TUTTI_CHECK": "1"}):
+            result = run("--ranks", "2", "-b", "8", "-e", "8", TUTTI_LOG="none", **environment)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn("but must be", result.stderr)
 
     def test_refuses_before_it_measures(self):
         for options, words in ((("-b", "64", "-e", "8"), "--minbytes is above --maxbytes"),
