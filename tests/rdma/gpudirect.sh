@@ -2,7 +2,8 @@
 # the folder of the tests. Six ranks of one twin would be more than its memory.
 set -euo pipefail
 export TUTTI_TRANSPORT=verbs TUTTI_GPUDIRECT=on
-"$1/device_far_lanes_test" --gtest_brief=1 --gtest_filter='*/verbs'
-TUTTI_GPUDIRECT=auto "$1/device_listing_test" --gtest_brief=1
-"$1/device_network_test" --gtest_brief=1 \
+ran=(bash "$(dirname "${BASH_SOURCE[0]}")/ran.sh")
+"${ran[@]}" 1 "$1/device_far_lanes_test" --gtest_brief=1 --gtest_filter='*/verbs'
+TUTTI_GPUDIRECT=auto "${ran[@]}" 1 "$1/device_listing_test" --gtest_brief=1
+"${ran[@]}" 6 "$1/device_network_test" --gtest_brief=1 \
   --gtest_filter='*OrderWrites:*OfSeveral/host:*ToAllHosts/host:*NobodyAsks/host:*InNewCommunicators/host:*KnowsHosts/host:-*Joins*'

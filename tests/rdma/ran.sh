@@ -1,0 +1,13 @@
+# In a guest: runs a program of tests, of which at least so many must pass, and none be skipped: a filter that fits nothing
+# is no success, nor is a device that is not there. $1: how many; then the program and its arguments.
+set -euo pipefail
+least="$1" status=0
+shift
+"$@" --gtest_color=no >/run/ran 2>&1 || status=$?
+cat /run/ran
+[ $status -eq 0 ] || exit $status
+passed="$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?\.$/\1/p' /run/ran)"
+if [ "${passed:-0}" -lt "$least" ] || grep -q '^\[  SKIPPED \]' /run/ran; then
+  echo "ran.sh: ${passed:-0} tests of $1 passed, and maybe some were skipped: $least or more are to pass, and none skipped" >&2
+  exit 1
+fi
