@@ -36,13 +36,16 @@ Status ReadBack::begin(std::shared_ptr<const RailMemory> memory) {
 }
 
 Result<bool> ReadBack::done() {
+  if (!failure_.empty()) return remote_error(failure_);
   for (const auto& way : ways_) {
     ibv_wc completion = {};
     if (!way->reads) continue;
     const int count = TUTTI_TRY(way->pair.poll(&completion, 1));
     if (count == 0) return false;
-    if (completion.status != IBV_WC_SUCCESS)
-      return way->pair.failure(completion).during("reading back what came to memory of a device");
+    if (completion.status != IBV_WC_SUCCESS) {  // A completion is told of once, and arm() may be who hears of it.
+      failure_ = way->pair.failure(completion).during("reading back what came to memory of a device").message();
+      return remote_error(failure_);
+    }
     way->reads = false;
   }
   memory_ = nullptr;

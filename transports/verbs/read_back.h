@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "transports/verbs/queue_pair.h"
@@ -23,7 +24,7 @@ class ReadBack {
 
   // Of all that has come there before. One at a time.
   Status begin(std::shared_ptr<const RailMemory> memory);
-  // Whether all have read.
+  // Whether all have read. What fails, fails from then on.
   Result<bool> done();
 
   // Of each rail.
@@ -41,6 +42,7 @@ class ReadBack {
   };
 
   std::vector<std::unique_ptr<Way>> ways_;
+  std::string failure_;
   std::shared_ptr<const RailMemory> memory_;  // That is being read.
 };
 

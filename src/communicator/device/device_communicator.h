@@ -53,7 +53,10 @@ class DeviceCommunicator final : public Communicator {
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
   DeviceCommunicator* on_device() override { return this; }
-  Ran last_run() const override { return last_run_; }
+  Ran last_run() const override {
+    const Ran* ran = last_run_.load(std::memory_order_acquire);
+    return ran == nullptr ? Ran{} : *ran;
+  }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -134,6 +137,7 @@ class DeviceCommunicator final : public Communicator {
     std::vector<LaneSpec> specs;  // Of its lanes and flags.
     std::unique_ptr<CompiledPlan> compiled;
     Room room;
+    Ran ran;  // Calls by it, as who asks is told.
   };
   // All that a call of this shape needs but its buffers.
   struct Prepared {
@@ -141,7 +145,7 @@ class DeviceCommunicator final : public Communicator {
     std::uint32_t forced = 0;
     bool in_place = false, in_windows = false;
     bool mapped = false;
-    Ran ran;
+    const Ran* ran = nullptr;  // Its plan's, which stays.
     CallRecord record;
     BatchCall entry;
     std::uint32_t team_bytes = 0;
@@ -232,7 +236,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0;              // Collectives so far,
   std::uint64_t number_ = 0;                // and all calls.
   std::uint64_t mapped_calls_ = 0;
-  Ran last_run_;
+  std::atomic<const Ran*> last_run_{nullptr};  // For any thread.
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::vector<std::unique_ptr<WiredPlan>> plans_;

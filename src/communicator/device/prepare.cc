@@ -135,7 +135,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
-  last_run_ = prepared == nullptr ? Ran{} : prepared->ran;
+  last_run_.store(prepared == nullptr ? nullptr : prepared->ran, std::memory_order_release);
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
 
@@ -181,7 +181,6 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
   prepared->mapped = choice.mapped;
-  prepared->ran = {algorithm->name(), choice.mapped || ranks_ == 1 ? "" : name(choice.protocol)};
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   if (problem.in_place && !algorithm->supports(problem)) {
     problem.in_place = false;
@@ -189,6 +188,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   }
   WiredPlan* plan =
       TUTTI_TRY(wired_plan({problem, algorithm, choice.protocol, block_bytes > choice.piece_bytes}, choice));
+  prepared->ran = &plan->ran;
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
   const Program& program = plan->compiled->program();
   Launch launch;
@@ -261,6 +261,7 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   const std::vector<LaneUse> uses = lanes_of(proved.plans, rank_, loop);
   auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
+  wired->ran = {key.algorithm->name(), choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
   wired->room = {.algorithm = key.algorithm->name(),
                  .units = proved.plans[rank_].shape.units,
                  .longest_units = std::max(longest_message(proved.plans), 1U),
