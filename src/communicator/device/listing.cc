@@ -19,7 +19,8 @@ void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& l
     asked = true;
     for (BlockWay& way : reach_by_carriers(block)) {
       const std::string how = way.how.ok() ? way.how.value() : through_host(std::move(way.how).status().message());
-      list.push_back(name + ", " + way.by + ": " + how);
+      std::string& line = list.emplace_back(name);
+      line.append(", ").append(way.by).append(": ").append(how);
     }
     return unsupported("it was only asked");
   };
