@@ -60,7 +60,6 @@ endif()
 # These are opened when the library runs: to build against them, their headers are enough.
 tutti_header_found(ucx_found ucp/api/ucp.h)
 tutti_header_found(verbs_found infiniband/verbs.h)
-tutti_header_found(hwloc_found hwloc.h)
 # Files of topologies: the one in the library statically, the other a header.
 tutti_header_found(pugixml_found pugixml.hpp)
 tutti_header_found(json_found nlohmann/json.hpp)
@@ -102,7 +101,6 @@ tutti_dependency(CUDA FOUND ${nvcc_found} FOR "compiler for NVIDIA GPUs"
                  WANTS "no nvcc in PATH, CUDA_HOME or /usr/local/cuda, or a build with sanitizers")
 tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/ucp.h (libucx-dev)")
 tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
-tutti_dependency(HWLOC FOUND ${hwloc_found} FOR "headers of hwloc" WANTS "no hwloc.h (libhwloc-dev)")
 tutti_dependency(FORMATS FOUND ${formats_found} FOR "pugixml and nlohmann-json, for files of topologies"
                  WANTS "no pugixml.hpp with libpugixml.a, or no nlohmann/json.hpp (libpugixml-dev, nlohmann-json3-dev)")
 tutti_dependency(NCCL FOUND ${nccl_found} FOR "nccl.h, for tests of libnccl.so.2"

@@ -12,7 +12,6 @@
 #include "src/api/turn.h"
 #include "src/base/config.h"
 #include "src/communicator/forced.h"
-#include "src/communicator/settings.h"
 
 namespace tutti {
 namespace {
@@ -84,7 +83,7 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
   if (given.protocol != nullptr) merged.protocol = given.protocol;
   if (given.transport != nullptr) merged.transport = given.transport;
-  TUTTI_CHECK_OK(check_protection(environment()));
+  if (!config().refused.empty()) return invalid_usage(config().refused);
   TUTTI_CHECK_OK(
       check_transport(given.transport != nullptr ? "options.transport" : "TUTTI_TRANSPORT", merged.transport));
   TUTTI_CHECK_OK(

@@ -92,6 +92,7 @@ struct Entry {
   Variable variable;
   const char* wanted;  // Of a value: "must be ...".
   bool (*set)(Config& config, const std::string& text);
+  bool insists = false;  // A value that is none is refused, instead of going on without what was meant.
 };
 
 constexpr std::array kEntries = {
@@ -138,11 +139,13 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_ENCRYPT", nullptr, "0",
            "1: what ranks of different hosts say to each other over TCP is encrypted; on all ranks alike"},
           "0 or 1",
-          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); }},
+          [](Config& config, const std::string& text) { return parse_switch(text, config.encrypt); },
+          true},
     Entry{{"TUTTI_CHECK", nullptr, "",
            "wire: what goes over TCP carries a tag by which the other end finds altered data; on all ranks alike"},
           "wire, or nothing",
-          [](Config& config, const std::string& text) { return config.check_wire = text == "wire"; }},
+          [](Config& config, const std::string& text) { return config.check_wire = text == "wire"; },
+          true},
     Entry{{"TUTTI_CHANNELS", nullptr, "0",
            "copies of a plan that share the work; 0: the tuner's choice. On host memory there is 1"},
           "a whole number, 0 or more",
@@ -241,8 +244,13 @@ void read_entry(const Environment& environment, const Entry& entry, ReadConfig& 
       setting.value = *text;
       setting.source = name;
     } else {
-      read.warnings.push_back(std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted + ": " +
-                              (*variable.fallback != '\0' ? std::string("taking ") + variable.fallback : "ignored"));
+      const std::string why = std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted;
+      const std::string instead = *variable.fallback != '\0' ? std::string("taking ") + variable.fallback : "ignored";
+      if (entry.insists) {
+        read.config.refused = why;
+      } else {
+        read.warnings.push_back(why + ": " + instead);
+      }
     }
     break;
   }

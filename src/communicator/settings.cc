@@ -21,21 +21,12 @@ Status check_nccl_memory(const Environment& environment) {
 
 }  // namespace
 
-Status check_protection(const Environment& environment) {
-  const std::string encrypt = environment.get("TUTTI_ENCRYPT").value_or("0");
-  if (encrypt != "0" && encrypt != "1")
-    return invalid_usage("TUTTI_ENCRYPT is \"" + encrypt + "\", but must be 0 or 1");
-  const std::string check = environment.get("TUTTI_CHECK").value_or("wire");
-  if (check != "wire") return invalid_usage("TUTTI_CHECK is \"" + check + "\", but must be wire, or not set");
-  return {};
-}
-
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config) {
   const Status checks[] = {check_algorithm("TUTTI_ALGORITHM", config.algorithm),
                            check_protocol("TUTTI_PROTOCOL", config.protocol),
                            check_transport("TUTTI_TRANSPORT", config.transport),
                            check_nccl_memory(environment),
-                           check_protection(environment),
+                           config.refused.empty() ? Status() : invalid_usage(config.refused),
                            check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
                            check_interface(config.socket_ifname),
                            find_launched_rank(environment).status(),

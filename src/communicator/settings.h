@@ -5,14 +5,10 @@
 #include <vector>
 
 #include "src/base/config.h"
-#include "src/base/status.h"
 
 namespace tutti {
 
 // A sentence for each. Opens the secret file and looks at the interfaces; joins nobody, and looks up no host.
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config);
-
-// A value of TUTTI_ENCRYPT or TUTTI_CHECK that is none: rather no communicator than one without protection.
-Status check_protection(const Environment& environment);
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "src/topology/cpu_list.h"
+#include "src/base/cpu_list.h"
 
 namespace tutti {
 namespace {

@@ -1,18 +1,16 @@
 #include "src/executor/cuda/nvml.h"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "src/base/library.h"
 #include "src/base/log.h"
-#include "src/base/owned.h"
 
 namespace tutti {
 namespace {
 
-using Library = Owned<void*, ::dlclose>;
 using Gpu = void*;
 
 // The library's numbers.
@@ -55,6 +53,8 @@ bool same_place(const PciInfo& one, const PciInfo& other) {
 }  // namespace
 
 struct Nvml::Functions {
+  explicit Functions(Library library) : opened(std::move(library)) {}
+
   Library opened;
   int (*init)() = nullptr;
   int (*gpu_of)(const char* uuid, Gpu*) = nullptr;
@@ -63,12 +63,6 @@ struct Nvml::Functions {
   int (*link_end)(Gpu, unsigned link, PciInfo*) = nullptr;
   int (*p2p_status)(Gpu, Gpu, int capability, int* status) = nullptr;
   int (*ancestor)(Gpu, Gpu, int* level) = nullptr;
-
-  template <typename Function>
-  bool find(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(::dlsym(opened.get(), name));
-    return function != nullptr;
-  }
 
   // Through switches all links of a GPU lead to all others: there only those that are up can be counted.
   std::uint32_t links(Gpu one, Gpu other) const {
@@ -88,20 +82,21 @@ struct Nvml::Functions {
   }
 };
 
-Nvml::Nvml() : functions_(std::make_unique<Functions>()) {}
+Nvml::Nvml(std::unique_ptr<Functions> functions) : functions_(std::move(functions)) {}
 Nvml::~Nvml() = default;
 
 Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
-  std::unique_ptr<Nvml> made(new Nvml);
+  Result<Library> opened = Library::open(path);
+  if (!opened.ok()) return unsupported("there is no NVML: " + std::move(opened).status().message());
+  std::unique_ptr<Nvml> made(new Nvml(std::make_unique<Functions>(std::move(opened).value())));
   Functions& all = *made->functions_;
-  all.opened = Library(::dlopen(path, RTLD_NOW | RTLD_LOCAL));
-  if (!all.opened) return unsupported(std::string("there is no NVML: ") + ::dlerror());
-  const bool found = all.find("nvmlInit_v2", all.init) && all.find("nvmlDeviceGetHandleByUUID", all.gpu_of) &&
-                     all.find("nvmlDeviceGetPciInfo_v3", all.pci_of) &&
-                     all.find("nvmlDeviceGetNvLinkState", all.link_state) &&
-                     all.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", all.link_end) &&
-                     all.find("nvmlDeviceGetP2PStatus", all.p2p_status) &&
-                     all.find("nvmlDeviceGetTopologyCommonAncestor", all.ancestor);
+  const bool found = all.opened.find("nvmlInit_v2", all.init) &&
+                     all.opened.find("nvmlDeviceGetHandleByUUID", all.gpu_of) &&
+                     all.opened.find("nvmlDeviceGetPciInfo_v3", all.pci_of) &&
+                     all.opened.find("nvmlDeviceGetNvLinkState", all.link_state) &&
+                     all.opened.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", all.link_end) &&
+                     all.opened.find("nvmlDeviceGetP2PStatus", all.p2p_status) &&
+                     all.opened.find("nvmlDeviceGetTopologyCommonAncestor", all.ancestor);
   if (!found) return unsupported(std::string(path) + " is too old to say how GPUs are connected");
   const int error = all.init();
   if (error != kSuccess) return unsupported(std::string(path) + " does not start: error " + std::to_string(error));

@@ -22,7 +22,7 @@ class Nvml {
 
  private:
   struct Functions;
-  Nvml();
+  explicit Nvml(std::unique_ptr<Functions> functions);
   std::unique_ptr<Functions> functions_;
 };
 

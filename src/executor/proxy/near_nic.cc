@@ -2,8 +2,10 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <fstream>
-#include <sstream>
+
+#include "src/base/cpu_list.h"
 
 namespace tutti {
 
@@ -15,20 +17,13 @@ std::optional<int> node_of(const std::string& interface_name, const std::string&
   return node;
 }
 
-// "0-3,8,10-11"
 std::vector<int> cpus_of(int node, const std::string& sysfs) {
   std::ifstream file(sysfs + "/devices/system/node/node" + std::to_string(node) + "/cpulist");
-  std::vector<int> cpus;
-  std::string part;
-  while (std::getline(file, part, ',')) {
-    std::istringstream text(part);
-    int first = 0, last = 0;
-    char dash = 0;
-    if (!(text >> first)) break;
-    if (!(text >> dash >> last) || dash != '-') last = first;
-    for (int cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu) cpus.push_back(cpu);
-  }
-  return cpus;
+  std::string list;
+  std::getline(file, list);
+  const Result<std::vector<std::uint32_t>> cpus = cpus_of_list(list);
+  if (!cpus.ok()) return {};
+  return {cpus.value().begin(), cpus.value().end()};
 }
 
 void run_on(const std::vector<int>& cpus) {
@@ -36,7 +31,7 @@ void run_on(const std::vector<int>& cpus) {
   CPU_ZERO(&wanted);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   for (const int cpu : cpus) {
-    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &wanted);
+    if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &wanted);
   }
   if (CPU_COUNT(&wanted) > 0) (void)::sched_setaffinity(0, sizeof wanted, &wanted);
 }

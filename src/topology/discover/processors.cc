@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/topology/cpu_list.h"
+#include "src/base/cpu_list.h"
 #include "src/topology/discover/files.h"
 #include "src/topology/discover/parts.h"
 #include "src/topology/figures.h"

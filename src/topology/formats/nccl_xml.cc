@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/topology/cpu_list.h"
+#include "src/base/cpu_list.h"
 #include "src/topology/figures.h"
 #include "src/topology/fill.h"
 #include "src/topology/formats.h"

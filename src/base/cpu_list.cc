@@ -1,4 +1,4 @@
-#include "src/topology/cpu_list.h"
+#include "src/base/cpu_list.h"
 
 #include <algorithm>
 #include <charconv>
