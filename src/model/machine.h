@@ -1,0 +1,24 @@
+// What the ranks of a communicator run on, as far as predictions need it: costs, and the links of each level of groups.
+#pragma once
+
+#include <vector>
+
+#include "src/model/costs.h"
+
+namespace tutti {
+
+// Links among the members of one group. Rates are each way at once, in 1e9 bytes of data and headers a second.
+struct Level {
+  LinkClass links = LinkClass::memory;
+  double member_gbytes_per_s = 0;  // What one member can send to others of its group: a rank of its host (level 0), all
+                                   // ranks of a host together to other hosts (level 1).
+  double rank_gbytes_per_s = 0;    // What one rank can of that.
+  double latency_us = 0;           // One way, of the links alone.
+};
+
+struct Machine {
+  Costs costs;
+  std::vector<Level> levels;  // [0]: inside hosts. [i]: between the groups of Problem::groups[i - 1].
+};
+
+}  // namespace tutti
