@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 
-CLASSES_NS = ((90, "near"), (180, "middle"))  # One way of a cache line; above: far.
+# One way of a cache line; above: far. Siblings are two threads of one core, which share its nearest caches.
+CLASSES_NS = ((40, "siblings"), (90, "near"), (180, "middle"))
 
 
 class Machine:

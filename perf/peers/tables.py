@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import costs  # noqa: E402
 from network import report as network_report  # noqa: E402
+from machine import tag  # noqa: E402
 from report import number, size_name  # noqa: E402
 from stored import load  # noqa: E402
 
@@ -17,8 +18,8 @@ BEGIN = """# Results
 Made by `perf/peers/tables.py` from the runs that are stored here; each says its commit, the libraries' versions and the
 settings of everyone who took part. What waits for a GPU is in [PENDING.md](PENDING.md).
 
-Links between the cores are near (below 90 ns one way), middle, or far (180 ns and more), or mixed, if they changed. Settings
-of peers are named by what differs from the installed ones: nocma (no copies by the kernel), seg (segments of 256 KiB), wide
+Links between the cores are those of siblings (two threads of one core: below 40 ns one way), near (below 90), middle, or far
+(180 and more), or mixed, if they changed. Settings of peers are named by what differs from the installed ones: nocma (no copies by the kernel), seg (segments of 256 KiB), wide
 (fragments of 128 KiB), sm (collectives in shared memory), malloc (the C library keeps memory), posix, ucx, yield, busy.
 """
 HOST = """All-reduce and broadcast are in place. "Private" are the program's own buffers, "mapped" those of `tutti_mem_alloc`.
@@ -48,9 +49,11 @@ def ratio(value):
 def host_line(row):
     ranks = "" if row.get("ranks", 2) == 2 else f", {row['ranks']} ranks"
     peer = lambda kind: f"{number(row[f'{kind}_us'])} {row[f'best_{kind}'] or ''}"
-    ratios = [ratio(row["ratios"][name]) for name in ("default/tutti", "tuned/tutti", "tuned/registered")]
-    link = "-".join(f"{ns:.0f}" for ns in row["link_ns"])
-    cells = [row["collective"].replace("_", "-") + ranks, size_name(row["bytes"]), f"{row['link']} {link}",
+    link = tag(*row["link_ns"])  # Not the stored one: classes have become finer.
+    names = ("default/tutti", "tuned/tutti", "tuned/registered")
+    ratios = [ratio(None if link == "mixed" else row["ratios"][name]) for name in names]
+    span = "-".join(f"{ns:.0f}" for ns in row["link_ns"])
+    cells = [row["collective"].replace("_", "-") + ranks, size_name(row["bytes"]), f"{link} {span}",
              number(row["tutti_us"]), number(row["registered_us"]), peer("default"), peer("tuned"),
              number(row["floor_us"]), *ratios]
     return f"| {' | '.join(cells)} |"

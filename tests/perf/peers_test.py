@@ -43,6 +43,8 @@ class Asked:
 
 class Peers(unittest.TestCase):
     def test_links_are_classed_by_themselves(self):
+        self.assertEqual(machine.tag(28, 33), "siblings")
+        self.assertEqual(machine.tag(28, 53), "mixed")
         self.assertEqual(machine.tag(45, 50), "near")
         self.assertEqual(machine.tag(135, 145), "middle")
         self.assertEqual(machine.tag(215, 230), "far")
