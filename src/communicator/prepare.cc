@@ -11,13 +11,12 @@ namespace {
 constexpr std::uint32_t kCacheLine = 64;
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
-const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_bytes) {
-  Query query = query_of(problem, block_bytes);
+const Algorithm* mapped_algorithm(Query query) {
   query.mapped = true;
   const auto choice = choose(query);
   if (!choice.ok() || !choice.value().mapped) return nullptr;
-  const Algorithm* algorithm = find(problem.collective, choice.value().algorithm);
-  return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
+  const Algorithm* algorithm = find(query.problem.collective, choice.value().algorithm);
+  return algorithm != nullptr && algorithm->supports(query.problem) ? algorithm : nullptr;
 }
 
 // `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
@@ -71,6 +70,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
   Query query = query_of(problem, block_bytes);
+  query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
   query.mapped = named.ends_with("_mapped");
@@ -99,7 +99,9 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
   } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
-    prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
+    query.problem = mine;
+    query.protocol = "";
+    prepared->mapped_algorithm = mapped_algorithm(query);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
