@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/bootstrap/watch.h"
+#include "src/communicator/advice.h"
 #include "src/communicator/board.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/links.h"
@@ -258,6 +259,7 @@ class HostCommunicator final : public Communicator {
   bool one_process_;  // All ranks are threads of this process.
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
+  Advice advice_;
   std::mutex hearing_;
   bool shares_cpu_ = false;    // As the last look found.
   std::int64_t heard_ns_ = 0;  // When a call has last looked for news.

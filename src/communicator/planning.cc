@@ -88,10 +88,12 @@ CallRecord record_of(const Call& call, std::uint32_t forced) {
 
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
   const std::string mine = describe(ours.record);
-  const char* difference = mine != describe(theirs.record)
-                               ? ""
-                               : ", with different algorithms, protocols or channels forced (by options, "
-                                 "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
+  const bool advised = ours.record.advised != 0 || theirs.record.advised != 0;
+  const char* difference = mine != describe(theirs.record) ? ""
+                           : advised ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
+                                       "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
+                                     : ", with different algorithms, protocols or channels forced (by options, "
+                                       "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
                        " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +

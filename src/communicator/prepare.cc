@@ -76,6 +76,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   query.mapped = named.ends_with("_mapped");
   query.network = far_;
   Choice choice = TUTTI_TRY(choose(query));
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
@@ -98,7 +99,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.mapped = false;
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
+  } else if (!far_ && !forced && !advised && call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
     prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
