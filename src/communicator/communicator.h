@@ -69,6 +69,8 @@ class Communicator {
   virtual const Board& board() const = 0;
   // Numbers a collective that this rank makes, and shows it to the others.
   virtual void announce(CallRecord& record) = 0;
+  // Microseconds that the tuner predicts for a collective, which is not made. Fails where it predicts none.
+  virtual Result<double> predict_us(const Call& call, const CommunicatorOptions& options) = 0;
   // Tells ranks of other hosts, who do not see it, which collective this rank has announced last. Any thread.
   virtual void tell_last_call() {}
   // The communicator itself if its buffers lie on a device: its calls are enqueued, see device/enqueue.h, and those of

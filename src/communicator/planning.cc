@@ -7,6 +7,7 @@
 #include "src/base/config.h"
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
+#include "src/tuner/candidates.h"
 
 namespace tutti {
 namespace {
@@ -106,6 +107,21 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes) {
   query.block_bytes = block_bytes;
   query.catalogue = catalogue(problem.collective);
   return query;
+}
+
+Result<double> predicted_us(const Query& query, const Choice& choice) {
+  for (const Candidate& candidate : TUTTI_TRY(candidates(query))) {
+    const Choice& known = candidate.choice;
+    if (known.algorithm == choice.algorithm && known.protocol == choice.protocol) return candidate.predicted_us;
+  }
+  return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
+                     tutti::name(choice.protocol) + "' for " + describe(query.problem) +
+                     ": it does not do that, or is not for it; leave the choice open");
+}
+
+Status check_predictable(const Call& call) {
+  if (call.kind == Kind::collective) return {};
+  return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
 }
 
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {

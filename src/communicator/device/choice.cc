@@ -54,6 +54,17 @@ Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& qu
                      ": take an algorithm that is not mapped, or leave the choice open");
 }
 
+Result<double> DeviceCommunicator::predict_us(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.count == 0) return 0.0;
+  const Problem problem = TUTTI_TRY(problem_for(call, options));
+  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  Choice choice = TUTTI_TRY(choose_plan(call, query, options));
+  CallRecord unused;
+  TUTTI_CHECK_OK(advice_.heed(query, choice, unused).status());
+  return predicted_us(query, choice);
+}
+
 // With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);

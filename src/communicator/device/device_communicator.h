@@ -53,6 +53,7 @@ class DeviceCommunicator final : public Communicator {
   const CommunicatorOptions& options() const override { return control_->options(); }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
+  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   DeviceCommunicator* on_device() override { return this; }
   Ran last_run() const override {
     const Ran* ran = last_run_.load(std::memory_order_acquire);
