@@ -265,6 +265,7 @@ class HostCommunicator final : public Communicator {
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
   Advice advice_;
+  const Machine machine_;  // As the tuner is to see it; the same on all ranks.
   std::mutex hearing_;
   bool shares_cpu_ = false;    // As the last look found.
   std::int64_t heard_ns_ = 0;  // When a call has last looked for news.

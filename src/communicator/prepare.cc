@@ -11,13 +11,12 @@ namespace {
 constexpr std::uint32_t kCacheLine = 64;
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
-const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_bytes) {
-  Query query = tutti::query_of(problem, block_bytes);
+const Algorithm* mapped_algorithm(Query query) {
   query.mapped = true;
   const auto choice = choose(query);
   if (!choice.ok() || !choice.value().mapped) return nullptr;
-  const Algorithm* algorithm = find(problem.collective, choice.value().algorithm);
-  return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
+  const Algorithm* algorithm = find(query.problem.collective, choice.value().algorithm);
+  return algorithm != nullptr && algorithm->supports(query.problem) ? algorithm : nullptr;
 }
 
 // `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
@@ -65,6 +64,7 @@ Result<Query> HostCommunicator::query_of(const Call& call, const CommunicatorOpt
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
   Query query = tutti::query_of(problem, call.count * size_of(call.type));
+  query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
   query.mapped = named.ends_with("_mapped");
@@ -92,8 +92,11 @@ Result<double> HostCommunicator::predict_us(const Call& call, const Communicator
   CallRecord unused;
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
   if (!advised && query.algorithm.empty() && may_be_mapped(call)) {
-    query.mapped = true;
-    choice = TUTTI_TRY(choose(query));
+    Query mapped = query;
+    mapped.mapped = true;
+    mapped.protocol = "";
+    const Choice in_place = TUTTI_TRY(choose(mapped));
+    if (in_place.mapped) return predicted_us(mapped, in_place);
   }
   return predicted_us(query, choice);
 }
@@ -133,7 +136,9 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
   } else if (!far_ && !forced && !advised && call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
-    prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
+    query.problem = mine;
+    query.protocol = "";
+    prepared->mapped_algorithm = mapped_algorithm(query);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
