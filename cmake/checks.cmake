@@ -10,6 +10,11 @@ if(NOT TUTTI_SANITIZE)
                    ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER})
     set_tests_properties(package.examples PROPERTIES RUN_SERIAL ON)
   endif()
+  # What serves tests alone is not on where none are built.
+  set(off "off +[^:]+: TUTTI_DEVELOP is OFF")
+  tutti_add_test(NAME package.summary LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/tools/expect.sh 0
+                 "NCCL +${off}[^A-Z]+MPI +${off}[^A-Z]+GTEST +${off}" ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}
+                 -B ${PROJECT_BINARY_DIR}/library_alone -DTUTTI_DEVELOP=OFF -DTUTTI_CUDA=OFF -DTUTTI_DEPS=${TUTTI_DEPS})
   if(TARGET alltoall_perf AND TUTTI_HAS_MPI)
     tutti_add_test(NAME perf.mpirun LABELS perf COMMAND ${TUTTI_MPIRUN} -n 2 $<TARGET_FILE:alltoall_perf> -b 1K -e 64K -f 4)
     # Open MPI refuses to start as root, or with more ranks than cores, unless told.

@@ -8,15 +8,21 @@ find_package(Threads REQUIRED)
 find_package(GTest QUIET)
 
 # tutti_dependency(UCX FOUND <bool> FOR <what it gives> WANTS <what is missing>): sets TUTTI_HAS_UCX.
+#   DEVELOPMENT: it serves what is built with TUTTI_DEVELOP alone.
 function(tutti_dependency name)
-  cmake_parse_arguments(DEPENDENCY "" "FOUND;FOR;WANTS" "" ${ARGN})
+  cmake_parse_arguments(DEPENDENCY "DEVELOPMENT" "FOUND;FOR;WANTS" "" ${ARGN})
   set(TUTTI_${name} AUTO CACHE STRING "${DEPENDENCY_FOR}: AUTO, ON or OFF")
   set_property(CACHE TUTTI_${name} PROPERTY STRINGS AUTO ON OFF)
   set(has OFF)
-  if(TUTTI_${name} STREQUAL "AUTO" OR TUTTI_${name})
+  set(unused OFF)
+  if(DEPENDENCY_DEVELOPMENT AND NOT TUTTI_DEVELOP)
+    set(unused ON)
+  elseif(TUTTI_${name} STREQUAL "AUTO" OR TUTTI_${name})
     set(has ${DEPENDENCY_FOUND})
   endif()
-  if(has)
+  if(unused)
+    set(line "off  ${DEPENDENCY_FOR}: TUTTI_DEVELOP is OFF")
+  elseif(has)
     set(line "on   ${DEPENDENCY_FOR}")
   elseif(TUTTI_${name} STREQUAL "AUTO")
     set(line "off  ${DEPENDENCY_FOR}: ${DEPENDENCY_WANTS}")
@@ -103,11 +109,11 @@ tutti_dependency(UCX FOUND ${ucx_found} FOR "headers of UCX" WANTS "no ucp/api/u
 tutti_dependency(VERBS FOUND ${verbs_found} FOR "headers of RDMA verbs" WANTS "no infiniband/verbs.h (libibverbs-dev)")
 tutti_dependency(FORMATS FOUND ${formats_found} FOR "pugixml and nlohmann-json, for files of topologies"
                  WANTS "no pugixml.hpp with libpugixml.a, or no nlohmann/json.hpp (libpugixml-dev, nlohmann-json3-dev)")
-tutti_dependency(NCCL FOUND ${nccl_found} FOR "nccl.h, for tests of libnccl.so.2"
+tutti_dependency(NCCL DEVELOPMENT FOUND ${nccl_found} FOR "nccl.h, for tests of libnccl.so.2"
                  WANTS "${TUTTI_NCCL_WANTS}")
-tutti_dependency(MPI FOUND ${mpi_found} FOR "launcher test and peers in perf (the library never links MPI)"
+tutti_dependency(MPI DEVELOPMENT FOUND ${mpi_found} FOR "launcher test and peers in perf (the library never links MPI)"
                  WANTS "no mpirun and mpicc (libopenmpi-dev or mpich)")
-tutti_dependency(GTEST FOUND ${GTest_FOUND} FOR "tests" WANTS "no GoogleTest (libgtest-dev)")
+tutti_dependency(GTEST DEVELOPMENT FOUND ${GTest_FOUND} FOR "tests" WANTS "no GoogleTest (libgtest-dev)")
 
 function(print_dependencies)
   get_property(summary GLOBAL PROPERTY TUTTI_SUMMARY)

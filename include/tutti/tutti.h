@@ -333,6 +333,17 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 TUTTI_API tutti_status tutti_group_start(void);
 TUTTI_API tutti_status tutti_group_end(void);
 
+/* In the place of the outermost tutti_group_end: runs none of the group, whose communicators are as if nothing of it
+ * had been asked for, and says how long the model of the tuner predicts its calls to take, in microseconds: those of a
+ * communicator one after the other, different communicators side by side, on ranks that come at the same time and share
+ * their cores and links with nobody else. An empty group takes 0. It speaks with no peer, so that ranks may ask by
+ * themselves, and does not block. What a machine is like is known roughly: see `tutti explain`, and measure where it
+ * counts. tutti_unsupported: the group has messages (send, recv, all_to_all_v), or a call with a forced algorithm that
+ * does not do it, of which nothing is predicted. tutti_invalid_usage: no group is open, or several are, which then stay
+ * open. A call of the group that was refused is told again, and its group is over; no other communicator fails for it.
+ */
+TUTTI_API tutti_status tutti_group_simulate_end(double* time_us);
+
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */
 
 /* A stream is a queue whose work a thread of the library does in order, beside the caller's. Several are independent

@@ -1,16 +1,45 @@
 #include "perf/tool/fail.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include <array>
+#include <atomic>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <new>
+#include <string_view>
 
 namespace perf {
 namespace {
 
 const char* name = "perf";
 
+// Hashes of what was said, in memory of all processes; 0: a free place. Where there is none left, sentences come again.
+using Said = std::array<std::atomic<std::uint64_t>, 64>;
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+Said* said = nullptr;
+
+bool is_new(std::string_view sentence) {
+  if (said == nullptr) return true;
+  const std::uint64_t mine = std::hash<std::string_view>()(sentence) | 1;
+  for (std::atomic<std::uint64_t>& place : *said) {
+    std::uint64_t there = 0;
+    if (place.compare_exchange_strong(there, mine)) return true;
+    if (there == mine) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+void share_failures() {
+  void* memory = ::mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) said = new (memory) Said();
+}
 
 void set_program_name(const char* path) {
   const char* slash = std::strrchr(path, '/');
@@ -26,7 +55,7 @@ void fail(const char* format, ...) {
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", name, text);
+  if (is_new(text)) std::fprintf(stderr, "%s: %s\n", name, text);
   ::_exit(2);  // Other ranks of this process may be inside the library: no destructors.
 }
 

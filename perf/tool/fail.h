@@ -10,6 +10,9 @@ namespace perf {
 void set_program_name(const char* path);
 const char* program_name();
 
+// Before ranks are forked: what several of them, or of their parent, fail with in the same words is said once.
+void share_failures();
+
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // Fails with the library's own sentence unless `status` is tutti_ok.

@@ -96,6 +96,7 @@ bool read_line(const std::string& line, tutti_unique_id& id) {
 int run_part(const Collective& collective, const Options& options) {
   ::signal(SIGPIPE, SIG_IGN);  // Of processes that are gone: watch() says how they went.
   hold_child_signals();
+  share_failures();
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe: %s", std::strerror(errno));
   const HostPart& part = options.part;

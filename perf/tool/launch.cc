@@ -43,6 +43,7 @@ int run_alone(const Collective& collective, const Options& options) {
 
 int fork_processes(const Collective& collective, const Options& options) {
   hold_child_signals();
+  share_failures();
   int ends[2];
   if (::pipe(ends) != 0) fail("pipe: %s", std::strerror(errno));
   const pid_t parent = ::getpid();

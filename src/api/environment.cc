@@ -14,6 +14,7 @@ CommunicatorOptions environment_options() {
   options.protocol = from.protocol;
   options.transport = from.transport;
   options.channels = from.channels;
+  options.tuner_plugin = from.tuner_plugin;
   return options;
 }
 

@@ -221,6 +221,20 @@ Status run_all(Group& group) {
   return on_devices.ok() ? std::move(on_hosts) : std::move(on_devices);
 }
 
+// Of each communicator, its calls come one after the other.
+Result<double> predict_all(const Group& group) {
+  std::map<const Communicator*, double> ends_us;
+  for (const Pending& pending : group.calls) {
+    const GroupedCall& made = pending.grouped;
+    ends_us[made.communicator] += TUTTI_TRY(made.communicator->predict_us(made.call, made.options));
+  }
+  for (const DeviceCall& made : group.device_calls)
+    ends_us[made.communicator] += TUTTI_TRY(made.communicator->predict_us(made.call, made.options));
+  double last_us = 0;
+  for (const auto& [communicator, end_us] : ends_us) last_us = std::max(last_us, end_us);
+  return last_us;
+}
+
 Status enter_on_device(const CallEntry& entry, const Door& door, const Call& call) {
   const std::vector<DeviceCall> calls = device_calls(door, call, entry.stream);
   if (group_depth == 0) return telling(*door.membership, enqueue(calls));
@@ -336,6 +350,21 @@ tutti_status tutti_group_end(void) {
     // Whatever became of the calls: who was told that a handle is destroyed has let go of it.
     Status ended = tutti::end_all(group.endings);
     return ran.ok() ? std::move(ended) : std::move(ran);
+  });
+}
+
+tutti_status tutti_group_simulate_end(double* time_us) {
+  using tutti::Status;
+  return tutti::guarded("tutti_group_simulate_end", [&]() -> Status {
+    if (time_us == nullptr) return tutti::invalid_argument("time_us is null: pass where to put the time");
+    if (tutti::group_depth == 0) return tutti::invalid_usage("no group is open: call tutti_group_start first");
+    if (tutti::group_depth > 1)
+      return tutti::invalid_usage("several groups are open: end the inner ones by tutti_group_end");
+    tutti::group_depth = 0;
+    tutti::Group group = std::exchange(tutti::group_of_thread(), {});
+    if (!group.failure.ok()) return std::move(group.failure);
+    *time_us = TUTTI_TRY(tutti::predict_all(group));
+    return {};
   });
 }
 

@@ -163,6 +163,11 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
+    Entry{{"TUTTI_TUNER_PLUGIN", "NCCL_TUNER_PLUGIN", "",
+           "tuner plugin for NCCL, of version 4 or 5, that may choose algorithms: a file, or NAME for "
+           "libnccl-tuner-NAME.so; on all ranks alike; unset or none: none"},
+          "a name or a path",
+          [](Config& config, const std::string& text) { return parse(text, config.tuner_plugin); }},
     Entry{
         {"TUTTI_P2P_LEVEL", "NCCL_P2P_LEVEL", "PHB",
          "GPUs farther apart than this talk through host memory, though they reach each other: LOC (all do), NVL, PIX, "

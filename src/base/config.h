@@ -52,6 +52,7 @@ struct Config {
   std::string refused;         // Why no communicator is to be made: one of these two is neither set nor unset.
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
+  std::string tuner_plugin;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
   GpuDirect gpudirect = GpuDirect::automatic;

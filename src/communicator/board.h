@@ -38,7 +38,7 @@ struct CallRecord {
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t reduction = 0;
-  std::uint8_t reserved = 0;
+  std::uint8_t advised = 0;  // 1: a tuner plugin has had its say.
   BufferReference input;
   BufferReference output;
 };

@@ -33,7 +33,8 @@ struct CommunicatorOptions {
   std::string transport;                 // "shm": ranks must be on one host; any other: as if each were on its own.
   std::string algorithm, protocol;       // Forced where not empty.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
-  std::uint32_t forced = 0;              // Hash of the three; by force().
+  std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
+  std::uint32_t forced = 0;              // Hash of algorithm, protocol and channels; by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }
@@ -68,6 +69,8 @@ class Communicator {
   virtual const Board& board() const = 0;
   // Numbers a collective that this rank makes, and shows it to the others.
   virtual void announce(CallRecord& record) = 0;
+  // Microseconds that the tuner predicts for a collective, which is not made. Fails where it predicts none.
+  virtual Result<double> predict_us(const Call& call, const CommunicatorOptions& options) = 0;
   // Tells ranks of other hosts, who do not see it, which collective this rank has announced last. Any thread.
   virtual void tell_last_call() {}
   // The communicator itself if its buffers lie on a device: its calls are enqueued, see device/enqueue.h, and those of

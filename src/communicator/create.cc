@@ -62,6 +62,8 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       one_process_(spread == Spread::one_process),
       far_(mesh_.any_far()),
       embedding_(embedding_of(mesh_.hosts().leaders())),
+      // Of ranks on devices these are not the calls of the program.
+      advice_(options_.memory == Memory::host ? options_.tuner_plugin : "", mesh_.hosts()),
       machine_(machine_of(mesh_.hosts())),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),

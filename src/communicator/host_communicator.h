@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/bootstrap/watch.h"
+#include "src/communicator/advice.h"
 #include "src/communicator/board.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/links.h"
@@ -48,6 +49,7 @@ class HostCommunicator final : public Communicator {
     board_.announce(rank_, record);
   }
 
+  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   void tell_last_call() override { tell_call(NewsKind::call); }
   Ran last_run() const override;
 
@@ -131,6 +133,10 @@ class HostCommunicator final : public Communicator {
              (call.output - call.input == in_place_distance) == key.in_place;
     }
   };
+  // What the tuner is asked about the call, if it goes through lanes.
+  Result<Query> query_of(const Call& call, const CommunicatorOptions& options) const;
+  // Whether all ranks may see the buffers, as far as this one can tell.
+  bool may_be_mapped(const Call& call) const;
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
@@ -258,6 +264,7 @@ class HostCommunicator final : public Communicator {
   bool one_process_;  // All ranks are threads of this process.
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
+  Advice advice_;
   const Machine machine_;  // As the tuner is to see it; the same on all ranks.
   std::mutex hearing_;
   bool shares_cpu_ = false;    // As the last look found.

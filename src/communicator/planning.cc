@@ -7,6 +7,7 @@
 #include "src/base/config.h"
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
+#include "src/tuner/candidates.h"
 
 namespace tutti {
 namespace {
@@ -88,10 +89,12 @@ CallRecord record_of(const Call& call, std::uint32_t forced) {
 
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
   const std::string mine = describe(ours.record);
-  const char* difference = mine != describe(theirs.record)
-                               ? ""
-                               : ", with different algorithms, protocols or channels forced (by options, "
-                                 "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
+  const bool advised = ours.record.advised != 0 || theirs.record.advised != 0;
+  const char* difference = mine != describe(theirs.record) ? ""
+                           : advised ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
+                                       "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
+                                     : ", with different algorithms, protocols or channels forced (by options, "
+                                       "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
                        " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
@@ -112,6 +115,21 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes) {
   query.block_bytes = block_bytes;
   query.catalogue = catalogue(problem.collective);
   return query;
+}
+
+Result<double> predicted_us(const Query& query, const Choice& choice) {
+  for (const Candidate& candidate : TUTTI_TRY(candidates(query))) {
+    const Choice& known = candidate.choice;
+    if (known.algorithm == choice.algorithm && known.protocol == choice.protocol) return candidate.predicted_us;
+  }
+  return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
+                     tutti::name(choice.protocol) + "' for " + describe(query.problem) +
+                     ": it does not do that, or is not for it; leave the choice open");
+}
+
+Status check_predictable(const Call& call) {
+  if (call.kind == Kind::collective) return {};
+  return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
 }
 
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {

@@ -48,6 +48,11 @@ Machine machine_of(const Hosts& hosts);
 // What the tuner is asked about a problem, with all that there is to choose among.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);
 
+// What the tuner predicts of a choice, in microseconds; fails for one that is not among its candidates.
+Result<double> predicted_us(const Query& query, const Choice& choice);
+// Fails for what is no collective.
+Status check_predictable(const Call& call);
+
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
 

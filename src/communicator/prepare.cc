@@ -54,28 +54,65 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   return latest_;
 }
 
-Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
-                                                                              const CommunicatorOptions& options) {
-  auto prepared = std::make_unique<Prepared>();
-  prepared->record = record_of(call, options.forced);
-  if (call.count == 0) return prepared;
-
+Result<Query> HostCommunicator::query_of(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
   if (embeds(embedding_, problem)) problem.groups = embedding_.groups;
-  const std::uint64_t block_bytes = call.count * size_of(call.type);
   // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  Query query = query_of(problem, block_bytes);
+  Query query = tutti::query_of(problem, call.count * size_of(call.type));
   query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
   query.mapped = named.ends_with("_mapped");
   query.network = far_;
+  return query;
+}
+
+bool HostCommunicator::may_be_mapped(const Call& call) const {
+  if (far_ || call.reduction == Reduction::pre_mul_sum) return false;  // Peers keep their factors.
+  if (one_process_) return true;
+  const Problem problem = problem_of(call, ranks_);
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const std::uint64_t input_bytes = input_blocks(problem, rank_) * block_bytes;
+  const std::uint64_t output_bytes = output_blocks(problem, rank_) * block_bytes;
+  const Regions& regions = Regions::of_process();
+  return (input_bytes == 0 || regions.find(call.input, input_bytes)) &&
+         (output_bytes == 0 || regions.find(call.output, output_bytes));
+}
+
+Result<double> HostCommunicator::predict_us(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.count == 0) return 0.0;
+  Query query = TUTTI_TRY(query_of(call, options));
   Choice choice = TUTTI_TRY(choose(query));
+  CallRecord unused;
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
+  if (!advised && query.algorithm.empty() && may_be_mapped(call)) {
+    Query mapped = query;
+    mapped.mapped = true;
+    mapped.protocol = "";
+    const Choice in_place = TUTTI_TRY(choose(mapped));
+    if (in_place.mapped) return predicted_us(mapped, in_place);
+  }
+  return predicted_us(query, choice);
+}
+
+Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
+                                                                              const CommunicatorOptions& options) {
+  auto prepared = std::make_unique<Prepared>();
+  prepared->record = record_of(call, options.forced);
+  if (call.count == 0) return prepared;
+
+  Query query = TUTTI_TRY(query_of(call, options));
+  const Problem problem = query.problem;
+  const std::uint64_t block_bytes = query.block_bytes;
+  const bool forced = !query.algorithm.empty();
+  Choice choice = TUTTI_TRY(choose(query));
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
@@ -98,7 +135,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.mapped = false;
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
+  } else if (!far_ && !forced && !advised && call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
     query.problem = mine;
     query.protocol = "";
     prepared->mapped_algorithm = mapped_algorithm(query);

@@ -1,6 +1,7 @@
 #include "src/nccl/calls.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "src/nccl/memory.h"
 
@@ -149,9 +150,10 @@ Outcome launch(const Call& call) {
   return outcome_of(run(call, reduction.number()));
 }
 
-Outcome launch(const std::vector<Call>& calls) {
-  if (calls.empty()) return {};
-  if (calls.size() == 1) return launch(calls.front());
+namespace {
+
+// In a group of tutti.h, which `end` ends.
+Outcome launch_until(const std::vector<Call>& calls, const std::function<tutti_status()>& end) {
   // All before the first call: what fails once the group is open takes its communicators with it.
   std::vector<Reduction> reductions(calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) TUTTI_NCCL_CHECK(reductions[i].make(calls[i]));
@@ -161,8 +163,20 @@ Outcome launch(const std::vector<Call>& calls) {
     Outcome one = caught([&] { return outcome_of(run(calls[i], reductions[i].number())); });
     if (!first.failed()) first = std::move(one);
   }
-  Outcome ended = outcome_of(tutti_group_end());  // Also tells what failed in between.
+  Outcome ended = outcome_of(end());  // Also tells what failed in between.
   return first.failed() ? first : ended;
+}
+
+}  // namespace
+
+Outcome launch(const std::vector<Call>& calls) {
+  if (calls.empty()) return {};
+  if (calls.size() == 1) return launch(calls.front());
+  return launch_until(calls, tutti_group_end);
+}
+
+Outcome simulate(const std::vector<Call>& calls, double& time_us) {
+  return launch_until(calls, [&] { return tutti_group_simulate_end(&time_us); });
 }
 
 }  // namespace tutti::nccl

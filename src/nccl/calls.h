@@ -35,6 +35,8 @@ Outcome check(Call& call);
 
 Outcome launch(const Call& call);
 Outcome launch(const std::vector<Call>& calls);  // Together.
+// How long that is predicted to take; makes none of them.
+Outcome simulate(const std::vector<Call>& calls, double& time_us);
 
 tutti_type type_of(ncclDataType_t type);
 std::size_t size_of(ncclDataType_t type);  // In bytes.

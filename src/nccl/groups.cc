@@ -133,11 +133,26 @@ Outcome run_group(Group& group) {
   return works ? in_progress() : Outcome();
 }
 
-Outcome end_group() {
+// Nothing of the group is run.
+Outcome simulate_group(Group& group, ncclSimInfo_t& info) {
+  if (!group.failure.failed() && !(group.jobs.empty() && group.ending.empty()))
+    group.failure = invalid_usage(
+        "nothing is predicted of communicators that are made, split or ended: give their group an end of its own, by "
+        "ncclGroupEnd");
+  if (group.failure.failed()) return run_group(group);
+  double time_us = 0;
+  TUTTI_NCCL_CHECK(simulate(group.calls, time_us));
+  info.estimatedTime = static_cast<float>(time_us);
+  return {};
+}
+
+Outcome end_group(ncclSimInfo_t* simulated = nullptr) {
   if (depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
   if (--depth > 0) return {};
-  const std::unique_ptr<Group> group(std::exchange(open_group, nullptr));
-  return group == nullptr ? Outcome() : run_group(*group);
+  const std::unique_ptr<Group> opened(std::exchange(open_group, nullptr));
+  Group none;
+  Group& group = opened == nullptr ? none : *opened;
+  return simulated == nullptr ? run_group(group) : simulate_group(group, *simulated);
 }
 
 enum class Part { job, call };
@@ -225,17 +240,13 @@ TUTTI_NCCL_DOOR(ncclResult_t, GroupEnd, void) {
   return guarded("ncclGroupEnd", [] { return end_group(); });
 }
 
-// Nothing of the group is run. A time that is made up would go into the program's plans, so it gets none, and is told.
+// The time is of the outermost group, all of whose calls this one ends; where there is none it says so.
 TUTTI_NCCL_DOOR(ncclResult_t, GroupSimulateEnd, ncclSimInfo_t* info) {
   return guarded("ncclGroupSimulateEnd", [&]() -> Outcome {
     const Outcome checked = check_simulation(info);
     if (!checked.failed()) info->estimatedTime = kNoTime;
     if (checked.failed() && in_group()) fail_group(checked);
-    if (depth == 1) {
-      fail_group(invalid_usage(
-          "there is no model yet of how long calls take, and nothing of the group was run: measure it instead"));
-    }
-    const Outcome ended = end_group();
+    const Outcome ended = end_group(checked.failed() ? nullptr : info);
     return checked.failed() ? checked : ended;
   });
 }

@@ -41,6 +41,42 @@ TEST(Choices, AreThoseOfTheLastCollective) {
   });
 }
 
+// Predicted by a rank alone, for what it would run as.
+TEST(Choices, HaveTimesThatAreTheSameOnAllRanks) {
+  const Ranks ranks(4);
+  Vector send(1 << 16), recv(4 << 16);
+  const auto predicted = [&](tutti_comm comm, std::size_t count) {
+    double time_us = -1;
+    TUTTI_EXPECT_OK(tutti_group_start());
+    TUTTI_EXPECT_OK(tutti_all_gather(send.data(), recv.data(), count, tutti_int32, comm, nullptr));
+    TUTTI_EXPECT_OK(tutti_group_simulate_end(&time_us));
+    return time_us;
+  };
+  const double small_us = predicted(ranks[2], 1), large_us = predicted(ranks[2], 1 << 16);
+  EXPECT_GT(small_us, 0);
+  EXPECT_GT(large_us, 2 * small_us);
+  EXPECT_EQ(predicted(ranks[0], 1 << 16), large_us);
+  tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
+  forced.algorithm = "ring";
+  tutti_comm view = nullptr;
+  TUTTI_EXPECT_OK(tutti_comm_with_options(ranks[2], &forced, &view));
+  EXPECT_GT(predicted(view, 1 << 16), large_us) << "rings have more rounds";
+  const char *algorithm = nullptr, *protocol = nullptr;
+  TUTTI_EXPECT_OK(tutti_comm_last_choice(ranks[2], &algorithm, &protocol));
+  EXPECT_STREQ(algorithm, "") << "nothing has run";
+}
+
+TEST(Choices, HaveNoTimesOfMessages) {
+  const Ranks ranks(2);
+  std::int32_t value = 1;
+  double time_us = -1;
+  TUTTI_EXPECT_OK(tutti_group_start());
+  TUTTI_EXPECT_OK(tutti_send(&value, 1, tutti_int32, 1, ranks[0], nullptr));
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_unsupported);
+  EXPECT_NE(last_error().find("nothing is predicted of messages"), std::string::npos) << last_error();
+  EXPECT_EQ(time_us, -1);
+}
+
 // More shapes than calls are kept for, so that what is asked for goes away.
 TEST(Choices, MayBeAskedForByAnyThread) {
   const Ranks ranks(2);

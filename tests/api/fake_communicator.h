@@ -22,6 +22,10 @@ class FakeCommunicator final : public Communicator {
   const Board& board() const override { return board_; }
   void announce(CallRecord&) override {}
 
+  Result<double> predict_us(const Call& call, const CommunicatorOptions&) override {
+    if (answer != Code::ok) return Status(answer, "as the test wants it");
+    return static_cast<double>(call.count);
+  }
   Status run(const Call& call, const CommunicatorOptions* options) override {
     held.wait(true);
     calls.push_back(call);

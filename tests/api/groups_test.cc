@@ -24,6 +24,65 @@ TEST_F(Groups, HoldCallsBackUntilTheOutermostEnds) {
   EXPECT_EQ(fake_->calls[1].count, 2U);
 }
 
+// The fake predicts as many microseconds as there are elements.
+TEST_F(Groups, ThatAreSimulatedRunNothing) {
+  FakeCommunicator* other_fake = nullptr;
+  const tutti_comm other = insert_fake(other_fake);
+  tutti_stream stream = nullptr;
+  ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(5), tutti_ok);
+  EXPECT_EQ(all_reduce(7, stream), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 9, tutti_float32, tutti_sum, other, nullptr), tutti_ok);
+  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
+  double time_us = -1;
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_ok);
+  EXPECT_EQ(time_us, 12) << "one after the other, beside the other communicator's";
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_usage) << "the group is over";
+  EXPECT_EQ(tutti_stream_synchronize(stream), tutti_ok);
+  EXPECT_TRUE(fake_->calls.empty());
+  EXPECT_EQ(all_reduce(1), tutti_ok) << "it was not finalized";
+  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, other, nullptr), tutti_ok);
+  EXPECT_EQ(other_fake->calls.size(), 1U);
+  EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
+  EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
+}
+
+TEST_F(Groups, AreSimulatedAsAWhole) {
+  double time_us = -1;
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_invalid_usage);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(5), tutti_ok);
+  EXPECT_EQ(tutti_group_simulate_end(nullptr), tutti_invalid_argument);
+  tutti_group_start();
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_invalid_usage);
+  EXPECT_NE(last_error().find("several groups are open"), std::string::npos) << last_error();
+  EXPECT_EQ(time_us, -1);
+  EXPECT_EQ(tutti_group_end(), tutti_ok);
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_ok);
+  EXPECT_EQ(time_us, 5);
+  tutti_group_start();
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_ok);
+  EXPECT_EQ(time_us, 0);
+}
+
+TEST_F(Groups, ThatAreSimulatedTellWhatIsWrongOnce) {
+  double time_us = -1;
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_all_reduce(nullptr, memory_, 1, tutti_float32, tutti_sum, comm_, nullptr), tutti_invalid_argument);
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_invalid_argument);
+  tutti_group_start();
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  fake_->answer = Code::unsupported;
+  EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_unsupported);
+  EXPECT_EQ(time_us, -1);
+  fake_->answer = Code::ok;
+  EXPECT_EQ(all_reduce(1), tutti_ok) << "the communicator is well, and no group is open";
+  EXPECT_EQ(fake_->calls.size(), 1U);
+}
+
 // Those are not held by the group: their failure may be an ordinary answer.
 TEST_F(Groups, RunBesideOtherFunctionsThatFail) {
   tutti_comm made = nullptr;

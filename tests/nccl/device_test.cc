@@ -251,7 +251,8 @@ TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   NCCL_EXPECT_OK(ncclGroupStart());
   for (int rank = 0; rank < kRanks; ++rank) NCCL_EXPECT_OK(sum(buffers[rank], ranks[rank], stream_of(rank)));
-  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  EXPECT_GT(info.estimatedTime, 0);
   finish_all();
   expect_all(buffers, 1);
 }

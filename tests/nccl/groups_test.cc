@@ -128,11 +128,30 @@ TEST(Groups, SimulatedRunNothing) {
   info.estimatedTime = 7;
   NCCL_EXPECT_OK(ncclGroupStart());
   for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum_one(values[rank], ranks[rank]));
-  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
-  expect_sentence("no model yet of how long calls take");
-  EXPECT_EQ(info.estimatedTime, NCCL_UNDEF_FLOAT);
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  const float one = info.estimatedTime;
+  EXPECT_GT(one, 0);
   EXPECT_EQ(values[0], 1);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage) << "the group is over";
+
+  NCCL_EXPECT_OK(ncclGroupStart());
+  for (int i = 0; i < 3; ++i) {
+    for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum_one(values[rank], ranks[rank]));
+  }
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  EXPECT_EQ(info.estimatedTime, NCCL_UNDEF_FLOAT) << "of the inner one nothing is known";
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  EXPECT_FLOAT_EQ(info.estimatedTime, 3 * one);
+
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclSend(values, 1, ncclInt32, 1, ranks[0], nullptr));
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
+  expect_sentence("nothing is predicted of messages");
+  EXPECT_EQ(info.estimatedTime, NCCL_UNDEF_FLOAT);
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));
+  EXPECT_EQ(info.estimatedTime, 0) << "of an empty group";
 
   info.magic = 0;
   NCCL_EXPECT_OK(ncclGroupStart());

@@ -76,6 +76,13 @@ class Tool(unittest.TestCase):
             self.assertNotEqual(result.returncode, 0)
             self.assertIn("but must be", result.stderr)
 
+    def test_says_once_what_all_ranks_say(self):
+        for ranks in ("2", "4"):
+            result = run("--ranks", ranks, "-b", "8", "-e", "8", TUTTI_LOG="none", TUTTI_CHECK="1")
+            self.assertEqual(result.returncode, 2)
+            self.assertEqual(result.stderr.count("but must be"), 1, result.stderr)
+            self.assertEqual(result.stderr.count("ended with status 2"), 1, result.stderr)
+
     def test_refuses_before_it_measures(self):
         for options, words in ((("-b", "64", "-e", "8"), "--minbytes is above --maxbytes"),
                                (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):

@@ -44,9 +44,12 @@ Status no_address_space(std::size_t bytes) {
 }  // namespace
 
 Result<std::shared_ptr<Mapping>> Mapping::make(int file, std::size_t bytes) {
+  auto made = std::make_shared<Mapping>();  // First: where memory is lacking for it, nothing is mapped.
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (data == MAP_FAILED) return no_address_space(bytes);
-  return std::make_shared<Mapping>(static_cast<std::byte*>(data), bytes);
+  made->data_ = static_cast<std::byte*>(data);
+  made->bytes_ = bytes;
+  return made;
 }
 
 Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {

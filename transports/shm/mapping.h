@@ -21,7 +21,7 @@ class Mapping {
   // not see it. Any thread.
   static Result<std::shared_ptr<Mapping>> share(int file, std::size_t bytes);
 
-  Mapping(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  Mapping() = default;  // Of nothing, yet.
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -41,8 +41,8 @@ class Mapping {
   };
 
  private:
-  std::byte* data_;
-  std::size_t bytes_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
   std::optional<Identity> shared_as_;
 };
 

@@ -34,8 +34,9 @@ class UcxEnd {
 
   UcxLanding land(std::uint32_t lane, const HalfLane& reading);
   void attach(std::uint32_t lane, const HalfLane& writing, const UcxLanding& landing);
-  // What is to be freed without the lock.
-  LaneMemory forget(std::uint32_t lane, LaneEnd which);
+  // What is to be freed without the lock. The memory of a lane that UCX still fetches into comes later: by the next
+  // call after that, or with the end.
+  std::vector<LaneMemory> forget(std::uint32_t lane, LaneEnd which);
 
   Status put(const MessageHead& head, const std::byte* data);
   Result<bool> credit(std::uint32_t lane, std::uint64_t taken);
@@ -108,8 +109,10 @@ class UcxEnd {
     bool on_device = false;
     std::uint64_t next = 0;  // To be told of.
     bool has_news = false;
+    bool forgotten = false;                // What still comes is dropped.
     std::array<Arrival, kSlots> arrivals;  // By number.
     Speech credit;
+    bool busy() const;  // UCX will call back about it.
   };
 
   UcxEnd(UcxEngine& engine, std::uint64_t token) : engine_(engine), token_(token) {}
@@ -129,7 +132,9 @@ class UcxEnd {
   std::string error_;
   std::map<std::uint32_t, Reading> reading_;
   std::map<std::uint32_t, Writing> writing_;
-  std::vector<std::map<std::uint32_t, Reading>::node_type> fading_;  // Forgotten, while UCX sends its last credit.
+  // Forgotten, while UCX sends its last credit, or fetches a message: an end that is told that the other has closed the
+  // lane cannot believe that all has come.
+  std::vector<std::map<std::uint32_t, Reading>::node_type> fading_;
   std::uint32_t next_reading_ = 0, next_writing_ = 0;  // Below them, what is not there has been forgotten.
   std::vector<Reading*> arrived_;                      // Lanes with something to tell, each once.
   std::vector<Writing*> over_, left_, credited_;

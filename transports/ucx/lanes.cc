@@ -36,26 +36,31 @@ void UcxEnd::attach(std::uint32_t number, const HalfLane& half, const UcxLanding
   for (auto* list : {&over_, &left_, &credited_}) list->reserve(writing_.size());
 }
 
-LaneMemory UcxEnd::forget(std::uint32_t number, LaneEnd which) {
-  LaneMemory freed;
+bool UcxEnd::Reading::busy() const {
+  return credit.busy || std::any_of(arrivals.begin(), arrivals.end(),
+                                    [](const Arrival& arrival) { return arrival.state == Arrival::State::coming; });
+}
+
+std::vector<LaneMemory> UcxEnd::forget(std::uint32_t number, LaneEnd which) {
+  std::vector<LaneMemory> freed;
   if (which == LaneEnd::writer) {
     const auto found = writing_.find(number);
     if (found == writing_.end()) return freed;
     for (auto* list : {&over_, &left_, &credited_}) std::erase(*list, &found->second);
-    freed = std::move(found->second.memory);
+    freed.push_back(std::move(found->second.memory));
     writing_.erase(found);
     return freed;
   }
   const auto found = reading_.find(number);
   if (found == reading_.end()) return freed;
   std::erase(arrived_, &found->second);
-  freed = std::move(found->second.memory);
-  std::erase_if(fading_, [](const auto& lane) { return !lane.mapped().credit.busy; });
-  if (found->second.credit.busy) {
-    fading_.push_back(reading_.extract(found));
-  } else {
-    reading_.erase(found);
-  }
+  found->second.forgotten = true;
+  fading_.push_back(reading_.extract(found));
+  std::erase_if(fading_, [&freed](auto& lane) {
+    if (lane.mapped().busy()) return false;
+    freed.push_back(std::move(lane.mapped().memory));
+    return true;
+  });
   return freed;
 }
 

@@ -49,7 +49,7 @@ class UcxCarrier : public Carrier {
     return {};
   }
   void forget(std::uint32_t lane, LaneEnd end) override {
-    LaneMemory freed;  // Later than the lock.
+    std::vector<LaneMemory> freed;  // Later than the lock.
     const std::lock_guard lock(engine_->mutex());
     freed = end_->forget(lane, end);
   }

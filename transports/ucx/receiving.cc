@@ -59,8 +59,10 @@ ucs_status_t UcxEnd::fetch(Arrival& arrival, const Data& data) {
 
 void UcxEnd::come(Arrival& arrival, ucs_status_t status) {
   --busy_;
+  arrival.state = Arrival::State::none;
   if (status != UCS_OK) return fail(explain_ucx(status));
   ++count_arrived_;
+  if (arrival.lane->forgotten) return;
   arrival.state = Arrival::State::there;
   if (!std::exchange(arrival.lane->has_news, true)) arrived_.push_back(arrival.lane);
   ring();

@@ -18,24 +18,34 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
 }
 
 // Sees what all ranks share: of windows, what the program promises.
-Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Problem& problem,
-                                               const CommunicatorOptions& options) const {
+Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& problem,
+                                           const CommunicatorOptions& options) const {
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view protocol = TUTTI_TRY(protocol_of(options));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
   const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
-  const Query query = {.problem = problem,
-                       .block_bytes = call.count * size_of(call.type),
-                       .mapped = mapped,
-                       .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
-                       .protocol = protocol,
-                       .network = neighbours_.network(),
-                       .teams = neighbours_.teams(),
-                       .catalogue = catalogue(problem.collective)};
-  Choice choice = TUTTI_TRY(choose(query));
-  if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
+  return Query{.problem = problem,
+               .block_bytes = call.count * size_of(call.type),
+               .mapped = mapped,
+               .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
+               .protocol = protocol,
+               .network = neighbours_.network(),
+               .teams = neighbours_.teams(),
+               .catalogue = catalogue(problem.collective)};
+}
+
+void DeviceCommunicator::limit_channels(const CommunicatorOptions& options, Choice& choice) const {
+  if (options.channels != 0) choice.channels = options.channels;
+  choice.channels = std::min(choice.channels, neighbours_.teams());
   if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
-  if (!choice.mapped || mapped) return choice;
+}
+
+Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& query,
+                                               const CommunicatorOptions& options) const {
+  Choice choice = TUTTI_TRY(choose(query));
+  limit_channels(options, choice);
+  if (!choice.mapped || query.mapped) return choice;
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
   return unsupported("algorithm '" + std::string(choice.algorithm) +
                      (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
                                       "this process nor in windows"
@@ -44,13 +54,25 @@ Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Problem& 
                      ": take an algorithm that is not mapped, or leave the choice open");
 }
 
+Result<double> DeviceCommunicator::predict_us(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.count == 0) return 0.0;
+  const Problem problem = TUTTI_TRY(problem_for(call, options));
+  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  Choice choice = TUTTI_TRY(choose_plan(call, query, options));
+  CallRecord unused;
+  TUTTI_CHECK_OK(advice_.heed(query, choice, unused).status());
+  return predicted_us(query, choice);
+}
+
 // With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
   if (!embeds(embedding_, problem)) return problem;
   problem.groups = embedding_.groups;
   if (find(call.collective, options.algorithm) != nullptr) return problem;
-  const Choice choice = TUTTI_TRY(choose_plan(call, problem, options));
+  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  const Choice choice = TUTTI_TRY(choose_plan(call, query, options));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (!wants_hosts(*algorithm, call.collective)) return problem;
   const bool fits = suits_hosts(*algorithm, problem) &&

@@ -69,6 +69,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
       embedding_(embedding_of(neighbours_.hosts().leaders())),
+      advice_(control_->options().tuner_plugin, neighbours_.hosts()),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "src/communicator/advice.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/neighbours/links.h"
@@ -52,6 +53,7 @@ class DeviceCommunicator final : public Communicator {
   const CommunicatorOptions& options() const override { return control_->options(); }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
+  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   DeviceCommunicator* on_device() override { return this; }
   Ran last_run() const override {
     const Ran* ran = last_run_.load(std::memory_order_acquire);
@@ -166,7 +168,9 @@ class DeviceCommunicator final : public Communicator {
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options) const;
-  Result<Choice> choose_plan(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
+  Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
+  Result<Choice> choose_plan(const Call& call, const Query& query, const CommunicatorOptions& options) const;
+  void limit_channels(const CommunicatorOptions& options, Choice& choice) const;
   Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
@@ -212,12 +216,14 @@ class DeviceCommunicator final : public Communicator {
   Result<bool> idle();
   const TeamTold& told() const { return *reinterpret_cast<const TeamTold*>(told_.host); }
   Status explain(const TeamReport& report);
+  Status compare_calls() const;  // With those of the peers, as far as both are known.
 
   const int process_;  // That made it.
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   Neighbours neighbours_;
   const Embedding embedding_;
+  Advice advice_;
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.

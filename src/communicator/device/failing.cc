@@ -1,4 +1,5 @@
 // How a communicator on a device hears of failures, and how it ends.
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -64,8 +65,28 @@ bool DeviceCommunicator::has_failed() const {
   return board().failed() || (settled_ && load_acquire(&told().report.written) != 0);
 }
 
+// Teams of calls that differ may wait for each other, each where the other never comes: until their deadline, unless
+// somebody asks before.
+Status DeviceCommunicator::compare_calls() const {
+  const std::uint64_t own = board().last(rank_);
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const std::uint64_t last = std::min(own, board().last(peer));
+    for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
+      const auto ours = board().call(rank_, sequence);
+      const auto theirs = board().call(peer, sequence);
+      if (ours && theirs && ours->signature != theirs->signature)
+        return disagreement(options().name, {rank_, *ours}, {peer, *theirs});
+    }
+  }
+  return {};
+}
+
 Status DeviceCommunicator::failure() {
   if (!board().failed() && has_failed()) return control_->fail(explain(told().report));
+  if (!board().failed()) {
+    Status differ = compare_calls();
+    if (!differ.ok()) return control_->fail(std::move(differ));
+  }
   return settled_ && neighbours_.network() ? control_->failure(latest_call()) : control_->failure();
 }
 

@@ -1,0 +1,145 @@
+#include "src/tuner/plugin/plugin.h"
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "src/base/log.h"
+
+namespace tutti {
+namespace {
+
+using namespace nccl_tuner;  // NOLINT(google-build-using-namespace): names of one header of ours.
+
+LogLevel level_of(std::int32_t level) {
+  if (level == 3) return LogLevel::info;
+  return level == 5 ? LogLevel::trace : LogLevel::warn;
+}
+
+void log_for_plugin(std::int32_t level, unsigned long, const char*, std::int32_t, const char* format, ...) {
+  if (level <= 0 || format == nullptr || !logs(level_of(level))) return;
+  char text[900];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  log(level_of(level), "tuner plugin: %s", text);
+}
+
+std::string file_of(const std::string& name) {
+  const bool file = name.find('/') != std::string::npos || name.find(".so") != std::string::npos;
+  return file ? name : "libnccl-tuner-" + name + ".so";
+}
+
+// An object of the library, which is there for as long as this is.
+template <typename Plugin>
+const Plugin* find_plugin(const Library& library, const char* symbol) {
+  const Plugin* object = nullptr;
+  (void)library.find(symbol, object);
+  return object;
+}
+
+std::string said(const char* function, std::int32_t error) {
+  return std::string(function) + " fails with error " + std::to_string(error);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TunerPlugin>> TunerPlugin::open(const std::string& name) {
+  const std::string file = file_of(name);
+  Result<Library> library = Library::open(file);
+  if (!library.ok()) return std::move(library).status();
+  std::unique_ptr<TunerPlugin> made(new TunerPlugin(std::move(library).value()));
+  made->newer_ = find_plugin<PluginV5>(made->opened_, "ncclTunerPlugin_v5");
+  if (made->newer_ == nullptr) made->older_ = find_plugin<PluginV4>(made->opened_, "ncclTunerPlugin_v4");
+  if (made->newer_ == nullptr && made->older_ == nullptr)
+    return unsupported(file +
+                       " has neither ncclTunerPlugin_v5 nor ncclTunerPlugin_v4, the versions that are known here");
+  const bool newer = made->newer_ != nullptr;
+  const bool whole = newer ? made->newer_->init != nullptr && made->newer_->advise != nullptr
+                           : made->older_->init != nullptr && made->older_->advise != nullptr;
+  if (!whole) return unsupported(file + " leaves out init or getCollInfo");
+  const char* own = newer ? made->newer_->name : made->older_->name;
+  made->name_ = std::string(own == nullptr ? "unnamed" : own) + " (" + file + ", version " + (newer ? "5" : "4") + ")";
+  return made;
+}
+
+// Never closed: threads may outlive the program's statics.
+const TunerPlugin* TunerPlugin::of_process(const std::string& name) {
+  if (name.empty() || name == "none") return nullptr;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& opened = *new std::map<std::string, std::unique_ptr<TunerPlugin>>;
+  const std::lock_guard lock(mutex);
+  const auto [place, fresh] = opened.try_emplace(name);
+  if (!fresh) return place->second.get();
+  Result<std::unique_ptr<TunerPlugin>> plugin = open(name);
+  if (plugin.ok()) {
+    place->second = std::move(plugin).value();
+    log(LogLevel::info, "tuner plugin %s", place->second->name().c_str());
+  } else {
+    log(LogLevel::warn, "no tuner plugin, though TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN is %s: %s", name.c_str(),
+        std::move(plugin).status().message().c_str());
+  }
+  return place->second.get();
+}
+
+std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, const AdvisedRanks& ranks) {
+  if (plugin == nullptr) return nullptr;
+  static std::atomic<std::uint64_t> communicators{0};  // Tells those of a process apart.
+  void* context = nullptr;
+  std::int32_t error = kSuccess;
+  if (plugin->newer_ != nullptr) {
+    NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.fewest_per_host),
+                             static_cast<std::int32_t>(ranks.most_per_host)};
+    Constants constants = {};  // What a plugin writes there is about a model that is not ours.
+    error =
+        plugin->newer_->init(&context, ++communicators, ranks.ranks, ranks.hosts, log_for_plugin, &domains, &constants);
+  } else {
+    error = plugin->older_->init(ranks.ranks, ranks.hosts, log_for_plugin, &context);
+  }
+  if (error == kSuccess) return std::unique_ptr<TunerAdviser>(new TunerAdviser(*plugin, context));
+  log(LogLevel::warn, "tuner plugin %s is not used: %s", plugin->name().c_str(), said("init", error).c_str());
+  return nullptr;
+}
+
+TunerAdviser::~TunerAdviser() {
+  const auto end = plugin_.newer_ != nullptr ? plugin_.newer_->finalize : plugin_.older_->destroy;
+  const std::int32_t error = end == nullptr ? kSuccess : end(context_);
+  if (error == kSuccess) return;
+  const char* function = plugin_.newer_ != nullptr ? "finalize" : "destroy";
+  log(LogLevel::warn, "tuner plugin %s: %s", plugin_.name().c_str(), said(function, error).c_str());
+}
+
+Result<Verdict> TunerAdviser::consult(const Question& question, std::span<const Candidate> candidates) const {
+  const std::optional<std::int32_t> collective = number_of(question.collective);
+  const Projection ours = project(question.collective, candidates);
+  if (!collective || !ours.any) return Verdict();
+  Table table = ours.table;
+  std::int32_t channels = 0;
+  const Advise advise = plugin_.newer_ != nullptr ? plugin_.newer_->advise : plugin_.older_->advise;
+  const std::int32_t error =
+      advise(context_, *collective, bytes_of(question), 1, reinterpret_cast<float**>(table.data()), kRows, kColumns,
+             question.registered ? 1 : 0, &channels);
+  if (error != kSuccess) return Status(Code::unsupported, said("getCollInfo", error));
+  if (const std::string vain = wanted_in_vain(ours, table); !vain.empty() && logs(LogLevel::info))
+    log(LogLevel::info, "tuner plugin %s wants %s, which there is not for %s", plugin_.name().c_str(), vain.c_str(),
+        tutti::name(question.collective));
+  return judge(ours, table, question.teams == 0 ? 0 : channels);
+}
+
+Verdict TunerAdviser::ask(const Question& question, std::span<const Candidate> candidates) {
+  const std::lock_guard lock(asking_);
+  Result<Verdict> verdict = consult(question, candidates);
+  if (verdict.ok()) return verdict.value();
+  log(std::exchange(warned_, true) ? LogLevel::info : LogLevel::warn,
+      "tuner plugin %s is not heeded for %s of %llu bytes: %s", plugin_.name().c_str(),
+      tutti::name(question.collective), static_cast<unsigned long long>(bytes_of(question)),
+      std::move(verdict).status().message().c_str());
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,147 @@
+// Calls that a tuner plugin has its say about.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "src/communicator/hosts.h"
+#include "tests/communicator/calls.h"
+#include "tests/communicator/ranks.h"
+#include "tests/tuner/plugin/stand_in.h"
+
+namespace tutti {
+namespace {
+
+using nccl_tuner::Table;
+
+constexpr std::size_t kTree = 0, kRing = 1, kSimple = 2;
+
+std::int32_t take_ring(const AskedCall&, Table& table, std::int32_t&) {
+  table[kRing][kSimple] = 0;
+  return 0;
+}
+std::int32_t take_tree_then_ring(const AskedCall& call, Table& table, std::int32_t&) {
+  table[call.context % 2 == 0 ? kTree : kRing][kSimple] = 0;
+  return 0;
+}
+std::int32_t take_ring_on_one(const AskedCall& call, Table& table, std::int32_t&) {
+  if (call.context == 1) table[kRing][kSimple] = 0;
+  return 0;
+}
+
+class Advised : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { stand_in_ = StandIn(); }
+  // Where there is a network, each rank is on a host of its own.
+  static CommunicatorOptions options() {
+    CommunicatorOptions made;
+    made.tuner_plugin = STAND_IN_V5;
+    made.transport = GetParam();
+    return made;
+  }
+
+  StandIn& stand_in_ = stand_in_of(STAND_IN_V5);
+};
+INSTANTIATE_TEST_SUITE_P(Transports, Advised, testing::Values("shm", "tcp"),
+                         [](const auto& transport) { return std::string(transport.param); });
+
+// Sums up that many ones a rank; what it ran as.
+Result<std::string> sum_up(Communicator& communicator, std::size_t count) {
+  std::vector<float> buffer(count, 1);
+  TUTTI_CHECK_OK(communicator.run(all_reduce(buffer)));
+  const auto expected = static_cast<float>(communicator.ranks());
+  if (buffer != std::vector<float>(count, expected)) return internal_error("the sum is wrong");
+  return std::string(communicator.last_run().algorithm);
+}
+
+std::vector<std::string> sums(Communicators& ranks, std::size_t count) {
+  std::vector<std::string> ran(ranks.size());
+  on_all(ranks, [&](Communicator& communicator) -> Status {
+    auto done = sum_up(communicator, count);
+    ran[communicator.rank()] = done.ok() ? done.value() : std::move(done).status().message();
+    return {};
+  });
+  return ran;
+}
+
+TEST_P(Advised, CallsRunAsThePluginWants) {
+  for (const Rank count : {2, 3, 4}) {
+    for (const std::size_t elements : {4, 100'000}) {
+      stand_in_ = StandIn();
+      stand_in_.answer = take_ring;
+      Communicators ranks = make_ranks(count, options());
+      EXPECT_EQ(sums(ranks, elements), std::vector<std::string>(count, "ring")) << count << ' ' << elements;
+      EXPECT_EQ(stand_in_.asked.bytes, elements * sizeof(float));
+      EXPECT_EQ(stand_in_.answers, static_cast<std::int32_t>(count));
+      EXPECT_EQ(sums(ranks, elements), std::vector<std::string>(count, "ring"));
+      EXPECT_EQ(stand_in_.answers, static_cast<std::int32_t>(count)) << "asked once for each shape of call";
+      ranks.clear();
+      EXPECT_EQ(stand_in_.ended, static_cast<std::int32_t>(count));
+    }
+  }
+}
+
+TEST_P(Advised, CallsRunAsEverWhereThePluginHasNothingToSay) {
+  CommunicatorOptions plain = options();
+  plain.tuner_plugin = "none";
+  for (const std::size_t elements : {4, 100'000}) {
+    Communicators ranks = make_ranks(3, options());
+    Communicators others = make_ranks(3, plain);
+    EXPECT_EQ(sums(ranks, elements), sums(others, elements));
+  }
+  EXPECT_EQ(stand_in_.contexts, 6);
+  EXPECT_EQ(stand_in_.answers, 6);
+}
+
+TEST_P(Advised, CallsRunAsTheUserForcesThem) {
+  stand_in_.answer = take_ring;
+  CommunicatorOptions forced = options();
+  forced.algorithm = "recursive_doubling";
+  Communicators ranks = make_ranks(3, forced);
+  EXPECT_EQ(sums(ranks, 100), std::vector<std::string>(3, "recursive_doubling"));
+  EXPECT_EQ(stand_in_.answers, 0);
+}
+
+TEST_P(Advised, RanksThatHearDifferentThingsFailAll) {
+  for (const auto answer : {take_tree_then_ring, take_ring_on_one}) {
+    for (const Rank count : {2, 3, 5}) {
+      for (const std::size_t elements : {4, 100'000}) {
+        stand_in_ = StandIn();
+        stand_in_.answer = answer;
+        Communicators ranks = make_ranks(count, options());
+        for (const std::string& told : sums(ranks, elements))
+          EXPECT_NE(told.find("their tuner plugins say different things"), std::string::npos) << told;
+      }
+    }
+  }
+}
+
+TEST_P(Advised, PartsAskAsWell) {
+  stand_in_.answer = take_ring;
+  Communicators ranks = make_ranks(4, options());
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    auto part = TUTTI_TRY(communicator.split(communicator.rank() % 2 == 0 ? 0 : 1, 0, communicator.options()));
+    const std::string ran = TUTTI_TRY(sum_up(*part, 100));
+    return ran == "ring" ? Status() : internal_error(ran);
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(stand_in_.contexts, 8);
+  EXPECT_EQ(stand_in_.ranks, 2U);
+}
+
+TEST(Advice, TellsPluginsOfUnevenHosts) {
+  StandIn& stand_in = stand_in_of(STAND_IN_V5);
+  stand_in = StandIn();
+  CommunicatorOptions options;
+  options.tuner_plugin = STAND_IN_V5;
+  const std::vector<Rank> places = {0, 0, 0, 1};
+  auto made = Communicator::create_all(Hosts(places), options);
+  ASSERT_TRUE(made.ok()) << std::move(made).status().message();
+  EXPECT_EQ(stand_in.ranks, 4U);
+  EXPECT_EQ(stand_in.hosts, 2U);
+  EXPECT_EQ(stand_in.domains.fewest_ranks, 1);
+  EXPECT_EQ(stand_in.domains.most_ranks, 3);
+}
+
+}  // namespace
+}  // namespace tutti

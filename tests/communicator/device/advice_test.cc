@@ -1,0 +1,70 @@
+// What a tuner plugin says of calls of ranks on devices, and of nothing else that these do.
+#include "tests/communicator/device/own_calls.h"
+#include "tests/tuner/plugin/stand_in.h"
+
+namespace tutti {
+namespace {
+
+using nccl_tuner::Table;
+
+class DeviceAdvice : public OnDevices {
+ protected:
+  void SetUp() override {
+    OnDevices::SetUp();
+    stand_in_ = StandIn();
+  }
+  static CommunicatorOptions options() {
+    CommunicatorOptions made;
+    made.memory = Memory::cuda;
+    made.tuner_plugin = STAND_IN_V5;
+    return made;
+  }
+  StandIn& stand_in_ = stand_in_of(STAND_IN_V5);
+};
+
+TEST_P(DeviceAdvice, IsHeeded) {
+  stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t& channels) {
+    channels = call.bytes > 1024 ? 1'000'000 : 1;  // More than there are.
+    table[1][2] = 0;
+    return 0;
+  };
+  DeviceRanks ranks(*rig_, 3, options());
+  EXPECT_EQ(stand_in_.contexts, 3);
+  Problem problem;
+  problem.ranks = 3;
+  for (const std::uint64_t count : {10, 50'000}) {
+    EXPECT_EQ(run_collective(ranks, 0, {problem, count, 0}), "");
+    EXPECT_EQ(stand_in_.asked.bytes, count * sizeof(std::int64_t));
+    for (Rank rank = 0; rank < 3; ++rank) {
+      EXPECT_STREQ(ranks[rank].last_run().algorithm, "ring");
+      EXPECT_STREQ(ranks[rank].last_run().protocol, "bulk");
+    }
+  }
+  EXPECT_EQ(stand_in_.answers, 6) << "by each rank for each shape of call, and for nothing that comes before";
+}
+
+TEST_P(DeviceAdvice, ThatDiffersEndsTheCall) {
+  stand_in_.answer = [](const AskedCall& call, Table& table, std::int32_t&) {
+    if (call.context == 1) table[1][2] = 0;
+    return 0;
+  };
+  DeviceRanks ranks(*rig_, 2, options());
+  auto* buffers = ranks.take<float>(10'000, 1);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    float* buffer = buffers + 5000 * rank;
+    const DeviceCall call = ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, 5000, buffer, buffer));
+    ASSERT_TRUE(enqueue({&call, 1}).ok());
+  }
+  while (ranks[0].failure().ok() && ranks[1].failure().ok()) {
+  }
+  ranks.synchronize();
+  for (Rank rank = 0; rank < 2; ++rank) {
+    const std::string told = ranks[rank].failure().message();
+    EXPECT_NE(told.find("their tuner plugins say different things"), std::string::npos) << told;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceAdvice, testing::ValuesIn(shared_device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti

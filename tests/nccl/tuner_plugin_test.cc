@@ -1,0 +1,41 @@
+// A tuner plugin that a program of NCCL's brings.
+#include <cstdlib>
+#include <vector>
+
+#include "tests/nccl/clients.h"
+#include "tests/tuner/plugin/stand_in.h"
+
+namespace tutti {
+namespace {
+
+// Before the library looks, at its first use.
+[[maybe_unused]] const int named = ::setenv("NCCL_TUNER_PLUGIN", STAND_IN_V4, 1);
+
+TEST(TunerPlugin, IsAskedByTheNumbersOfNccl) {
+  StandIn& stand_in = stand_in_of(STAND_IN_V4);
+  stand_in.answer = [](const AskedCall& call, nccl_tuner::Table& table, std::int32_t& channels) {
+    channels = 1;
+    table[1][2] = 0;
+    return call.collective == 2 ? 0 : 1;  // All others fail.
+  };
+  const Ranks ranks(2);
+  run_threads(2, [&](int rank) {
+    std::vector<int> send(1000, rank), recv(2000);
+    NCCL_EXPECT_OK(ncclAllGather(send.data(), recv.data(), send.size(), ncclInt32, ranks[rank], nullptr));
+    EXPECT_EQ(recv[999], 0);
+    EXPECT_EQ(recv[1000], 1);
+  });
+  EXPECT_EQ(stand_in.answers, 2);
+  EXPECT_EQ(stand_in.asked.collective, 2);
+  EXPECT_EQ(stand_in.asked.bytes, 8000U);
+  run_threads(2, [&](int rank) {
+    std::vector<int> values(1000, rank);
+    NCCL_EXPECT_OK(ncclBroadcast(values.data(), values.data(), values.size(), ncclInt32, 1, ranks[rank], nullptr));
+    EXPECT_EQ(values.back(), 1);
+  });
+  EXPECT_EQ(stand_in.answers, 4);
+  EXPECT_EQ(stand_in.asked.collective, 0);
+}
+
+}  // namespace
+}  // namespace tutti

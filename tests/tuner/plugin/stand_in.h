@@ -1,0 +1,37 @@
+// Tuner plugins that a test makes up: libraries of their own, which ask the test what to say.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "src/tuner/plugin/abi.h"
+
+namespace tutti {
+
+struct AskedCall {
+  std::int32_t context = 0;  // As they were made, from 0.
+  std::int32_t collective = 0;
+  std::size_t bytes = 0;
+  std::int32_t registered = 0;
+};
+
+// One for each library, which exports it as `stand_in`.
+struct StandIn {
+  std::int32_t init_error = 0, end_error = 0;
+  std::int32_t (*answer)(const AskedCall&, nccl_tuner::Table&, std::int32_t& channels) = nullptr;  // Null: as it was.
+  // What it was told last.
+  std::size_t ranks = 0, hosts = 0;
+  nccl_tuner::NvlinkDomains domains = {};
+  AskedCall asked;
+  nccl_tuner::Table before = {};
+  std::int32_t contexts = 0, ended = 0, answers = 0;
+};
+
+inline StandIn& stand_in_of(const char* path) {
+  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  return *static_cast<StandIn*>(::dlsym(library, "stand_in"));
+}
+
+}  // namespace tutti

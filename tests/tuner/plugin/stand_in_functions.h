@@ -1,0 +1,46 @@
+// What both versions have in common. A context is the number of its communicator, plus one.
+#pragma once
+
+#include <mutex>
+
+#include "tests/tuner/plugin/stand_in.h"
+
+extern "C" tutti::StandIn stand_in;
+tutti::StandIn stand_in;
+
+namespace tutti {
+
+inline std::mutex telling;
+
+// `domains`: of version 5.
+inline std::int32_t begin(std::size_t ranks, std::size_t hosts, const nccl_tuner::NvlinkDomains& domains,
+                          void** context) {
+  const std::lock_guard lock(telling);
+  stand_in.domains = domains;
+  stand_in.ranks = ranks;
+  stand_in.hosts = hosts;
+  if (stand_in.init_error != 0) return stand_in.init_error;
+  *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(++stand_in.contexts));
+  return 0;
+}
+
+inline std::int32_t advise(void* context, std::int32_t collective, std::size_t bytes, std::int32_t, float** table,
+                           std::int32_t algorithms, std::int32_t protocols, std::int32_t registered,
+                           std::int32_t* channels) {
+  const std::lock_guard lock(telling);
+  if (algorithms != nccl_tuner::kRows || protocols != nccl_tuner::kColumns) return 1;
+  auto& times = *reinterpret_cast<nccl_tuner::Table*>(table);
+  ++stand_in.answers;
+  stand_in.before = times;
+  stand_in.asked = {static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(context)) - 1, collective, bytes,
+                    registered};
+  return stand_in.answer == nullptr ? 0 : stand_in.answer(stand_in.asked, times, *channels);
+}
+
+inline std::int32_t end(void*) {
+  const std::lock_guard lock(telling);
+  ++stand_in.ended;
+  return stand_in.end_error;
+}
+
+}  // namespace tutti

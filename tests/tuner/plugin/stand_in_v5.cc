@@ -1,0 +1,21 @@
+#include "tests/tuner/plugin/stand_in_functions.h"
+
+namespace {
+
+using namespace tutti::nccl_tuner;  // NOLINT(google-build-using-namespace)
+
+std::int32_t init(void** context, std::uint64_t communicator, std::size_t ranks, std::size_t hosts, Logger log,
+                  NvlinkDomains* domains, Constants* constants) {
+  log(3, 64, __FILE__, __LINE__, "%zu ranks of communicator %llu", ranks,
+      static_cast<unsigned long long>(communicator));
+  constants->most_nvls_tree_per_channel[3][2] = 1;  // The last of them.
+  return tutti::begin(ranks, hosts, *domains, context);
+}
+
+}  // namespace
+
+extern "C" const PluginV5 ncclTunerPlugin_v5;
+const PluginV5 ncclTunerPlugin_v5 = {"StandIn", init, tutti::advise, tutti::end};
+// Plugins bring several versions; this one nobody shall ask.
+extern "C" const PluginV4 ncclTunerPlugin_v4;
+const PluginV4 ncclTunerPlugin_v4 = {"StandIn", nullptr, nullptr, nullptr};
