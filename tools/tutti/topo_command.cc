@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "src/topology/describe.h"
 #include "src/topology/discover/discover.h"
@@ -13,6 +14,7 @@
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/topo_rings.h"
 
 namespace tutti {
 namespace {
@@ -25,9 +27,11 @@ struct TopoRequest {
   std::string gpu;
   Form form = Form::text;
   std::string picture;  // Form::svg: where to.
+  bool rings = false;
+  std::vector<std::uint32_t> gpus;  // Of rings; none: all.
 };
 
-enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg, kHelp };
+enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg, kRings, kGpus, kHelp };
 constexpr option kOptions[] = {
     {"file", required_argument, nullptr, kFile},
     {"preset", required_argument, nullptr, kPreset},
@@ -36,9 +40,17 @@ constexpr option kOptions[] = {
     {"nccl", no_argument, nullptr, kNccl},
     {"dot", no_argument, nullptr, kDot},
     {"svg", required_argument, nullptr, kSvg},
+    {"rings", no_argument, nullptr, kRings},
+    {"gpus", required_argument, nullptr, kGpus},
     {"help", no_argument, nullptr, kHelp},
     {},
 };
+
+Status check(const TopoRequest& request) {
+  if (request.rings && (request.form == Form::json || request.form == Form::nccl))
+    return invalid_argument("--rings and --gpus are for text, --dot and --svg");
+  return {};
+}
 
 Status take_form(TopoRequest& request, Form form) {
   if (request.form != Form::text) return invalid_argument("topo takes one of --json, --nccl, --dot and --svg");
@@ -67,6 +79,11 @@ Result<TopoRequest> parse(int argc, char** argv) {
         TUTTI_CHECK_OK(take_form(request, Form::svg));
         request.picture = optarg;
         if (request.picture.empty()) return invalid_argument("--svg wants the name of a file");
+        break;
+      case kRings: request.rings = true; break;
+      case kGpus:
+        request.gpus = TUTTI_TRY(parse_gpus(optarg));
+        request.rings = true;
         break;
       case 'h':
       case kHelp: request.form = Form::help; break;
@@ -121,17 +138,20 @@ Status topo_command(int argc, char** argv) {
     std::fputs(kUsage, stdout);
     return {};
   }
+  TUTTI_CHECK_OK(check(request));
   Topology topology = TUTTI_TRY(what_is_asked(request));
   if (!request.gpu.empty()) TUTTI_CHECK_OK(set_gpu_model(topology, request.gpu));
   fill_in(topology);
+  TopoRings rings;
+  if (request.rings) rings = TUTTI_TRY(rings_of(topology, request.gpus));
   std::string shown;
   switch (request.form) {
-    case Form::text: shown = describe(topology) + describe_distances(topology); break;
+    case Form::text: shown = describe(topology) + describe_distances(topology) + rings.text; break;
     case Form::json: shown = TUTTI_TRY(write_topology_json(topology)); break;
     case Form::nccl: shown = TUTTI_TRY(write_nccl_xml(topology)); break;
-    case Form::dot: shown = draw_dot(topology); break;
+    case Form::dot: shown = draw_dot(topology, rings.drawn); break;
     case Form::help: break;
-    case Form::svg: return write_file(request.picture, draw_svg(topology));
+    case Form::svg: return write_file(request.picture, draw_svg(topology, rings.drawn));
   }
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   return {};
