@@ -7,6 +7,7 @@
 
 #include "src/base/rank.h"
 #include "src/base/status.h"
+#include "src/bootstrap/location.h"
 
 namespace tutti {
 
@@ -18,8 +19,9 @@ struct PeerRecord {
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   char hostname[64] = {};
+  Location location;
 };
-static_assert(sizeof(PeerRecord) == 104);
+static_assert(sizeof(PeerRecord) == 168);
 
 std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"
