@@ -10,12 +10,11 @@
 
 #include "src/base/rank.h"
 #include "src/base/status.h"
+#include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/channel.h"
 #include "src/bootstrap/watch.h"
 
 namespace tutti {
-
-inline constexpr std::size_t kMostBroadcastBytes = 4U << 20;
 
 class Tree {
  public:

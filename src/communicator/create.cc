@@ -2,8 +2,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <string>
 
 #include "src/base/atomic.h"
@@ -15,6 +13,8 @@
 #include "src/communicator/carriers.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
+#include "src/communicator/merge.h"
+#include "src/communicator/own_host.h"
 
 namespace tutti {
 
@@ -61,6 +61,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       one_process_(spread == Spread::one_process),
       far_(mesh_.any_far()),
       embedding_(embedding_of(mesh_.hosts().leaders())),
+      by_domains_(embedding_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms) {
@@ -79,14 +80,6 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
                        describe(bootstrap.peer(peer)) + ": take tcp, or leave it open");
   }
   return {};
-}
-
-Hosts hosts_of(const Bootstrap& bootstrap) {
-  std::map<std::array<std::uint8_t, 16>, Rank> numbers;
-  std::vector<Rank> host_of;
-  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer)
-    host_of.push_back(numbers.try_emplace(bootstrap.peer(peer).host, peer).first->second);
-  return Hosts(host_of);
 }
 
 Protection protection_of(const Config& config) {
@@ -151,16 +144,21 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   if (options.transport.empty() && protection == Protection::none)
     join.far_offer = [&between_hosts] { return between_hosts.offer(); };
   join.abort = options.abort;
+  Result<Location> location = own_location(options.gpu);
+  if (location.ok()) join.location = location.value();
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
+  Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
   const auto connect = [&]() -> Result<std::vector<Contact>> {
+    if (!location.ok()) return std::move(location).status();
+    if (!hosts.ok()) return std::move(hosts).status();
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
     const Chosen chosen = TUTTI_TRY(chosen_carriers(options, protection, *bootstrap, between_hosts));
     return contacts_of(*bootstrap, chosen, protection);
   };
   Result<std::vector<Contact>> contacts = caught(connect);
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
-  Mesh mesh(rank, std::move(contacts).value(), hosts_of(*bootstrap));
+  Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
   Board board = std::move(shared).value();

@@ -54,21 +54,6 @@ std::string receive_text(const Socket& socket) {
 
 std::int64_t elapsed_ms(std::int64_t since_ns) { return (now_ns() - since_ns) / 1'000'000; }
 
-// From every rank in turn comes what only it knows, and where each rank says that it is.
-std::string share(Bootstrap& bootstrap) {
-  for (Rank root = 0; root < bootstrap.ranks(); ++root) {
-    std::vector<std::uint32_t> words(2000 + 10 * root, bootstrap.rank() == root ? root + 7 : 0);
-    Status status = bootstrap.broadcast(root, std::as_writable_bytes(std::span(words)), {Deadline::after_ms(20'000)});
-    if (!status.ok()) return status.message();
-    for (const std::uint32_t word : words)
-      if (word != root + 7) return "not what rank " + std::to_string(root) + " had";
-    const Location& location = bootstrap.peer(root).location;
-    const bool known = location.domain == root + 3 && gpu_of(location) == "0000:0" + std::to_string(root) + ":00.0";
-    if (root < 10 && !known) return "rank " + std::to_string(root) + " is elsewhere";
-  }
-  return exchange(bootstrap);
-}
-
 class BootstrapOf : public testing::TestWithParam<Rank> {};
 
 TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
@@ -83,22 +68,6 @@ TEST_P(BootstrapOf, ProcessesGathersAllRecords) {
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
   std::printf("%u processes: %.1f ms from before the first fork to after the last exit\n", ranks,
               static_cast<double>(now_ns() - began) * 1e-6);
-}
-
-TEST_P(BootstrapOf, ProcessesHearEachOther) {
-  const Rank ranks = GetParam();
-  Meeting meeting;
-  Processes processes;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    processes.start([&, rank] {
-      JoinOptions options = within(20'000);
-      options.location.domain = rank + 3;
-      set_gpu(options.location, "0000:0" + std::to_string(rank) + ":00.0");
-      Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(meeting.id(), rank, ranks, options);
-      return joined.ok() ? share(*joined.value()) : std::move(joined).status().message();
-    });
-  }
-  for (const std::string& words : processes.reports()) EXPECT_EQ(words, "ok");
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, BootstrapOf, testing::Values(1, 2, 3, 5, 8, 32));
