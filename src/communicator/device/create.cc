@@ -10,6 +10,7 @@
 #include "src/communicator/device/giving_back.h"
 #include "src/communicator/device/turns.h"
 #include "src/communicator/neighbours/leavings.h"
+#include "src/communicator/rings.h"
 #include "src/executor/proxy/proxy.h"
 
 namespace tutti {
@@ -69,6 +70,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
       embedding_(embedding_of(neighbours_.hosts().leaders())),
+      round_(ring_embedding(neighbours_.hosts())),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 
