@@ -4,6 +4,7 @@
 #include "src/tuner/rings.h"
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cmath>
 #include <functional>
@@ -21,6 +22,27 @@ double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses)
   for (const Use& use : uses) least = std::min(least, rates[use.link] / use.part);
   return uses.empty() ? 0 : least;
 }
+
+// Stations to go on to, the best first. In place: a search asks for them at each step.
+struct Candidates {
+  struct Candidate {
+    double room, latency_us;
+    std::uint32_t station;
+
+    bool before(const Candidate& other) const {
+      return room != other.room ? room > other.room : latency_us < other.latency_us;
+    }
+  };
+  std::uint32_t count = 0;
+  std::array<Candidate, kMostStations> sorted;  // As many as `count`.
+
+  // Behind those that are as good.
+  void insert(const Candidate& candidate) {
+    std::uint32_t place = count++;
+    for (; place > 0 && candidate.before(sorted[place - 1]); --place) sorted[place] = sorted[place - 1];
+    sorted[place] = candidate;
+  }
+};
 
 class Search {
  public:
@@ -71,8 +93,9 @@ class Search {
   // Who leaves through the gate is chosen before all others: whoever comes last may be far from it.
   void begin_at_gate(Ring& ring) {
     const std::uint32_t gate = question_.stations + ring.gate;
-    for (const std::uint32_t last : candidates(gate, {}, Leads::to)) {
-      if (done()) return;
+    const Candidates next = candidates(gate, {}, Leads::to);
+    for (std::uint32_t i = 0; i < next.count && !done(); ++i) {
+      const std::uint32_t last = next.sorted[i].station;
       --visits_left_;
       if (!take(last, gate)) continue;
       extend(ring, Seen().set(last), last);
@@ -82,27 +105,21 @@ class Search {
 
   // Which stations there are next that have room, the widest way first, then the shortest.
   enum class Leads : std::uint8_t { from, to };
-  std::vector<std::uint32_t> candidates(std::uint32_t at, const Seen& seen, Leads leads) const {
-    struct Next {
-      double room, latency_us;
-      std::uint32_t station;
-    };
-    std::vector<Next> next;
+  Candidates candidates(std::uint32_t at, const Seen& seen, Leads leads) const {
+    Candidates next;
     for (std::uint32_t i = 0; i < question_.stations; ++i) {
-      const std::uint32_t other = at < question_.stations ? (at + 1 + i) % question_.stations : i;
+      const std::uint32_t behind = at + 1 + i;
+      const std::uint32_t other = at >= question_.stations      ? i
+                                  : behind < question_.stations ? behind
+                                                                : behind - question_.stations;
       if (seen[other]) continue;
       const std::uint32_t from = leads == Leads::from ? at : other, to = leads == Leads::from ? other : at;
       const double left = room(from, to);
       const std::size_t way = std::size_t{from} * question_.size() + to;
       if (left * kSlack >= rate_)
-        next.push_back({left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other});
+        next.insert({left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other});
     }
-    std::stable_sort(next.begin(), next.end(), [](const Next& a, const Next& b) {
-      return a.room != b.room ? a.room > b.room : a.latency_us < b.latency_us;
-    });
-    std::vector<std::uint32_t> stations;
-    for (const Next& each : next) stations.push_back(each.station);
-    return stations;
+    return next;
   }
 
   // `last`: seen, and still to come; kNobody: any may be.
@@ -110,10 +127,12 @@ class Search {
     if (done()) return;
     const std::uint32_t at = ring.stations.empty() ? question_.stations + ring.gate : ring.stations.back();
     if (ring.stations.size() == question_.stations) return close(ring);
-    std::vector<std::uint32_t> next = candidates(at, seen, Leads::from);
-    if (last != kNobody && ring.stations.size() + 1 == question_.stations) next = {last};
-    for (const std::uint32_t to : next) {
+    Candidates next;
+    if (last != kNobody && ring.stations.size() + 1 == question_.stations) next.insert({0, 0, last});
+    else next = candidates(at, seen, Leads::from);
+    for (std::uint32_t i = 0; i < next.count; ++i) {
       if (done()) return;
+      const std::uint32_t to = next.sorted[i].station;
       --visits_left_;
       if (!take(at, to)) continue;
       ring.stations.push_back(to);
