@@ -17,7 +17,7 @@ namespace tutti {
 namespace {
 
 Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Seat& seat, CommunicatorOptions options) {
-  const std::shared_ptr<Device> device = TUTTI_TRY(device_for(options));
+  const std::shared_ptr<Device> device = TUTTI_TRY(device_to_join_on(options));
   auto created = TUTTI_TRY(Communicator::create(id, seat.rank, seat.ranks, std::move(options)));
   return place(std::move(created), device);
 }
@@ -233,8 +233,8 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
   return guarded("tutti_comm_create_from_environment", [&]() -> Status {
     if (comm == nullptr) return invalid_argument("comm is null: pass where to put the handle");
     TUTTI_CHECK_OK(tutti::check_outside_group("created"));
-    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    const auto device = TUTTI_TRY(tutti::device_for(merged));
+    CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
+    const auto device = TUTTI_TRY(tutti::device_to_join_on(merged));
     auto launched = TUTTI_TRY(tutti::create_launched(merged));
     auto placed = TUTTI_TRY(tutti::place(std::move(launched.communicator), device));
     *comm = TUTTI_TRY(tutti::admit(std::move(placed), std::move(launched.launcher)));

@@ -7,6 +7,12 @@ Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options) {
   return find_device(options.device);
 }
 
+Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options) {
+  std::shared_ptr<Device> device = TUTTI_TRY(device_for(options));
+  if (device != nullptr) options.gpu = device->traits().bus_id;
+  return device;
+}
+
 Result<std::unique_ptr<Communicator>> place(std::unique_ptr<Communicator> communicator,
                                             const std::shared_ptr<Device>& device) {
   std::vector<std::unique_ptr<Communicator>> one;

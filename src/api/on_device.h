@@ -12,6 +12,9 @@ namespace tutti {
 // The device that the options mean; null: host memory.
 Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options);
 
+// The same where communicators made with these options will be on it: they say so while they join.
+Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options);
+
 // Moves communicators, all of them this thread's, to where their buffers lie. Null: they stay.
 Result<std::unique_ptr<Communicator>> place(std::unique_ptr<Communicator> communicator,
                                             const std::shared_ptr<Device>& device);

@@ -156,6 +156,17 @@ constexpr std::array kEntries = {
           "wire, or nothing",
           [](Config& config, const std::string& text) { return config.check_wire = text == "wire"; },
           true},
+    Entry{{"TUTTI_TOPO_FILE", "NCCL_TOPO_FILE", "",
+           "file that says what this host is made of, instead of looking around: of `tutti topo --json`, of NCCL or of "
+           "hwloc"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.topo_file); }},
+    Entry{
+        {"TUTTI_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE", "",
+         "file to which rank 0 writes what all hosts are made of, as far as was found: ours if its name ends in .json, "
+         "else NCCL's"},
+        "a path",
+        [](Config& config, const std::string& text) { return parse(text, config.topo_dump_file); }},
     Entry{{"TUTTI_CHANNELS", nullptr, "0",
            "copies of a plan that share the work; 0: the tuner's choice. On host memory there is 1"},
           "a whole number, 0 or more",

@@ -50,6 +50,8 @@ struct Config {
   bool encrypt = false;        // What goes over TCP;
   bool check_wire = false;     // or only protected against alteration.
   std::string refused;         // Why no communicator is to be made: one of these two is neither set nor unset.
+  std::string topo_file;       // Empty: what discovery finds.
+  std::string topo_dump_file;  // Empty: none.
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
   std::string tuner_plugin;

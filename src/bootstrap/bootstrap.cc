@@ -27,6 +27,10 @@ class JoinedBootstrap final : public Bootstrap {
     return tree_.all_gather(records, bytes_per_rank, watch);
   }
 
+  Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch) override {
+    return tree_.broadcast(root, bytes, watch);
+  }
+
   Status agree(Status own, const Watch& watch) override {
     if (own.ok()) return barrier(watch);
     if (own.code() == Code::remote) {

@@ -24,6 +24,8 @@ namespace tutti {
 // Of a communicator, by whichever door its ranks come: some memory is set aside for each before anybody joins.
 inline constexpr Rank kMostRanks = 65'536;
 
+inline constexpr std::size_t kMostBroadcastBytes = 4U << 20;
+
 enum class Reach : std::uint8_t {
   network,  // Listens on the interface of the default route, or that of TUTTI_SOCKET_IFNAME.
   host,     // Listens on loopback.
@@ -47,6 +49,7 @@ struct JoinOptions {
   bool apart = false;         // Every rank counts as a host of its own; on all ranks alike.
   // Asked where there are other hosts, before anything connects to them; all ranks hear the answers. None: no offer.
   std::function<FarOffer()> far_offer;
+  Location location;                     // Of this rank; all ranks hear it.
   std::uint32_t protection = 0;          // A number for how wires will be used; on all ranks alike.
   const std::uint32_t* abort = nullptr;  // Not 0: give up.
 };
@@ -76,6 +79,9 @@ class Bootstrap {
   // Record r (of bytes_per_rank) is filled in by rank r; all ranks call it, one thread each. After a failure, which
   // all ranks hear of, only destruction may follow.
   virtual Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) = 0;
+  // What `root` has in `bytes` comes to all ranks, all of which have room for as much, kMostBroadcastBytes at most.
+  // Fails alike.
+  virtual Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch) = 0;
   Status barrier(const Watch& watch) { return all_gather({}, 0, watch); }
   // A barrier of ranks that did something each: fails on all with the reason of one, if it failed on any. A rank that
   // heard of nothing but a peer's end is told why that peer ended.

@@ -73,6 +73,7 @@ Status Joining::take_steps() {
   credentials_.communicator = id_.communicator;
   own_.peer = TUTTI_TRY(own_record());
   if (options_.apart) own_.peer = set_apart(own_.peer, rank_);
+  own_.peer.location = options_.location;
   own_.apart = options_.apart ? 1 : 0;
   own_.protection = options_.protection;
   own_.timeout_ms = options_.timeout_ms;
@@ -127,7 +128,9 @@ Status Joining::join_tree() {
   }
   TUTTI_CHECK_OK(serve_until([this] { return tree_.complete(); }));
   records_[rank_] = own_.peer;
-  return tree_.all_gather(std::as_writable_bytes(std::span(records_)), sizeof(PeerRecord), watch_);
+  TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(records_)), sizeof(PeerRecord), watch_));
+  for (PeerRecord& record : records_) record.location = sane(record.location);
+  return {};
 }
 
 Status Joining::call_parent() {

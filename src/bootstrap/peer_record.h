@@ -7,6 +7,7 @@
 
 #include "src/base/rank.h"
 #include "src/base/status.h"
+#include "src/bootstrap/location.h"
 
 namespace tutti {
 
@@ -21,8 +22,9 @@ struct PeerRecord {
   std::uint32_t uid = 0;
   char hostname[64] = {};
   std::uint32_t reserved = 0;
+  Location location;
 };
-static_assert(sizeof(PeerRecord) == 128);
+static_assert(sizeof(PeerRecord) == 192);
 
 std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"

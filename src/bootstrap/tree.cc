@@ -36,7 +36,7 @@ bool Tree::complete() const { return neighbours_.size() == children().size() + (
 Status Tree::all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch) {
   TUTTI_ASSERT(records.size() == bytes_per_rank * ranks_);
   if (failure_) return {failure_->first, failure_->second};
-  longest_ = std::max(kFailureBytes, records.size());
+  longest_ = std::max(longest_, records.size());
   Status status = gather(records, bytes_per_rank, watch);
   if (!status.ok()) fail(status);
   return status;
@@ -57,6 +57,29 @@ Status Tree::gather(std::span<std::byte> records, std::size_t bytes_per_rank, co
   for (auto child = below.rbegin(); child != below.rend(); ++child) {  // The deepest subtree first.
     (void)neighbours_[*child].channel.send(Message::data, records).ok();
   }
+  return finish_sending(watch);
+}
+
+Status Tree::broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch) {
+  TUTTI_ASSERT(root < ranks_ && bytes.size() <= kMostBroadcastBytes);
+  if (failure_) return {failure_->first, failure_->second};
+  Status status = pass_on(root, bytes, watch);
+  if (!status.ok()) fail(status);
+  return status;
+}
+
+// Every rank hears it once: on the way up who passes it on, and all others from their parents.
+Status Tree::pass_on(Rank root, std::span<std::byte> bytes, const Watch& watch) {
+  std::vector<Rank> below = children();
+  const auto leads_up = [&](Rank child) { return child <= root && root < end_of(child, ranks_); };
+  const bool passes_up = root >= self_ && root < end_of(self_, ranks_);
+  for (const Rank child : below)
+    if (root != self_ && leads_up(child)) TUTTI_CHECK_OK(take(child, bytes, watch));
+  if (self_ != 0 && passes_up) (void)neighbours_[parent_of(self_)].channel.send(Message::data, bytes).ok();
+  if (!passes_up) TUTTI_CHECK_OK(take(parent_of(self_), bytes, watch));
+  std::erase_if(below, leads_up);
+  for (auto child = below.rbegin(); child != below.rend(); ++child)
+    (void)neighbours_[*child].channel.send(Message::data, bytes).ok();
   return finish_sending(watch);
 }
 

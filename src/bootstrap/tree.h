@@ -10,6 +10,7 @@
 
 #include "src/base/rank.h"
 #include "src/base/status.h"
+#include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/channel.h"
 #include "src/bootstrap/watch.h"
 
@@ -28,6 +29,8 @@ class Tree {
   bool complete() const;
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
+  // Up from the root of the broadcast to that of the tree, and down to all others. `bytes`: as many on all ranks.
+  Status broadcast(Rank root, std::span<std::byte> bytes, const Watch& watch);
   // Tells the neighbours, who tell theirs. The first failure is kept.
   void fail(const Status& status);
 
@@ -38,6 +41,7 @@ class Tree {
     bool ended = false;
   };
   Status gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
+  Status pass_on(Rank root, std::span<std::byte> bytes, const Watch& watch);
   Status take(Rank from, std::span<std::byte> target, const Watch& watch);
   Status finish_sending(const Watch& watch);
   // Waits for something to happen to any neighbour, and takes in what has come.
@@ -48,7 +52,8 @@ class Tree {
   Rank self_;
   Rank ranks_;
   std::map<Rank, Neighbour> neighbours_;
-  std::size_t longest_ = kFailureBytes;  // Payload that may come.
+  // Payload that may come: neighbours are known by then, and may be ahead by an exchange.
+  std::size_t longest_ = kMostBroadcastBytes;
   std::optional<std::pair<Code, std::string>> failure_;
 };
 

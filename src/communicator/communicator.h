@@ -33,6 +33,7 @@ struct CommunicatorOptions {
   std::string transport;                 // "shm": ranks must be on one host; any other: as if each were on its own.
   std::string algorithm, protocol;       // Forced where not empty.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
+  std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
   std::uint32_t forced = 0;              // Hash of algorithm, protocol and channels; by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.

@@ -2,8 +2,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <string>
 
 #include "src/base/atomic.h"
@@ -15,6 +13,8 @@
 #include "src/communicator/carriers.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
+#include "src/communicator/merge.h"
+#include "src/communicator/own_host.h"
 #include "src/communicator/planning.h"
 
 namespace tutti {
@@ -62,6 +62,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       one_process_(spread == Spread::one_process),
       far_(mesh_.any_far()),
       embedding_(embedding_of(mesh_.hosts().leaders())),
+      by_domains_(embedding_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
       // Of ranks on devices these are not the calls of the program.
       advice_(options_.memory == Memory::host ? options_.tuner_plugin : "", mesh_.hosts()),
       machine_(machine_of(mesh_.hosts())),
@@ -83,18 +84,6 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
                        describe(bootstrap.peer(peer)) + ": take tcp, or leave it open");
   }
   return {};
-}
-
-Hosts hosts_of(const Bootstrap& bootstrap) {
-  std::map<std::array<std::uint8_t, 16>, Rank> hosts, machines;
-  std::vector<Rank> host_of;
-  std::vector<Hosts::Seat> seats;
-  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
-    const PeerRecord& record = bootstrap.peer(peer);
-    host_of.push_back(hosts.try_emplace(record.host, peer).first->second);
-    seats.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus)});
-  }
-  return Hosts(host_of, std::move(seats));
 }
 
 Protection protection_of(const Config& config) {
@@ -159,16 +148,21 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   if (options.transport.empty() && protection == Protection::none)
     join.far_offer = [&between_hosts] { return between_hosts.offer(); };
   join.abort = options.abort;
+  Result<Location> location = own_location(options.gpu);
+  if (location.ok()) join.location = location.value();
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
+  Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
   const auto connect = [&]() -> Result<std::vector<Contact>> {
+    if (!location.ok()) return std::move(location).status();
+    if (!hosts.ok()) return std::move(hosts).status();
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
     const Chosen chosen = TUTTI_TRY(chosen_carriers(options, protection, *bootstrap, between_hosts));
     return contacts_of(*bootstrap, chosen, protection);
   };
   Result<std::vector<Contact>> contacts = caught(connect);
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
-  Mesh mesh(rank, std::move(contacts).value(), hosts_of(*bootstrap));
+  Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
   Board board = std::move(shared).value();

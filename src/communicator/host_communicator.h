@@ -143,6 +143,8 @@ class HostCommunicator final : public Communicator {
   void show_ran();
   Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
   void bind(const Call& call, Prepared& prepared) const;
+  // That with NUMA domains serves who asks for an algorithm that knows groups.
+  const Embedding& embedding_for(const Problem& flat, std::string_view named) const;
   Result<WiredPlan*> wired_plan(const PlanKey& key);
   Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
   // The rank whose address a plan or a prepared call still waits for; none: ready to run.
@@ -264,6 +266,7 @@ class HostCommunicator final : public Communicator {
   bool one_process_;  // All ranks are threads of this process.
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
+  const Embedding by_domains_;  // Hosts and the NUMA domains of each; nothing where there are no several of them.
   Advice advice_;
   const Machine machine_;  // As the tuner is to see it; the same on all ranks.
   std::mutex hearing_;

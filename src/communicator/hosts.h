@@ -1,14 +1,19 @@
-// Which ranks of a communicator share a host.
+// Where the ranks of a communicator are: which share a host, where on it each is, and what all hosts are made of, as
+// far as that is known.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "src/base/rank.h"
+#include "src/base/status.h"
+#include "src/bootstrap/location.h"
+#include "src/topology/merged.h"
 
 namespace tutti {
 
@@ -20,6 +25,21 @@ class Hosts {
     std::map<Rank, Rank> first;
     for (const Rank host : host_of)
       leaders_.push_back(first.try_emplace(host, static_cast<Rank>(leaders_.size())).first->second);
+    locations_.resize(leaders_.size());
+    for (Rank rank = 0; rank < leaders_.size(); ++rank) {
+      if (leaders_[rank] == rank) first[host_of[rank]] = hosts_++;
+      host_numbers_.push_back(first[host_of[rank]]);
+    }
+  }
+  // By rank, as many as there are.
+  void place(std::vector<Location> locations) {
+    TUTTI_ASSERT(locations.size() == leaders_.size());
+    locations_ = std::move(locations);
+  }
+  // Its hosts are in the order of their first ranks.
+  void know(std::shared_ptr<const MergedTopology> topology) {
+    TUTTI_ASSERT(topology->hosts() == hosts_);
+    topology_ = std::move(topology);
   }
   // The machine whose CPUs a rank shares with others; it may play several hosts.
   struct Seat {
@@ -40,6 +60,14 @@ class Hosts {
   Rank leader_of(Rank rank) const { return leaders_[rank]; }
   const std::vector<Rank>& leaders() const { return leaders_; }
   bool share(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
+  const Location& location(Rank rank) const { return locations_[rank]; }
+  const std::vector<Location>& locations() const { return locations_; }
+  // Null: nobody asked for it. Of its hosts that of a rank.
+  const MergedTopology* topology() const { return topology_.get(); }
+  std::uint32_t host_number(Rank rank) const { return host_numbers_[rank]; }
+  // [rank]: a number that only ranks of its host and NUMA domain have; of its host alone, where some rank of it is not
+  // in one.
+  std::vector<Rank> domains() const;
   // Of a communicator that these ranks make, in this order.
   Hosts of(const std::vector<Rank>& members) const {
     std::vector<Rank> host_of;
@@ -48,7 +76,13 @@ class Hosts {
       host_of.push_back(leaders_[member]);
       if (!seats_.empty()) seats.push_back(seats_[member]);
     }
-    return Hosts(host_of, std::move(seats));
+    Hosts part(host_of, std::move(seats));
+    for (Rank rank = 0; rank < members.size(); ++rank) {
+      part.locations_[rank] = locations_[members[rank]];
+      part.host_numbers_[rank] = host_numbers_[members[rank]];
+    }
+    part.topology_ = topology_;
+    return part;
   }
   // On the most crowded machine; 1 where each has a CPU, or nobody said.
   double ranks_per_cpu() const {
@@ -66,6 +100,25 @@ class Hosts {
  private:
   std::vector<Rank> leaders_;
   std::vector<Seat> seats_;  // Empty: nobody said.
+  std::uint32_t hosts_ = 0;
+  std::vector<std::uint32_t> host_numbers_;  // Of topology_, which parts of a communicator have whole.
+  std::vector<Location> locations_;
+  std::shared_ptr<const MergedTopology> topology_;
 };
+
+inline std::vector<Rank> Hosts::domains() const {
+  std::map<Rank, bool> known;  // By leader: whether all are in one.
+  for (Rank rank = 0; rank < ranks(); ++rank) {
+    const bool here = locations_[rank].domain != kNoDomain;
+    known[leaders_[rank]] = known.try_emplace(leaders_[rank], true).first->second && here;
+  }
+  std::map<std::pair<Rank, std::uint32_t>, Rank> first;
+  std::vector<Rank> domains;
+  for (Rank rank = 0; rank < ranks(); ++rank) {
+    const std::uint32_t domain = known[leaders_[rank]] ? locations_[rank].domain : 0;
+    domains.push_back(first.try_emplace({leaders_[rank], domain}, rank).first->second);
+  }
+  return domains;
+}
 
 }  // namespace tutti

@@ -56,10 +56,11 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
 
 Result<Query> HostCommunicator::query_of(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
-  if (embeds(embedding_, problem)) problem.groups = embedding_.groups;
   // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
+  const Embedding& embedding = embedding_for(problem, named);
+  if (embeds(embedding, problem)) problem.groups = embedding.groups;
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
@@ -201,11 +202,25 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
     prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
 }
 
+// Unasked nobody gets it before somebody has measured where it pays. Of the algorithms over hosts only the all-reduce
+// knows more than one level: to the others the groups are hosts, each of whose links blocks cross once.
+const Embedding& HostCommunicator::embedding_for(const Problem& flat, std::string_view named) const {
+  const Algorithm* algorithm = find(flat.collective, named);
+  if (algorithm == nullptr || by_domains_.groups.empty() || !wants_hosts(*algorithm, flat.collective))
+    return embedding_;
+  Problem grouped = flat;
+  grouped.groups = by_domains_.groups;
+  const bool levels = flat.collective == Collective::all_reduce || by_domains_.groups.size() == 1;
+  return levels && embeds(by_domains_, flat) && suits_hosts(*algorithm, grouped) ? by_domains_ : embedding_;
+}
+
 Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
-  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots, embedding_));
+  const bool by_domains = !key.problem.groups.empty() && key.problem.groups == by_domains_.groups;
+  const ProvedPlans proved = TUTTI_TRY(
+      prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots, by_domains ? by_domains_ : embedding_));
   auto wired = std::make_unique<WiredPlan>();
   wired->overlaps = proved.overlaps;
   wired->balanced = proved.balanced;

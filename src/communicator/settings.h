@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-// A sentence for each. Opens the secret file and looks at the interfaces; joins nobody, and looks up no host.
+// A sentence for each. Opens the secret file and that of a topology, and looks at the interfaces; joins nobody, and
+// looks up no host.
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config);
 
 }  // namespace tutti

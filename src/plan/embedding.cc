@@ -27,16 +27,22 @@ Plan moved(const Plan& plan, const std::vector<Rank>& order) {
   return made;
 }
 
+// Ranks that have the same number, by the first of them.
+std::vector<std::vector<Rank>> groups_by(std::span<const Rank> number_of) {
+  std::vector<std::vector<Rank>> groups;
+  std::map<Rank, std::size_t> places;
+  for (Rank rank = 0; rank < number_of.size(); ++rank) {
+    const auto [known, is_new] = places.try_emplace(number_of[rank], groups.size());
+    if (is_new) groups.emplace_back();
+    groups[known->second].push_back(rank);
+  }
+  return groups;
+}
+
 }  // namespace
 
 Embedding embedding_of(std::span<const Rank> host_of) {
-  std::vector<std::vector<Rank>> hosts;  // By their first rank.
-  std::map<Rank, std::size_t> numbers;
-  for (Rank rank = 0; rank < host_of.size(); ++rank) {
-    const auto [known, is_new] = numbers.try_emplace(host_of[rank], hosts.size());
-    if (is_new) hosts.emplace_back();
-    hosts[known->second].push_back(rank);
-  }
+  const std::vector<std::vector<Rank>> hosts = groups_by(host_of);
   Embedding embedding;
   if (hosts.size() < 2 || hosts.size() == host_of.size()) return embedding;
   embedding.groups.emplace_back();
@@ -44,6 +50,28 @@ Embedding embedding_of(std::span<const Rank> host_of) {
     embedding.groups[0].push_back(static_cast<Rank>(host.size()));
     embedding.order.insert(embedding.order.end(), host.begin(), host.end());
   }
+  if (std::is_sorted(embedding.order.begin(), embedding.order.end())) embedding.order.clear();
+  return embedding;
+}
+
+Embedding embedding_of(std::span<const Rank> host_of, std::span<const Rank> part_of) {
+  const std::vector<std::vector<Rank>> hosts = groups_by(host_of);
+  Embedding embedding;
+  std::vector<Rank> parts_of_hosts;
+  embedding.groups.emplace_back();
+  for (const std::vector<Rank>& host : hosts) {
+    std::vector<Rank> parts_here;
+    for (const Rank rank : host) parts_here.push_back(part_of[rank]);
+    const std::vector<std::vector<Rank>> parts = groups_by(parts_here);
+    parts_of_hosts.push_back(static_cast<Rank>(parts.size()));
+    for (const std::vector<Rank>& part : parts) {
+      embedding.groups[0].push_back(static_cast<Rank>(part.size()));
+      for (const Rank place : part) embedding.order.push_back(host[place]);
+    }
+  }
+  const std::size_t parts = embedding.groups[0].size();
+  if (parts == hosts.size() || parts == host_of.size()) return {};
+  if (hosts.size() > 1) embedding.groups.push_back(std::move(parts_of_hosts));
   if (std::is_sorted(embedding.order.begin(), embedding.order.end())) embedding.order.clear();
   return embedding;
 }

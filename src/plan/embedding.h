@@ -1,4 +1,5 @@
-// Which ranks the logical ranks of a plan are: hosts one after the other, the ranks of each in their order.
+// Which ranks the logical ranks of a plan are: hosts one after the other, within each its parts, and the ranks of each
+// in their order.
 #pragma once
 
 #include <span>
@@ -16,6 +17,11 @@ struct Embedding {
 // `host_of`: for each rank a number that only ranks of its host have. There is something to gain where there are
 // several hosts, and several ranks on one of them.
 Embedding embedding_of(std::span<const Rank> host_of);
+
+// The same where hosts have parts with links of their own, as NUMA domains: groups[0] are those, and groups[1], of
+// several hosts, how many of them each has. `part_of`: for each rank a number that only ranks of its part have; a part
+// is of one host. Nothing to gain where no host has several, or where each has one rank.
+Embedding embedding_of(std::span<const Rank> host_of, std::span<const Rank> part_of);
 
 // Whether plans of the problem can be embedded, as those below are then: blocks that belong to ranks stay where they
 // are, so such plans are of the ranks as they are numbered.

@@ -26,9 +26,22 @@ std::string quoted(const std::string& text) {
   return safe + "\"";
 }
 
+// The graph has no direction, but for these.
+std::string arrows(const DrawnRing& ring, std::size_t channel) {
+  std::string text;
+  for (std::size_t i = 0; i < ring.ways.size(); ++i) {
+    const bool slowest = i == ring.slowest;
+    const std::string label = "channel " + std::to_string(channel) + ": " + ring.ways[i];
+    text += "  n" + std::to_string(ring.trail[i]) + " -- n" + std::to_string(ring.trail[(i + 1) % ring.trail.size()]) +
+            " [dir=forward, constraint=false, style=bold, color=\"" + (slowest ? "#cc0000" : "#7a3fa0") +
+            "\", label=" + quoted(slowest ? label + ", slowest" : label) + "];\n";
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string draw_dot(const Topology& topology) {
+std::string draw_dot(const Topology& topology, const std::vector<DrawnRing>& rings) {
   std::string text =
       "graph topology {\n  layout=dot; rankdir=TB; node [fontname=\"sans-serif\", fontsize=10];\n"
       "  edge [fontname=\"sans-serif\", fontsize=8];\n";
@@ -46,6 +59,7 @@ std::string draw_dot(const Topology& topology) {
     text += "  n" + std::to_string(link.a) + " -- n" + std::to_string(link.b) + " [label=" + quoted(describe(link)) +
             (link.kind == LinkKind::nvlink ? ", color=\"#4d8c1f\", penwidth=2, constraint=false" : "") + "];\n";
   }
+  for (std::size_t i = 0; i < rings.size(); ++i) text += arrows(rings[i], i);
   return text + "}\n";
 }
 

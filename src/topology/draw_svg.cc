@@ -12,6 +12,10 @@ namespace tutti {
 namespace {
 
 constexpr double kBoxWidth = 92, kBoxHeight = 34, kGap = 14, kRow = 78, kMargin = 24;
+constexpr double kRingRow = 34, kLabel = 70, kChip = 50, kStep = 106;  // Of rows, one for each ring.
+constexpr std::size_t kMostRows = 12;
+constexpr const char* kRing = "#7a3fa0";
+constexpr const char* kSlowest = "#cc0000";
 
 struct Box {
   double x = 0, y = 0;  // Its centre.
@@ -66,8 +70,8 @@ std::string escaped(const std::string& text) {
 
 class Picture {
  public:
-  explicit Picture(const Topology& topology)
-      : topology_(topology), boxes_(topology.nodes.size()), below_(topology.nodes.size()) {
+  Picture(const Topology& topology, const std::vector<DrawnRing>& rings)
+      : topology_(topology), rings_(rings), boxes_(topology.nodes.size()), below_(topology.nodes.size()) {
     for (const Link& link : topology.links) {
       const bool hangs = link.kind == LinkKind::pci || link.kind == LinkKind::memory;
       if (hangs && topology.nodes[link.b].kind != NodeKind::nvswitch) below_[link.a].push_back(link.b);
@@ -91,13 +95,20 @@ class Picture {
           escaped(topology_.hosts[host]) + "</text>\n";
       right += kMargin;
     }
+    const double rows = bottom + kBoxHeight + kGap + kMargin;
+    bottom = rows + (rings_.empty() ? 0 : kMargin + kRingRow * static_cast<double>(std::min(rings_.size(), kMostRows)));
+    for (const DrawnRing& ring : rings_)
+      right = std::max(right, kMargin + kLabel + static_cast<double>(ring.trail.size()) * kStep + kChip + kMargin);
     std::string text = print(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-        right, bottom + kBoxHeight + kGap + kMargin);
+        right, bottom);
     text += frames;
     for (const Link& link : topology_.links) text += line(link);
+    if (!rings_.empty()) text += arcs(rings_.front());
     for (NodeId id = 0; id < topology_.nodes.size(); ++id) text += box(id);
+    for (std::size_t i = 0; i < std::min(rings_.size(), kMostRows); ++i)
+      text += row(i, rows + kRingRow * static_cast<double>(i));
     return text + "</svg>\n";
   }
 
@@ -188,13 +199,64 @@ class Picture {
            escaped(second.substr(0, 18)) + "</text></g>\n";
   }
 
+  // Of a ring, from box to box, above them.
+  std::string arcs(const DrawnRing& ring) const {
+    std::string text;
+    for (std::size_t i = 0; i < ring.ways.size(); ++i) {
+      const Box &a = boxes_[ring.trail[i]], &b = boxes_[ring.trail[(i + 1) % ring.trail.size()]];
+      if (!a.shown || !b.shown) continue;
+      const double side = b.x > a.x ? 1 : -1, top = kBoxHeight / 2;
+      const double height = std::min(18 + std::abs(b.x - a.x) / 9, 60.0);
+      text += arrow({a.x + side * 12, a.y - top, true}, {b.x - side * 12, b.y - top, true}, height, i == ring.slowest);
+    }
+    return text;
+  }
+
+  static std::string arrow(const Box& from, const Box& to, double height, bool slowest) {
+    const char* colour = slowest ? kSlowest : kRing;
+    const double x = (from.x + to.x) / 2, y = std::min(from.y, to.y) - height;
+    const double length = std::hypot(to.x - x, to.y - y), dx = (to.x - x) / length, dy = (to.y - y) / length;
+    return print("<path d=\"M%.1f %.1f Q%.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\"/>",
+                 from.x, from.y, x, y, to.x, to.y, colour, slowest ? 3.0 : 1.8) +
+           print("<path d=\"M%.1f %.1f L%.1f %.1f L%.1f %.1f Z\" fill=\"%s\"/>\n", to.x, to.y, to.x - 7 * dx - 3.5 * dy,
+                 to.y - 7 * dy + 3.5 * dx, to.x - 7 * dx + 3.5 * dy, to.y - 7 * dy - 3.5 * dx, colour);
+  }
+
+  // A ring by itself: its nodes in turn, and by what each is reached from the one before.
+  std::string row(std::size_t channel, double y) const {
+    if (channel + 1 == kMostRows && rings_.size() > kMostRows)
+      return print("<text x=\"%.0f\" y=\"%.1f\">and %zu more channels</text>\n", kMargin, y + 4,
+                   rings_.size() - kMostRows + 1);
+    const DrawnRing& ring = rings_[channel];
+    std::string text =
+        print("<text x=\"%.0f\" y=\"%.1f\" font-weight=\"bold\">channel %zu</text>", kMargin, y + 4, channel);
+    for (std::size_t i = 0; i <= ring.ways.size(); ++i) {
+      const double x = kMargin + kLabel + static_cast<double>(i) * kStep;
+      const Node& node = topology_.nodes[ring.trail[i % ring.trail.size()]];
+      text += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"20\" rx=\"4\" fill=\"%s\" stroke=\"#777\"%s/>",
+                    x, y - 10, kChip, colour_of(node.kind), i == ring.ways.size() ? " fill-opacity=\"0.4\"" : "") +
+              print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"10\">", x + kChip / 2, y + 4) +
+              escaped(node.name.substr(0, 8)) + "</text>";
+      if (i == ring.ways.size()) break;
+      const bool slowest = i == ring.slowest;
+      text += arrow({x + kChip, y, true}, {x + kStep, y, true}, 0, slowest) +
+              print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"9\" fill=\"%s\">",
+                    x + (kChip + kStep) / 2, y - 4, slowest ? kSlowest : kRing) +
+              escaped(ring.ways[i]) + "</text>";
+    }
+    return text + "\n";
+  }
+
   const Topology& topology_;
+  const std::vector<DrawnRing>& rings_;
   std::vector<Box> boxes_;                  // [node]
   std::vector<std::vector<NodeId>> below_;  // [node]
 };
 
 }  // namespace
 
-std::string draw_svg(const Topology& topology) { return Picture(topology).draw(); }
+std::string draw_svg(const Topology& topology, const std::vector<DrawnRing>& rings) {
+  return Picture(topology, rings).draw();
+}
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -53,8 +54,8 @@ class Graph {
     return nodes;
   }
 
-  // All that NVLinks carry at once, by the shortest ways first (Edmonds and Karp 1972).
-  double nvlink_flow() const {
+  // All that NVLinks carry at once, by the shortest ways first (Edmonds and Karp 1972), and what each does of it.
+  double nvlink_flow(std::vector<Load>& loads) const {
     std::vector<std::array<double, 2>> left(topology_.links.size());  // From a to b, and from b to a.
     for (std::size_t i = 0; i < left.size(); ++i) {
       const bool nvlink = topology_.links[i].kind == LinkKind::nvlink;
@@ -62,6 +63,10 @@ class Graph {
     }
     double flow = 0;
     while (const double more = augment(left)) flow += more;
+    for (std::uint32_t i = 0; i < left.size(); ++i) {
+      const double forth = (left[i][1] - left[i][0]) / 2;
+      if (forth != 0) loads.push_back({i, forth > 0, std::abs(forth) / flow});
+    }
     return flow;
   }
 
@@ -70,6 +75,15 @@ class Graph {
     for (std::size_t i = 0; i + 1 < nodes.size(); ++i)
       least = std::min(least, best(nodes[i], nodes[i + 1], takes)->gbytes_per_s);
     return least;
+  }
+
+  std::vector<Load> loads(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
+    std::vector<Load> each;
+    for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
+      const Link* link = best(nodes[i], nodes[i + 1], takes);
+      each.push_back({static_cast<std::uint32_t>(link - topology_.links.data()), link->a == nodes[i]});
+    }
+    return each;
   }
 
   double latency(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
@@ -167,7 +181,7 @@ Way way(const Topology& topology, NodeId from, NodeId to) {
   found.nodes = graph.nearest(takes);
   if (!found.nodes.empty()) {
     found.kind = WayKind::nvlink;
-    found.gbytes_per_s = graph.nvlink_flow();
+    found.gbytes_per_s = graph.nvlink_flow(found.loads);
     found.latency_us = graph.latency(found.nodes, takes);
     return found;
   }
@@ -183,6 +197,7 @@ Way way(const Topology& topology, NodeId from, NodeId to) {
   if (found.nodes.empty()) return {};
   found.kind = kind_of(topology, found.nodes);
   least = found.gbytes_per_s * (1 - 1e-9);  // Again only the links that it may have come over.
+  found.loads = graph.loads(found.nodes, takes);
   if (found.kind == WayKind::phb && graph.crosses(found.nodes, takes, LinkKind::c2c)) found.kind = WayKind::c2c;
   return found;
 }

@@ -26,6 +26,17 @@ TEST(Embedding, HasNothingToGainFromOneHostOrFromHostsOfOneRank) {
   EXPECT_TRUE(embedding_of(std::vector<Rank>{0, 1, 2}).groups.empty());
 }
 
+TEST(Embedding, PutsPartsOfAHostOneAfterTheOther) {
+  const Embedding one = embedding_of(std::vector<Rank>{0, 0, 0, 0, 0}, std::vector<Rank>{4, 2, 4, 2, 2});
+  EXPECT_EQ(one.groups, (Groups{{2, 3}}));
+  EXPECT_EQ(one.order, (std::vector<Rank>{0, 2, 1, 3, 4}));
+  const Embedding two = embedding_of(std::vector<Rank>{0, 1, 0, 0, 1, 1}, std::vector<Rank>{0, 1, 2, 0, 1, 1});
+  EXPECT_EQ(two.groups, (Groups{{2, 1, 3}, {2, 1}}));
+  EXPECT_EQ(two.order, (std::vector<Rank>{0, 3, 2, 1, 4, 5}));
+  EXPECT_TRUE(embedding_of(std::vector<Rank>{0, 0, 1}, std::vector<Rank>{0, 0, 2}).groups.empty());  // As the hosts.
+  EXPECT_TRUE(embedding_of(std::vector<Rank>{0, 0, 0}, std::vector<Rank>{0, 1, 2}).groups.empty());  // As the ranks.
+}
+
 TEST(Embedding, LeavesBlocksOfRanksWhereTheyAre) {
   const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 0, 1});
   EXPECT_TRUE(embeds(dealt, {.collective = Collective::all_reduce, .ranks = 4, .groups = {}}));

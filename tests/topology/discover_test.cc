@@ -7,7 +7,10 @@
 #include <string>
 
 #include "src/topology/discover/discover.h"
+#include "src/topology/discover/file.h"
+#include "src/topology/discover/here.h"
 #include "src/topology/formats.h"
+#include "src/topology/presets.h"
 #include "src/topology/ways.h"
 
 namespace tutti {
@@ -212,6 +215,42 @@ TEST(ThisMachine, IsTheSameForHwlocAndSysfs) {
       EXPECT_EQ(one.nodes[one.all(kind)[i]].cpus, other.nodes[other.all(kind)[i]].cpus);
     }
   }
+}
+
+TEST_F(RecordedMachine, TellsWhereOneIs) {
+  EXPECT_EQ(domain_of_cpus({0}, sources_), 0u);
+  const Topology topology = look();
+  EXPECT_EQ(domain_of_cpus({4, 7}, sources_), 1u);
+  EXPECT_EQ(domain_of_cpus({4, 7}, topology), 1u);
+  for (const auto& cpus : {std::vector<std::uint32_t>{3, 4}, {}, {9999}}) {
+    EXPECT_EQ(domain_of_cpus(cpus, sources_), std::nullopt);
+    EXPECT_EQ(domain_of_cpus(cpus, topology), std::nullopt);
+  }
+}
+
+TEST_F(RecordedMachine, TellsWhereAGpuIs) {
+  const DevicePlace near = place_of_device("0000:3b:00.0", sources_), far = place_of_device("0000:af:00.0", sources_);
+  EXPECT_TRUE(near.found && far.found);
+  EXPECT_EQ(near.domain, 0u);
+  EXPECT_EQ(far.domain, 1u);
+  EXPECT_EQ(near.port, "mlx5_0");
+  EXPECT_EQ(far.port, "mlx5_0");  // There is no nearer one,
+  port("devices/pci0000:ae/0000:ae:00.0/0000:b0:00.0", "mlx5_1", "1", "4: ACTIVE", "100 Gb/sec (4X EDR)");
+  EXPECT_EQ(place_of_device("0000:af:00.0", sources_).port, "mlx5_1");  // and now there is.
+  EXPECT_EQ(place_of_device("0000:3b:00.0", sources_).port, "mlx5_0");
+  EXPECT_FALSE(place_of_device("0000:99:00.0", sources_).found);
+  EXPECT_FALSE(place_of_device("../../etc", sources_).found);
+}
+
+TEST(TopologyFile, HasTheHostThatIsNamed) {
+  Topology both = merged(preset("dgx-a100").value(), preset("dgx-h100").value());
+  const Topology one = only_host(both, "dgx-h100", "a file").value();
+  EXPECT_TRUE(check(one).ok());
+  EXPECT_EQ(one.nodes.size(), preset("dgx-h100").value().nodes.size());
+  EXPECT_EQ(one.links, preset("dgx-h100").value().links);
+  EXPECT_EQ(only_host(one, "another", "a file").value(), one);
+  EXPECT_EQ(std::move(only_host(both, "another", "a file")).status().message(),
+            "a file has 2 hosts, and none is named another, as this one is");
 }
 
 }  // namespace

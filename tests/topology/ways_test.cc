@@ -51,6 +51,25 @@ TEST_F(Ways, AreAsWideAsAllNvLinksTogether) {
   EXPECT_DOUBLE_EQ(way(topology_, from, to).latency_us, 3);  // Of the shortest.
 }
 
+// What each link carries of it, in its direction.
+TEST_F(Ways, SayWhatTheirLinksCarry) {
+  const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
+  const NodeId a = node(NodeKind::nvswitch, "a"), b = node(NodeKind::nvswitch, "b");
+  link(from, a, LinkKind::nvlink, 100);
+  link(b, from, LinkKind::nvlink, 50);
+  link(to, a, LinkKind::nvlink, 60);
+  link(b, to, LinkKind::nvlink, 50);
+  const Way found = way(topology_, from, to);
+  EXPECT_DOUBLE_EQ(found.gbytes_per_s, 110);
+  ASSERT_EQ(found.loads.size(), 4u);
+  const bool forth[] = {true, false, false, true};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(found.loads[i].link, i);
+    EXPECT_EQ(found.loads[i].forth, forth[i]) << i;
+    EXPECT_DOUBLE_EQ(found.loads[i].part, i % 2 == 0 ? 60.0 / 110 : 50.0 / 110) << i;
+  }
+}
+
 TEST_F(Ways, AreRatherWideThanShort) {
   const NodeId a = node(NodeKind::numa, "a"), b = node(NodeKind::numa, "b"), c = node(NodeKind::numa, "c");
   link(a, c, LinkKind::smp, 10);

@@ -18,6 +18,7 @@
 #include "src/communicator/between_hosts.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/device/listing.h"
+#include "src/communicator/own_host.h"
 #include "src/communicator/settings.h"
 #include "src/topology/discover/discover.h"
 #include "tools/tutti/commands.h"
@@ -94,8 +95,17 @@ void print_transports() {
   print_line("between hosts", describe_between_hosts());
 }
 
+// As ranks on host memory would tell it to each other.
+std::string own_place() {
+  Result<Location> place = own_location("");
+  if (!place.ok()) return "unknown: " + std::move(place).status().message();
+  if (place.value().domain != kNoDomain) return "in NUMA domain " + std::to_string(place.value().domain);
+  return "in no single NUMA domain: bound to none, or none is known";
+}
+
 void print_topology() {
   std::printf("topology\n");
+  print_line("this process", own_place());
   Result<Discovery> found = discover();
   if (!found.ok()) return print_line("", "off: " + std::move(found).status().message());
   for (const SourceReport& source : found.value().sources)

@@ -22,6 +22,8 @@ const char* const kUsage =
     "of\n"
     "    [--json] [--nccl] [--dot] [--svg PICTURE]                   NCCL, hwloc or our own, or a system that is sold "
     "as one\n"
+    "    [--rings] [--gpus 0,1,5-7]                                  the rings that GPUs would get, and what slows "
+    "them\n"
     "tutti doctor                                                    what this machine offers, and what is "
     "configured\n"
     "tutti --version\n"

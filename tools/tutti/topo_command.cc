@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "src/topology/describe.h"
 #include "src/topology/discover/discover.h"
+#include "src/topology/discover/file.h"
 #include "src/topology/draw.h"
 #include "src/topology/fill.h"
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/topo_rings.h"
 
 namespace tutti {
 namespace {
@@ -25,9 +27,11 @@ struct TopoRequest {
   std::string gpu;
   Form form = Form::text;
   std::string picture;  // Form::svg: where to.
+  bool rings = false;
+  std::vector<std::uint32_t> gpus;  // Of rings; none: all.
 };
 
-enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg, kHelp };
+enum Option { kFile, kPreset, kGpu, kJson, kNccl, kDot, kSvg, kRings, kGpus, kHelp };
 constexpr option kOptions[] = {
     {"file", required_argument, nullptr, kFile},
     {"preset", required_argument, nullptr, kPreset},
@@ -36,9 +40,17 @@ constexpr option kOptions[] = {
     {"nccl", no_argument, nullptr, kNccl},
     {"dot", no_argument, nullptr, kDot},
     {"svg", required_argument, nullptr, kSvg},
+    {"rings", no_argument, nullptr, kRings},
+    {"gpus", required_argument, nullptr, kGpus},
     {"help", no_argument, nullptr, kHelp},
     {},
 };
+
+Status check(const TopoRequest& request) {
+  if (request.rings && (request.form == Form::json || request.form == Form::nccl))
+    return invalid_argument("--rings and --gpus are for text, --dot and --svg");
+  return {};
+}
 
 Status take_form(TopoRequest& request, Form form) {
   if (request.form != Form::text) return invalid_argument("topo takes one of --json, --nccl, --dot and --svg");
@@ -68,6 +80,11 @@ Result<TopoRequest> parse(int argc, char** argv) {
         request.picture = optarg;
         if (request.picture.empty()) return invalid_argument("--svg wants the name of a file");
         break;
+      case kRings: request.rings = true; break;
+      case kGpus:
+        request.gpus = TUTTI_TRY(parse_gpus(optarg));
+        request.rings = true;
+        break;
       case 'h':
       case kHelp: request.form = Form::help; break;
       case ':': return invalid_argument(std::string(at) + " wants a value after it");
@@ -76,28 +93,11 @@ Result<TopoRequest> parse(int argc, char** argv) {
   }
 }
 
-// No more than any reader takes, whatever there is to read.
-Result<std::string> read_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return invalid_argument(path + " is a directory");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return system_error("open " + path);
-  std::string text(kLongestTopology + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof())) return system_error("read " + path);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
-}
-
 Status write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
   return file ? Status() : system_error("write " + path);
-}
-
-Result<Topology> from_file(const std::string& path) {
-  const std::string text = TUTTI_TRY(read_file(path));
-  return read_topology(text, path);
 }
 
 Result<Topology> this_machine() {
@@ -110,7 +110,7 @@ Result<Topology> this_machine() {
 Result<Topology> what_is_asked(const TopoRequest& request) {
   if (!request.file.empty() && !request.preset.empty()) return invalid_argument("topo takes --file or --preset");
   if (!request.preset.empty()) return preset(request.preset);
-  return request.file.empty() ? this_machine() : from_file(request.file);
+  return request.file.empty() ? this_machine() : read_topology_file(request.file);
 }
 
 }  // namespace
@@ -121,17 +121,20 @@ Status topo_command(int argc, char** argv) {
     std::fputs(kUsage, stdout);
     return {};
   }
+  TUTTI_CHECK_OK(check(request));
   Topology topology = TUTTI_TRY(what_is_asked(request));
   if (!request.gpu.empty()) TUTTI_CHECK_OK(set_gpu_model(topology, request.gpu));
   fill_in(topology);
+  TopoRings rings;
+  if (request.rings) rings = TUTTI_TRY(rings_of(topology, request.gpus));
   std::string shown;
   switch (request.form) {
-    case Form::text: shown = describe(topology) + describe_distances(topology); break;
+    case Form::text: shown = describe(topology) + describe_distances(topology) + rings.text; break;
     case Form::json: shown = TUTTI_TRY(write_topology_json(topology)); break;
     case Form::nccl: shown = TUTTI_TRY(write_nccl_xml(topology)); break;
-    case Form::dot: shown = draw_dot(topology); break;
+    case Form::dot: shown = draw_dot(topology, rings.drawn); break;
     case Form::help: break;
-    case Form::svg: return write_file(request.picture, draw_svg(topology));
+    case Form::svg: return write_file(request.picture, draw_svg(topology, rings.drawn));
   }
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   return {};

@@ -10,6 +10,7 @@
 #include "src/communicator/device/giving_back.h"
 #include "src/communicator/device/turns.h"
 #include "src/communicator/neighbours/leavings.h"
+#include "src/communicator/rings.h"
 #include "src/executor/proxy/proxy.h"
 
 namespace tutti {
@@ -70,6 +71,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       neighbours_(std::move(neighbours)),
       embedding_(embedding_of(neighbours_.hosts().leaders())),
       advice_(control_->options().tuner_plugin, neighbours_.hosts()),
+      round_(ring_embedding(neighbours_.hosts())),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 

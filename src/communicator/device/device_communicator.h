@@ -224,6 +224,7 @@ class DeviceCommunicator final : public Communicator {
   Neighbours neighbours_;
   const Embedding embedding_;
   Advice advice_;
+  const Embedding round_;  // Of plans that go round: see src/communicator/rings.h.
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.

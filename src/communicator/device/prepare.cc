@@ -5,6 +5,7 @@
 #include "src/base/pages.h"
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
+#include "src/communicator/rings.h"
 #include "src/executor/straighten.h"
 #include "src/executor/team/image.h"
 #include "src/executor/team/rows.h"
@@ -255,7 +256,8 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
-  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots, embedding_));
+  const Embedding& embedding = goes_round(*key.algorithm) ? round_ : embedding_;
+  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots, embedding));
   TUTTI_CHECK_OK(check_tags(*key.algorithm, proved.plans));
   const bool mapped = choice.mapped;
   const Protocol protocol = mapped ? Protocol::bulk : key.protocol;

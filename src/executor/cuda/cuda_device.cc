@@ -1,6 +1,7 @@
 #include "src/executor/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -62,6 +63,10 @@ Status CudaDevice::find_traits() {
   traits_.name = std::string(properties.name) + " (device " + std::to_string(ordinal_) + ")";
   static_assert(sizeof properties.uuid == sizeof traits_.identity);
   std::memcpy(traits_.identity.data(), &properties.uuid, sizeof properties.uuid);
+  std::array<char, 32> bus_id{};
+  TUTTI_CHECK_OK(
+      check(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), ordinal_), "cudaDeviceGetPCIBusId"));
+  traits_.bus_id = bus_id.data();
   int cooperative = 0;
   TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, ordinal_),
                        "cudaDeviceGetAttribute(CooperativeLaunch)"));

@@ -46,6 +46,7 @@ struct DeviceShare {
 struct DeviceTraits {
   std::string name;  // In messages: "NVIDIA H200 (device 0)".
   DeviceIdentity identity = {};
+  std::string bus_id = {};       // On PCI: "0000:a4:00.0"; empty where nobody knows.
   std::uint32_t ordinal = 0;     // As this process counts devices.
   std::uint32_t teams = 1;       // That can be under way at the same time.
   std::uint32_t team_bytes = 0;  // Most memory of its own that a team gets.

@@ -1,6 +1,7 @@
 // Ranks on devices of several hosts, or that play to be: some share a host, others do not.
 #include <thread>
 
+#include "tests/communicator/crossed_gpus.h"
 #include "tests/communicator/device/device_processes.h"
 
 namespace tutti {
@@ -46,6 +47,21 @@ TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
     SCOPED_TRACE(testing::PrintToString(host_of));
     DeviceRanks ranks(*rig_, members_of(host_of, options));
     EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+  }
+}
+
+// Rings in the order of what joins the GPUs, of one host and of two.
+TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
+  for (const char* algorithm : {"ring", "chain", "hierarchical_ring"}) {
+    for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 0, 0}, {0, 1, 0, 1, 0}}) {
+      SCOPED_TRACE(algorithm + testing::PrintToString(host_of));
+      CommunicatorOptions options = over_transport();
+      if (host_of.size() == 4 && std::string_view(algorithm) == "hierarchical_ring") continue;  // It wants hosts.
+      options.algorithm = algorithm;
+      options.force();
+      DeviceRanks ranks(*rig_, std::move(Communicator::create_all(on_crossed_gpus(host_of), options)).value());
+      EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+    }
   }
 }
 

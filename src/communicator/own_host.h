@@ -1,0 +1,20 @@
+// What a rank knows of its own host: where it is there, and what is.
+#pragma once
+
+#include <string>
+
+#include "src/base/status.h"
+#include "src/bootstrap/location.h"
+#include "src/topology/topology.h"
+
+namespace tutti {
+
+// `gpu`: the bus id of its device; empty: its buffers lie in host memory, and the thread that asks is where it runs.
+// With TUTTI_TOPO_FILE by that file, which is an error if it cannot be read or is of another machine; else by sysfs,
+// and what that does not tell is left open.
+Result<Location> own_location(const std::string& gpu);
+
+// As the file says, or as discovery finds it: of one host.
+Result<Topology> own_topology();
+
+}  // namespace tutti

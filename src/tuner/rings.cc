@@ -1,0 +1,301 @@
+// Rates from the one that promises most downwards; at each, as many rings as fit, one after the other, by depth-first
+// search with what earlier ones take subtracted (as NCCL does; ours goes back over rings, too). A ring's reverse is
+// tried first, since links carry both ways at once.
+#include "src/tuner/rings.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+constexpr double kSlack = 1 + 1e-9;  // Of sums of rates.
+
+double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Use& use : uses) least = std::min(least, rates[use.link] / use.part);
+  return uses.empty() ? 0 : least;
+}
+
+// Stations to go on to, the best first. In place: a search asks for them at each step.
+struct Candidates {
+  struct Candidate {
+    double room, latency_us;
+    std::uint32_t station;
+
+    bool before(const Candidate& other) const {
+      return room != other.room ? room > other.room : latency_us < other.latency_us;
+    }
+  };
+  std::uint32_t count = 0;
+  std::array<Candidate, kMostStations> sorted;  // As many as `count`.
+
+  // Behind those that are as good.
+  void insert(const Candidate& candidate) {
+    std::uint32_t place = count++;
+    for (; place > 0 && candidate.before(sorted[place - 1]); --place) sorted[place] = sorted[place - 1];
+    sorted[place] = candidate;
+  }
+};
+
+class Search {
+ public:
+  Search(const RingQuestion& question, double rate, std::uint32_t most, std::uint32_t visits)
+      : question_(question), rate_(rate), most_(most), visits_left_(visits), left_(question.rates) {}
+
+  std::vector<Ring> run() {
+    next_ring();
+    return std::move(best_);
+  }
+  std::uint32_t visits_left() const { return visits_left_; }
+
+ private:
+  using Seen = std::bitset<kMostStations>;
+  static constexpr std::uint32_t kNobody = ~0u;
+
+  bool done() const { return best_.size() >= most_ || visits_left_ == 0; }
+
+  bool take(std::uint32_t from, std::uint32_t to) {
+    const std::vector<Use>& uses = question_.use(from, to);
+    if (uses.empty()) return false;
+    for (const Use& use : uses)
+      if (left_[use.link] * kSlack < use.part * rate_) return false;
+    for (const Use& use : uses) left_[use.link] -= use.part * rate_;
+    return true;
+  }
+  void give_back(std::uint32_t from, std::uint32_t to) {
+    for (const Use& use : question_.use(from, to)) left_[use.link] += use.part * rate_;
+  }
+
+  double room(std::uint32_t from, std::uint32_t to) const { return narrowest(left_, question_.use(from, to)); }
+
+  void next_ring() {
+    if (made_.size() > best_.size()) best_ = made_;
+    if (done()) return;
+    if (made_.size() % 2 == 1) reverse_of(Ring(made_.back()));
+    Ring ring;
+    if (question_.gates == 0) {
+      ring.stations.push_back(0);
+      return extend(ring, Seen().set(0), kNobody);
+    }
+    for (std::uint32_t i = 0; i < question_.gates; ++i) {  // They take turns.
+      ring.gate = static_cast<std::uint32_t>((made_.size() + i) % question_.gates);
+      begin_at_gate(ring);
+    }
+  }
+
+  // Who leaves through the gate is chosen before all others: whoever comes last may be far from it.
+  void begin_at_gate(Ring& ring) {
+    const std::uint32_t gate = question_.stations + ring.gate;
+    const Candidates next = candidates(gate, {}, Leads::to);
+    for (std::uint32_t i = 0; i < next.count && !done(); ++i) {
+      const std::uint32_t last = next.sorted[i].station;
+      --visits_left_;
+      if (!take(last, gate)) continue;
+      extend(ring, Seen().set(last), last);
+      give_back(last, gate);
+    }
+  }
+
+  // Which stations there are next that have room, the widest way first, then the shortest.
+  enum class Leads : std::uint8_t { from, to };
+  Candidates candidates(std::uint32_t at, const Seen& seen, Leads leads) const {
+    Candidates next;
+    for (std::uint32_t i = 0; i < question_.stations; ++i) {
+      const std::uint32_t behind = at + 1 + i;
+      const std::uint32_t other = at >= question_.stations      ? i
+                                  : behind < question_.stations ? behind
+                                                                : behind - question_.stations;
+      if (seen[other]) continue;
+      const std::uint32_t from = leads == Leads::from ? at : other, to = leads == Leads::from ? other : at;
+      const double left = room(from, to);
+      const std::size_t way = std::size_t{from} * question_.size() + to;
+      if (left * kSlack >= rate_)
+        next.insert({left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other});
+    }
+    return next;
+  }
+
+  // `last`: seen, and still to come; kNobody: any may be.
+  void extend(Ring& ring, const Seen& seen, std::uint32_t last) {
+    if (done()) return;
+    const std::uint32_t at = ring.stations.empty() ? question_.stations + ring.gate : ring.stations.back();
+    if (ring.stations.size() == question_.stations) return close(ring);
+    Candidates next;
+    if (last != kNobody && ring.stations.size() + 1 == question_.stations) next.insert({0, 0, last});
+    else next = candidates(at, seen, Leads::from);
+    for (std::uint32_t i = 0; i < next.count; ++i) {
+      if (done()) return;
+      const std::uint32_t to = next.sorted[i].station;
+      --visits_left_;
+      if (!take(at, to)) continue;
+      ring.stations.push_back(to);
+      extend(ring, Seen(seen).set(to), last);
+      ring.stations.pop_back();
+      give_back(at, to);
+    }
+  }
+
+  // The way out through a gate has been taken before.
+  void close(Ring& ring) {
+    const std::uint32_t from = ring.stations.back(), to = ring.stations.front();
+    const bool takes = question_.gates == 0 && from != to;
+    if (takes && !take(from, to)) return;
+    made_.push_back(ring);
+    next_ring();
+    made_.pop_back();
+    if (takes) give_back(from, to);
+  }
+
+  // The whole ring at once, or not at all.
+  void reverse_of(Ring ring) {
+    std::reverse(ring.stations.begin() + (question_.gates > 0 ? 0 : 1), ring.stations.end());
+    std::vector<std::uint32_t> trail = ring.stations;
+    trail.push_back(question_.gates > 0 ? question_.stations + ring.gate : trail.front());
+    if (question_.gates > 0) trail.insert(trail.begin(), trail.back());
+    std::size_t taken = 0;
+    const bool loops = trail.size() > 2;
+    while (loops && taken + 1 < trail.size() && take(trail[taken], trail[taken + 1])) ++taken;
+    if (loops && taken + 1 == trail.size()) {
+      visits_left_ -= std::min(visits_left_, question_.stations);
+      made_.push_back(std::move(ring));
+      next_ring();
+      made_.pop_back();
+    }
+    while (taken > 0) {
+      --taken;
+      give_back(trail[taken], trail[taken + 1]);
+    }
+  }
+
+  const RingQuestion& question_;
+  const double rate_;
+  const std::uint32_t most_;
+  std::uint32_t visits_left_;
+  std::vector<double> left_;  // Of each link.
+  std::vector<Ring> made_, best_;
+};
+
+// What goes out of a station, or into it, at most: the sum over its ways, and no more than a link has that all of them
+// take.
+double most_through(const RingQuestion& question, std::uint32_t station, bool sends) {
+  std::vector<std::uint32_t> ways_over(question.rates.size(), 0);
+  std::vector<double> least_part(question.rates.size(), 1);
+  std::uint32_t ways = 0;
+  double most = 0;
+  for (std::uint32_t other = 0; other < question.size(); ++other) {
+    const std::vector<Use>& uses = sends ? question.use(station, other) : question.use(other, station);
+    if (other == station || uses.empty()) continue;
+    ++ways;
+    most += narrowest(question.rates, uses);
+    for (const Use& use : uses) {
+      ++ways_over[use.link];
+      least_part[use.link] = std::min(least_part[use.link], use.part);
+    }
+  }
+  for (std::size_t link = 0; link < ways_over.size(); ++link)
+    if (ways > 0 && ways_over[link] == ways) most = std::min(most, question.rates[link] / least_part[link]);
+  return most;
+}
+
+double most_of_all(const RingQuestion& question) {
+  const auto through = [&](std::uint32_t station) {
+    return std::min(most_through(question, station, true), most_through(question, station, false));
+  };
+  double most = std::numeric_limits<double>::infinity(), gates = 0;
+  for (std::uint32_t station = 0; station < question.stations; ++station) most = std::min(most, through(station));
+  for (std::uint32_t gate = 0; gate < question.gates; ++gate) gates += through(question.stations + gate);
+  return question.gates == 0 ? most : std::min(most, gates);
+}
+
+void sort_out(std::vector<double>& rates) {
+  std::sort(rates.begin(), rates.end(), std::greater<>());
+  rates.erase(std::unique(rates.begin(), rates.end(), [](double a, double b) { return a <= b * kSlack; }), rates.end());
+}
+
+// The rate of rings that fit is what a link, or a way, has for each of so many of them.
+std::vector<double> rates_of(const RingQuestion& question) {
+  std::vector<double> wholes;
+  std::vector<bool> used(question.rates.size());
+  for (const std::vector<Use>& uses : question.uses) {
+    for (const Use& use : uses) used[use.link] = true;
+    if (!uses.empty()) wholes.push_back(narrowest(question.rates, uses));
+  }
+  for (std::size_t link = 0; link < used.size(); ++link)
+    if (used[link]) wholes.push_back(question.rates[link]);
+  sort_out(wholes);
+  std::vector<double> rates;
+  for (const double whole : wholes)
+    for (std::uint32_t rings = 1; rings <= question.most_rings; ++rings) rates.push_back(whole / rings);
+  sort_out(rates);
+  return rates;
+}
+
+// As they are numbered: where there are too many for a search, or none was found in time.
+Ring plain(const RingQuestion& question) {
+  Ring ring;
+  ring.stations.resize(question.stations);
+  std::iota(ring.stations.begin(), ring.stations.end(), 0U);
+  return ring;
+}
+
+}  // namespace
+
+double rate_of(const RingQuestion& question, const std::vector<Ring>& rings) {
+  std::vector<double> loads(question.rates.size(), 0);
+  for (const Ring& ring : rings) {
+    std::vector<std::uint32_t> trail = ring.stations;
+    if (question.gates > 0) trail.push_back(question.stations + ring.gate);
+    if (trail.size() < 2) continue;
+    for (std::size_t i = 0; i < trail.size(); ++i) {
+      const std::vector<Use>& uses = question.use(trail[i], trail[(i + 1) % trail.size()]);
+      if (uses.empty()) return 0;
+      for (const Use& use : uses) loads[use.link] += use.part;
+    }
+  }
+  double rate = std::numeric_limits<double>::infinity();
+  for (std::size_t link = 0; link < loads.size(); ++link)
+    if (loads[link] > 0) rate = std::min(rate, question.rates[link] / loads[link]);
+  return std::isinf(rate) ? 0 : rate;
+}
+
+RingSet find_rings(const RingQuestion& question) {
+  RingSet best;
+  if (question.stations == 0) return best;
+  std::uint32_t visits = kMostVisits;
+  if (question.stations <= kMostStations) {
+    const double most = most_of_all(question);
+    std::vector<std::pair<double, double>> promises;  // What the rings carry together at most, and each.
+    for (const double rate : rates_of(question)) {
+      const double rings = std::min<double>(std::floor(most * kSlack / rate), question.most_rings);
+      if (rings >= 1) promises.emplace_back(rings * rate, rate);
+    }
+    std::stable_sort(promises.begin(), promises.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first * kSlack; });
+    double carried = 0;
+    for (const auto& [promised, rate] : promises) {
+      if (promised <= carried * kSlack || visits == 0) break;
+      const auto rings = static_cast<std::uint32_t>(std::lround(promised / rate));
+      const std::uint32_t given = std::min(visits, kMostVisitsAtARate);
+      Search search(question, rate, rings, given);
+      std::vector<Ring> found = search.run();
+      visits -= given - search.visits_left();
+      if (static_cast<double>(found.size()) * rate <= carried * kSlack) continue;
+      carried = static_cast<double>(found.size()) * rate;
+      best.rings = std::move(found);
+    }
+  }
+  if (best.rings.empty()) best.rings.push_back(plain(question));
+  best.gbytes_per_s = rate_of(question, best.rings);
+  if (best.gbytes_per_s == 0 && question.size() > 1) best.rings.clear();
+  best.visits = kMostVisits - visits;
+  return best;
+}
+
+}  // namespace tutti

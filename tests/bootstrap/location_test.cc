@@ -1,0 +1,55 @@
+#include "src/bootstrap/location.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tutti {
+namespace {
+
+Location somewhere() {
+  Location location;
+  location.domain = 3;
+  location.wants_topology = 1;
+  set_gpu(location, "0000:a4:00.0");
+  set_port(location, "mlx5_3");
+  return location;
+}
+
+TEST(Location, KeepsNames) {
+  EXPECT_EQ(gpu_of(somewhere()), "0000:a4:00.0");
+  EXPECT_EQ(port_of(somewhere()), "mlx5_3");
+  EXPECT_EQ(sane(somewhere()), somewhere());
+  EXPECT_EQ(gpu_of(Location()), "");
+  EXPECT_EQ(sane(Location()), Location());
+}
+
+// Half a name would be another's.
+TEST(Location, HasNoRoomForHalfAName) {
+  Location location = somewhere();
+  set_port(location, std::string(23, 'x'));
+  EXPECT_EQ(port_of(location), std::string(23, 'x'));
+  set_port(location, std::string(24, 'x'));
+  EXPECT_EQ(port_of(location), "");
+}
+
+TEST(Location, SaysNothingWhereItCannotBe) {
+  Location wrong = somewhere();
+  wrong.version = 2;
+  EXPECT_EQ(sane(wrong), Location());
+  wrong = somewhere();
+  wrong.domain = 1U << 20;
+  EXPECT_EQ(sane(wrong), Location());
+  wrong = somewhere();
+  wrong.wants_topology = 7;
+  EXPECT_EQ(sane(wrong), Location());
+  wrong = somewhere();
+  wrong.gpu.fill('1');  // Without an end.
+  EXPECT_EQ(sane(wrong), Location());
+  wrong = somewhere();
+  wrong.port[2] = '\x1b';
+  EXPECT_EQ(sane(wrong), Location());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,50 @@
+// Four GPUs of a host, numbered across their NVLinks: a ring along these is 0 2 1 3.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/communicator/hosts.h"
+
+namespace tutti {
+
+inline std::string bus_of(std::uint32_t gpu) { return "0000:0" + std::to_string(gpu + 1) + ":00.0"; }
+
+inline Topology crossed_gpus() {
+  Topology topology;
+  topology.hosts = {"crossed"};
+  Node processor;
+  processor.name = "numa0";
+  const NodeId numa = topology.add(processor);
+  std::vector<NodeId> gpus;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    Node gpu;
+    gpu.kind = NodeKind::gpu;
+    gpu.name = "gpu" + std::to_string(i);
+    gpu.index = i;
+    gpu.bus_id = bus_of(i);
+    gpus.push_back(topology.add(gpu));
+    topology.connect({numa, gpus.back(), LinkKind::pci, 15.8, 0.5, 16});
+  }
+  for (const auto& [a, b] : {std::pair(0, 2), std::pair(2, 1), std::pair(1, 3), std::pair(3, 0)})
+    topology.connect({gpus[a], gpus[b], LinkKind::nvlink, 25, 0.5, 1});
+  return topology;
+}
+
+// Rank r of each host on its GPU r.
+inline Hosts on_crossed_gpus(const std::vector<Rank>& host_of) {
+  Hosts hosts(host_of);
+  std::vector<Location> locations(host_of.size());
+  std::vector<std::uint32_t> next(host_of.size());
+  TopologyMerger merger;
+  for (Rank rank = 0; rank < host_of.size(); ++rank) {
+    if (hosts.leader_of(rank) == rank) merger.add("host" + std::to_string(rank), crossed_gpus());
+    set_gpu(locations[rank], bus_of(next[hosts.leader_of(rank)]++));
+  }
+  hosts.place(std::move(locations));
+  hosts.know(std::make_shared<const MergedTopology>(merger.take()));
+  return hosts;
+}
+
+}  // namespace tutti

@@ -1,0 +1,122 @@
+// Where ranks are, by a file that says what the host is made of: processes, since the environment is read once.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "src/communicator/communicator.h"
+#include "src/communicator/mesh.h"
+#include "src/topology/discover/file.h"
+#include "tests/bootstrap/meeting.h"
+#include "tests/communicator/cases.h"
+
+namespace tutti {
+namespace {
+
+// The processors that the test may use, each in a domain of its own.
+std::vector<std::uint32_t> processors() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  ::sched_getaffinity(0, sizeof mine, &mine);
+  std::vector<std::uint32_t> cpus;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &mine)) cpus.push_back(cpu);
+  return cpus;
+}
+
+void bind_to(std::uint32_t cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+}
+
+class ByFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    cpus_ = processors();
+    if (cpus_.size() < 2) GTEST_SKIP() << "one processor cannot be in two domains";
+    std::filesystem::create_directories(folder_);
+    Topology topology;
+    topology.hosts = {"made up"};
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      Node node;
+      node.name = "numa" + std::to_string(i + 4);
+      node.index = i + 4;
+      node.cpus = std::to_string(cpus_[i]);
+      topology.add(node);
+    }
+    topology.connect({0, 1, LinkKind::smp, 20, 0.5, 1});
+    const Status written = write_topology_file(file_, topology);
+    if (written.code() == Code::unsupported) GTEST_SKIP() << written.message();
+    ASSERT_TRUE(written.ok()) << written.message();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // What each of `ranks` says that joins with these variables, its processor one of two.
+  std::vector<std::string> join(Rank ranks, const std::function<std::string(Communicator&)>& body) {
+    const Meeting meeting;
+    Processes processes;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      processes.start([&, rank]() -> std::string {
+        ::setenv("TUTTI_TOPO_FILE", file_.c_str(), 1);
+        if (rank == 0) ::setenv("TUTTI_TOPO_DUMP_FILE", dump_.c_str(), 1);
+        bind_to(cpus_[rank / 2 % 2]);
+        CommunicatorOptions options;
+        options.timeout_ms = options.init_timeout_ms = 30'000;
+        auto created = Communicator::create(meeting.id(), rank, ranks, options);
+        return created.ok() ? body(*created.value()) : std::move(created).status().message();
+      });
+    }
+    return processes.reports();
+  }
+
+  std::vector<std::uint32_t> cpus_;
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("tutti-topology-" + std::to_string(::getpid()));
+  std::string file_ = folder_ / "host.json", dump_ = folder_ / "dump.json";
+};
+
+TEST_F(ByFile, RanksAreInItsDomains) {
+  const auto body = [](Communicator& communicator) -> std::string {
+    std::string domains;
+    for (const Location& location : communicator.mesh()->hosts().locations())
+      domains += std::to_string(location.domain) + " ";
+    CommunicatorOptions options = communicator.options();
+    options.algorithm = "hierarchical";
+    options.force();
+    std::int64_t wrong = -3;
+    const Problem problem = {.ranks = communicator.ranks(), .groups = {}};
+    const Status status = run_case(communicator, {problem, 5000}, options, wrong);
+    if (!status.ok()) return status.message();
+    return domains + (wrong == -1 ? "right by " : "wrong by ") + communicator.last_run().algorithm;
+  };
+  for (const std::string& said : join(4, body)) EXPECT_EQ(said, "4 4 5 5 right by hierarchical");
+}
+
+// Rank 0 writes what all know: its own words come back.
+TEST_F(ByFile, WhatWasUsedIsWritten) {
+  const auto body = [](Communicator& communicator) {
+    const MergedTopology* merged = communicator.mesh()->hosts().topology();
+    return merged == nullptr ? std::string("nothing")
+                             : std::to_string(merged->hosts()) + " " + merged->of(0).nodes[1].name;
+  };
+  for (const std::string& said : join(3, body)) EXPECT_EQ(said, "1 numa5");
+  const Result<Topology> dumped = read_topology_file(dump_);
+  ASSERT_TRUE(dumped.ok());
+  const Topology given = read_topology_file(file_).value();
+  EXPECT_EQ(dumped.value().nodes, given.nodes);
+  EXPECT_EQ(dumped.value().links, given.links);
+}
+
+TEST_F(ByFile, ThatIsNoneNobodyJoins) {
+  file_ = folder_ / "nothing.json";
+  for (const std::string& said : join(2, [](Communicator&) { return "joined"; }))
+    EXPECT_NE(said.find("nothing.json: No such file"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace tutti

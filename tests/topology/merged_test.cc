@@ -1,0 +1,82 @@
+#include "src/topology/merged.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "src/topology/presets.h"
+
+namespace tutti {
+namespace {
+
+TEST(Merged, KeepsHostsThatAreAlikeOnce) {
+  TopologyMerger merger;
+  const Topology board = preset("dgx-h100").value();
+  Topology other = board;
+  other.nodes.back().down = true;
+  for (std::uint32_t host = 0; host < 1024; ++host)
+    merger.add("host" + std::to_string(host), host == 500 ? other : board);
+  const MergedTopology merged = merger.take();
+  EXPECT_EQ(merged.hosts(), 1024u);
+  ASSERT_EQ(merged.kinds.size(), 2u);
+  EXPECT_TRUE(merged.of(500).nodes.back().down);
+  EXPECT_FALSE(merged.of(501).nodes.back().down);
+  EXPECT_EQ(merged.names[500], "host500");
+}
+
+TEST(Merged, IsUnfoldedHostByHost) {
+  TopologyMerger merger;
+  const Topology board = preset("dgx-a100").value();
+  for (const char* name : {"a", "b"}) merger.add(name, board);
+  const Topology all = unfolded(merger.take());
+  EXPECT_TRUE(check(all).ok()) << check(all).message();
+  EXPECT_EQ(all.hosts, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(all.nodes.size(), 2 * board.nodes.size());
+  EXPECT_EQ(all.links.size(), 2 * board.links.size());
+}
+
+TEST(Merged, OfTooManyShowsOneOfEachKind) {
+  TopologyMerger merger;
+  const Topology board = preset("dgx-h100").value();
+  const std::size_t hosts = kMostNodes / board.nodes.size() + 1;
+  for (std::size_t host = 0; host < hosts; ++host) merger.add("host" + std::to_string(host), board);
+  const Topology all = unfolded(merger.take());
+  EXPECT_EQ(all.hosts, (std::vector<std::string>{"host0"}));
+  EXPECT_EQ(all.notes.back(), "host0 stands for " + std::to_string(hosts) + " hosts that are alike");
+}
+
+TEST(Packed, ComesBackAsItWas) {
+  for (const char* name : {"dgx-a100", "gb200-nvl72"}) {
+    Topology topology = preset(name).value();
+    topology.notes = {"a note", ""};
+    topology.nodes[1].down = true;
+    const Result<Topology> back = unpacked(packed(topology), "here");
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(back.value(), topology);
+  }
+}
+
+// Whatever a peer sends: refused, or a topology that is sound.
+TEST(Packed, SurvivesWhatIsNone) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string whole = packed(preset("dgx-a100").value());
+  for (std::size_t size = 0; size < whole.size(); size += 1 + random() % 7) {
+    const Status refused = unpacked(whole.substr(0, size), "rank 3").status();
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_EQ(refused.message().find("rank 3: "), 0u) << refused.message();
+  }
+  EXPECT_FALSE(unpacked(whole + "x", "rank 3").ok());
+  for (int i = 0; i < 20'000; ++i) {
+    std::string broken = whole;
+    for (unsigned flips = random() % 4 + 1; flips > 0; --flips)
+      broken[random() % broken.size()] = static_cast<char>(random());
+    const Result<Topology> read = unpacked(broken, "rank 3");
+    EXPECT_TRUE(!read.ok() || check(read.value()).ok());
+  }
+}
+
+}  // namespace
+}  // namespace tutti

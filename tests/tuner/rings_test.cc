@@ -1,0 +1,161 @@
+// The search for rings, against everything tried.
+#include "src/tuner/rings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+
+namespace tutti {
+namespace {
+
+using Random = std::mt19937;
+
+std::uint32_t below(Random& random, std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); }
+
+// A link of its own each way between two stations.
+void connect(RingQuestion& question, std::uint32_t a, std::uint32_t b, double rate) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    question.uses[from * question.size() + to] = {{static_cast<std::uint32_t>(question.rates.size()), 1}};
+    question.rates.push_back(rate);
+  }
+}
+
+RingQuestion empty(std::uint32_t stations, std::uint32_t gates = 0) {
+  RingQuestion question;
+  question.stations = stations;
+  question.gates = gates;
+  question.uses.resize(std::size_t{question.size()} * question.size());
+  return question;
+}
+
+// NVLinks of up to four bricks between some, as in a mesh of which some are broken.
+RingQuestion mesh(std::uint32_t stations, Random& random) {
+  RingQuestion question = empty(stations);
+  for (std::uint32_t a = 0; a < stations; ++a)
+    for (std::uint32_t b = a + 1; b < stations; ++b)
+      if (const std::uint32_t bricks = below(random, 5); bricks > 0) connect(question, a, b, 25.0 * bricks);
+  return question;
+}
+
+// A bus below each of two sockets, and a link between these.
+RingQuestion buses(std::uint32_t stations, Random& random) {
+  RingQuestion question = empty(stations);
+  const std::uint32_t socket_of = below(random, stations) + 1;  // From here on the second.
+  const double bus = 10 + below(random, 3) * 10, between = 5 + below(random, 4) * 5;
+  for (std::uint32_t i = 0; i < 2 * stations + 2; ++i) question.rates.push_back(i < 2 * stations ? bus : between);
+  for (std::uint32_t from = 0; from < stations; ++from) {
+    for (std::uint32_t to = 0; to < stations; ++to) {
+      if (from == to) continue;
+      std::vector<Use>& uses = question.uses[from * stations + to];
+      uses = {{from, 1}, {stations + to, 1}};
+      if ((from < socket_of) != (to < socket_of)) uses.push_back({2 * stations + (from < socket_of ? 0 : 1), 1});
+    }
+  }
+  return question;
+}
+
+// Every ring that begins at station 0.
+std::vector<Ring> all_rings(const RingQuestion& question) {
+  std::vector<Ring> all;
+  std::vector<std::uint32_t> order(question.stations);
+  std::iota(order.begin(), order.end(), 0U);
+  do {
+    if (rate_of(question, {Ring{order, 0}}) > 0) all.push_back({order, 0});
+  } while (std::next_permutation(order.begin() + 1, order.end()));
+  return all;
+}
+
+// The most rings of a rate that go together: each tried often, in one order.
+class Packing {
+ public:
+  Packing(const RingQuestion& question, std::vector<Ring> all, double rate, std::size_t most)
+      : question_(question), all_(std::move(all)), rate_(rate), most_(most) {}
+  std::size_t pack() {
+    go_on(0);
+    return best_;
+  }
+
+ private:
+  void go_on(std::size_t first) {
+    best_ = std::max(best_, taken_.size());
+    for (std::size_t i = first; i < all_.size() && best_ < most_; ++i) {
+      taken_.push_back(all_[i]);
+      if (rate_of(question_, taken_) >= rate_ * (1 - 1e-9)) go_on(i);
+      taken_.pop_back();
+    }
+  }
+  const RingQuestion& question_;
+  std::vector<Ring> all_;
+  double rate_;
+  std::size_t most_;
+  std::vector<Ring> taken_;
+  std::size_t best_ = 0;
+};
+
+double best_sum(const RingQuestion& question) {
+  const std::vector<Ring> all = all_rings(question);
+  std::set<double> rates;
+  for (const double rate : question.rates)
+    for (std::uint32_t rings = 1; rings <= question.most_rings * question.stations; ++rings) rates.insert(rate / rings);
+  double best = 0;
+  for (const double rate : rates) {
+    std::vector<Ring> fit;
+    for (const Ring& ring : all)
+      if (rate_of(question, {ring}) >= rate * (1 - 1e-9)) fit.push_back(ring);
+    const std::size_t rings = fit.empty() ? 0 : Packing(question, fit, rate, question.most_rings).pack();
+    best = std::max(best, rate * static_cast<double>(rings));
+  }
+  return best;
+}
+
+void expect_sound(const RingQuestion& question, const RingSet& found) {
+  for (const Ring& ring : found.rings) {
+    std::vector<std::uint32_t> sorted = ring.stations;
+    std::sort(sorted.begin(), sorted.end());
+    ASSERT_EQ(sorted.size(), question.stations);
+    for (std::uint32_t i = 0; i < sorted.size(); ++i) ASSERT_EQ(sorted[i], i);
+  }
+  EXPECT_EQ(found.gbytes_per_s, rate_of(question, found.rings));
+  EXPECT_LE(found.rings.size(), question.most_rings);
+  EXPECT_LE(found.visits, kMostVisits);
+}
+
+TEST(Rings, AreTheBestThereAre) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t stations = 2 + below(random, 4);
+    RingQuestion question = i % 3 == 0 ? buses(stations, random) : mesh(stations, random);
+    question.most_rings = 4;
+    const RingSet found = find_rings(question);
+    ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
+    EXPECT_NEAR(found.gbytes_per_s * static_cast<double>(found.rings.size()), best_sum(question), 1e-6)
+        << "question " << i << " of " << stations << " stations";
+  }
+}
+
+// One ring through up to eight: none has a wider narrowest link.
+TEST(Rings, OfEightAreAsWideAsAny) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int i = 0; i < 120; ++i) {
+    const std::uint32_t stations = 6 + below(random, 3);
+    RingQuestion question = i % 3 == 0 ? buses(stations, random) : mesh(stations, random);
+    question.most_rings = 1;
+    const RingSet found = find_rings(question);
+    ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
+    double best = 0;
+    for (const Ring& ring : all_rings(question)) best = std::max(best, rate_of(question, {ring}));
+    EXPECT_NEAR(found.gbytes_per_s, best, 1e-6) << "question " << i << " of " << stations << " stations";
+  }
+}
+
+}  // namespace
+}  // namespace tutti

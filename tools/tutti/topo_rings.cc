@@ -1,0 +1,130 @@
+#include "tools/tutti/topo_rings.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "src/base/cpu_list.h"
+#include "src/topology/describe.h"
+#include "src/topology/ways.h"
+#include "src/tuner/embed.h"
+
+namespace tutti {
+namespace {
+
+// Hosts whose GPUs NVLinks join count as one.
+std::vector<std::vector<std::uint32_t>> boxes_of(const Topology& topology) {
+  std::vector<std::uint32_t> first(topology.hosts.size());  // Of its box, as far as known.
+  std::iota(first.begin(), first.end(), 0U);
+  for (const Link& link : topology.links) {
+    if (link.kind != LinkKind::nvlink) continue;
+    const std::uint32_t a = first[topology.nodes[link.a].host], b = first[topology.nodes[link.b].host];
+    if (a != b) std::replace(first.begin(), first.end(), std::max(a, b), std::min(a, b));
+  }
+  std::vector<std::vector<std::uint32_t>> boxes;
+  for (std::uint32_t host = 0; host < first.size(); ++host) {
+    if (first[host] != host) continue;
+    boxes.emplace_back();
+    for (std::uint32_t other = host; other < first.size(); ++other)
+      if (first[other] == host) boxes.back().push_back(other);
+  }
+  return boxes;
+}
+
+std::string name_of(const Topology& topology, NodeId id, bool with_host) {
+  const Node& node = topology.nodes[id];
+  return (with_host ? topology.hosts[node.host] + "/" : "") + node.name;
+}
+
+std::string words(const Topology& topology, NodeId from, NodeId to) {
+  const Way found = way(topology, from, to);
+  double carried = found.gbytes_per_s;
+  for (const NodeId end : {from, to})
+    if (topology.nodes[end].gbytes_per_s > 0) carried = std::min(carried, topology.nodes[end].gbytes_per_s);  // A port.
+  return std::string(name(found.kind)) + " " + short_number(carried);
+}
+
+DrawnRing drawn(const Topology& topology, const Circuit& circuit) {
+  DrawnRing ring;
+  ring.trail = circuit.nodes;
+  if (circuit.port != kNoNode) ring.trail.push_back(circuit.port);
+  ring.slowest = circuit.slowest;
+  for (std::size_t i = 0; i < ring.trail.size() && ring.trail.size() > 1; ++i)
+    ring.ways.push_back(words(topology, ring.trail[i], ring.trail[(i + 1) % ring.trail.size()]));
+  return ring;
+}
+
+std::string described(const Topology& topology, const Circuits& circuits, bool with_host) {
+  std::string text;
+  for (std::size_t channel = 0; channel < circuits.each.size(); ++channel) {
+    const Circuit& circuit = circuits.each[channel];
+    text += "  channel " + std::to_string(channel) + ":";
+    if (circuit.port != kNoNode) text += " " + name_of(topology, circuit.port, with_host);
+    for (const NodeId node : circuit.nodes) text += " " + name_of(topology, node, with_host);
+    const DrawnRing ring = drawn(topology, circuit);
+    if (!ring.ways.empty()) {
+      const NodeId from = ring.trail[ring.slowest], to = ring.trail[(ring.slowest + 1) % ring.trail.size()];
+      text += ": " + short_number(circuits.gbytes_per_s) + " GB/s, slowest " + name_of(topology, from, with_host) +
+              "-" + name_of(topology, to, with_host) + " " + ring.ways[ring.slowest];
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string headed(const std::string& what, const Circuits& circuits) {
+  if (circuits.each.empty()) return what + ": none, since no link leads to some of them\n";
+  const double sum = circuits.gbytes_per_s * static_cast<double>(circuits.each.size());
+  return what + ": " + short_number(sum) + " GB/s in all, by " + std::to_string(circuits.each.size()) +
+         (circuits.each.size() == 1 ? " ring" : " rings") + "\n";
+}
+
+Status check_gpus(const Topology& topology, const std::vector<std::uint32_t>& gpus) {
+  for (const std::uint32_t gpu : gpus) {
+    const bool there = std::any_of(topology.nodes.begin(), topology.nodes.end(),
+                                   [&](const Node& node) { return node.kind == NodeKind::gpu && node.index == gpu; });
+    if (!there) return invalid_argument("there is no GPU " + std::to_string(gpu) + ": see `tutti topo`");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint32_t>& gpus) {
+  TUTTI_CHECK_OK(check_gpus(topology, gpus));
+  TopoRings rings;
+  for (const std::vector<std::uint32_t>& hosts : boxes_of(topology)) {
+    const auto is_here = [&](NodeId id) {
+      return std::find(hosts.begin(), hosts.end(), topology.nodes[id].host) != hosts.end();
+    };
+    std::vector<NodeId> members = topology.all(NodeKind::gpu), ports = usable_ports(topology);
+    std::erase_if(members, [&](NodeId id) {
+      const bool asked = gpus.empty() || std::find(gpus.begin(), gpus.end(), topology.nodes[id].index) != gpus.end();
+      return !is_here(id) || !asked;
+    });
+    std::erase_if(ports, [&](NodeId id) { return !is_here(id); });
+    std::sort(members.begin(), members.end(), [&](NodeId a, NodeId b) {
+      const Node &one = topology.nodes[a], &other = topology.nodes[b];
+      return one.host != other.host ? one.host < other.host : one.index < other.index;
+    });
+    if (members.empty()) continue;
+    const bool several = hosts.size() > 1;
+    const std::string where = topology.hosts[hosts.front()] + (several ? " ... " + topology.hosts[hosts.back()] : "");
+    const Circuits inside = find_circuits(topology, members, {});
+    rings.text += headed("rings inside " + where, inside) + described(topology, inside, several);
+    for (const Circuit& circuit : inside.each) rings.drawn.push_back(drawn(topology, circuit));
+    if (ports.empty()) continue;
+    const Circuits outside = find_circuits(topology, members, ports);
+    rings.text += headed("rings from " + where + " to other hosts", outside) + described(topology, outside, several);
+  }
+  if (rings.text.empty()) rings.text = "rings: there are no GPUs\n";
+  return rings;
+}
+
+Result<std::vector<std::uint32_t>> parse_gpus(const std::string& text) {
+  Result<std::vector<std::uint32_t>> gpus = cpus_of_list(text);
+  if (!gpus.ok() || gpus.value().empty())
+    return invalid_argument("--gpus is '" + text + "', but must be numbers of GPUs, as 0,1,5-7");
+  return gpus;
+}
+
+}  // namespace tutti
