@@ -127,8 +127,10 @@ TEST_F(Verdicts, TakeNoTimeThatIsNone) {
     EXPECT_NE(complaint().find("no number"), std::string::npos) << row;
   }
   EXPECT_NE(complaint().find("NVLSTree/LL "), std::string::npos) << complaint();
-  for (auto& entries : table_) entries.fill(kNotAvailable);
-  EXPECT_NE(complaint().find("nothing to choose"), std::string::npos);
+  for (const float nothing : {kNotAvailable, kInfinity}) {
+    for (auto& entries : table_) entries.fill(nothing);
+    EXPECT_NE(complaint().find("nothing to choose"), std::string::npos) << nothing;
+  }
 }
 
 TEST_F(Verdicts, TakeChannelsWhereNcclHasANameForTheChoice) {
