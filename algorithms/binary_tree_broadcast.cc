@@ -1,6 +1,8 @@
 // Broadcast down a balanced binary tree: log2(n) a + 2 S b once pieces stream.
 #include "algorithms/binary_tree.h"
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
+#include "algorithms/ranges.h"
 
 namespace tutti {
 namespace {
@@ -10,6 +12,16 @@ class BinaryTree : public Entry<Algorithm> {
   BinaryTree() : Entry(Collective::broadcast, "binary_tree", "down a binary tree, log2(n) deep, 2 S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const Rank n = problem.ranks;
+    const double depth = log2_rounded_up(n), below = n > 3 ? 2 : 1, above = n > 2 ? 1 : 0;
+    Effort effort = with_anyone(
+        problem, {.depth = depth, .chain = depth, .sent = below, .received = above, .messages = below + above});
+    effort.copied = 1 - above;
+    effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const TreeNode node = binary_tree(problem.ranks, self, problem.root);

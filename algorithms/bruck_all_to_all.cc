@@ -2,6 +2,7 @@
 // others that share the bit. log2(n) a + (S/2) log2(n) b for any n, plus two passes through scratch: for tiny blocks of
 // equal counts. J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
 // systems", 1997.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -17,6 +18,17 @@ class Bruck : public Entry<Algorithm> {
     return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
   }
 
+  Effort effort(const Problem& problem) const override {
+    std::vector<Turn> turns;
+    for (Rank distance = 1; distance < problem.ranks; distance *= 2) {
+      const double blocks = with_bit(problem.ranks, distance);
+      turns.push_back({.sent = blocks, .received = blocks});
+    }
+    Effort effort = with_distances(problem, turns);
+    effort.copied = 2.0 * problem.ranks;
+    return effort;
+  }
+
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
     if (round == 0) {  // scratch(i) = the block that has to go i ranks ahead. One by one: no longer than a message.
@@ -24,8 +36,7 @@ class Bruck : public Entry<Algorithm> {
     }
     if (n > 1) {
       const Rank distance = Rank{1} << round;
-      const Rank full = n / (2 * distance) * distance, rest = n % (2 * distance);
-      const Rank count = full + (rest > distance ? rest - distance : 0);
+      const Rank count = with_bit(n, distance);
       const Operand with_bit = strided(scratch(distance, count), distance, 2 * distance);
       steps.send(with_bit, (self + distance) % n);
       steps.recv((self + n - distance) % n, with_bit);
@@ -33,6 +44,13 @@ class Bruck : public Entry<Algorithm> {
     if (round + 1 == shape(problem).rounds) {  // What came i ranks far is from the rank i behind.
       for (Rank i = 0; i < n; ++i) steps.copy(scratch(i), output((self + n - i) % n));
     }
+  }
+
+ private:
+  // Numbers below n that have the bit.
+  static Rank with_bit(Rank n, Rank bit) {
+    const Rank full = n / (2 * bit) * bit, rest = n % (2 * bit);
+    return full + (rest > bit ? rest - bit : 0);
   }
 };
 

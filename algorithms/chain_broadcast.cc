@@ -1,5 +1,6 @@
 // Chain broadcast: every rank passes on what it gets, in rank order from the root. (n-1) a + S b once pieces stream:
 // full bandwidth, all of the latency. One round: slices and pieces stream through it alike.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -10,6 +11,16 @@ class Chain : public Entry<Algorithm> {
   Chain() : Entry(Collective::broadcast, "chain", "from neighbour to neighbour, n-1 deep, S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double hops = problem.ranks - 1, inner = problem.ranks > 2 ? 1 : 0;
+    Effort effort =
+        with_neighbours(problem, {.depth = hops, .chain = hops, .sent = 1, .received = inner, .messages = 1 + inner},
+                        Neighbours::in_a_chain);
+    effort.copied = 1 - inner;
+    effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank n = problem.ranks;

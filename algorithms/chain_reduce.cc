@@ -1,4 +1,5 @@
 // Chain reduce: the sum goes from neighbour to neighbour and ends at the root. (n-1) a + S b once pieces stream.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -9,6 +10,15 @@ class Chain : public Entry<Algorithm> {
   Chain() : Entry(Collective::reduce, "chain", "from neighbour to neighbour, n-1 deep, S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double hops = problem.ranks - 1, inner = problem.ranks > 2 ? 1 : 0;
+    Effort effort =
+        with_neighbours(problem, {.depth = hops, .chain = hops, .sent = inner, .received = 1, .messages = 1 + inner},
+                        Neighbours::in_a_chain);
+    effort.folded = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank n = problem.ranks;

@@ -1,5 +1,6 @@
 // Direct all-gather: every rank sends its block to all others in one fan-out, its own output among them.
 // a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -10,6 +11,14 @@ class Direct : public Entry<Algorithm> {
   Direct() : Entry(Collective::all_gather, "direct", "each block straight to all, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort =
+        with_all(problem, {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others});
+    effort.copied = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;

@@ -1,4 +1,5 @@
 // Direct all-to-all: every rank sends all its blocks, then receives all. a + (n-1)/n S b; for full crossbars.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -9,6 +10,14 @@ class Direct : public Entry<Algorithm> {
   Direct() : Entry(Collective::all_to_all, "direct", "each block straight to its receiver, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort =
+        with_all(problem, {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others});
+    effort.copied = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;

@@ -1,4 +1,5 @@
 // Direct broadcast: the root sends to all in one fan-out. a + (n-1) S b; for few ranks or small messages.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -9,6 +10,13 @@ class Direct : public Entry<Algorithm> {
   Direct() : Entry(Collective::broadcast, "direct", "the root sends to all, one message deep, (n-1) S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort = with_root(problem, {.depth = 1, .chain = 1, .sent = others, .messages = others});
+    effort.copied = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank n = problem.ranks;

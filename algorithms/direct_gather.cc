@@ -1,5 +1,6 @@
 // Direct gather: all send their blocks to the root. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at
 // one port.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -10,6 +11,13 @@ class Direct : public Entry<Algorithm> {
   Direct() : Entry(Collective::gather, "direct", "all send to the root, one message deep, S/n") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort = with_root(problem, {.depth = 1, .chain = 1, .received = others, .messages = others});
+    effort.copied = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank n = problem.ranks;

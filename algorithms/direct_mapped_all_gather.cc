@@ -1,5 +1,6 @@
 // All-gather in peers' memory: each rank stores its block into every rank's output. (n-1)/n S b and two flag rounds.
 // Entry: all outputs may be written. Exit: all are.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -12,6 +13,12 @@ class DirectMapped : public Entry<Algorithm> {
       : Entry(Collective::all_gather, "direct_mapped", "each rank stores its block in peers' memory, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    Effort effort = in_peers_memory(problem, problem.ranks - 1, 0);
+    effort.copied = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;

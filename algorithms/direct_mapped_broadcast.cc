@@ -1,6 +1,7 @@
 // Broadcast in peers' memory: the root stores its block into every rank's output. (n-1) S b, all of it the root's work;
 // pushed and not pulled, because a line that peers only read is slow to write for its owner, who goes on to write it.
 // Entry: the root may write. Exit: it has.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 #include "algorithms/ranges.h"
 
@@ -13,6 +14,13 @@ class DirectMapped : public Entry<Algorithm> {
       : Entry(Collective::broadcast, "direct_mapped", "the root stores its block in peers' memory, (n-1) S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 3, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;  // Flags are to and from the root alone.
+    Effort effort = with_root(problem, {.depth = 2, .sent = others, .messages = 2 * others});
+    effort.copied = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;

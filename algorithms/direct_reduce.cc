@@ -1,4 +1,5 @@
 // Direct reduce: all send to the root, which folds all inputs in one step, in rank order. a + (n-1) S b at the root.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -9,6 +10,14 @@ class Direct : public Entry<Algorithm> {
   Direct() : Entry(Collective::reduce, "direct", "all send to the root, one n-way fold, S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort = with_root(problem, {.depth = 1, .chain = 1, .received = others, .messages = others});
+    effort.folded = others;
+    effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     if (self != problem.root) return steps.send(input(0), problem.root);

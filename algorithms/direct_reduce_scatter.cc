@@ -1,5 +1,6 @@
 // Direct reduce-scatter: every rank sends each other rank its block, and folds what it gets in one step, in rank order.
 // a + (n-1)/n S b: one message deep; for full crossbars, whose ports bear n-1 messages at once.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -11,6 +12,15 @@ class Direct : public Entry<Algorithm> {
       : Entry(Collective::reduce_scatter, "direct", "each block straight to its owner, one n-way fold, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort =
+        with_all(problem, {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others});
+    effort.folded = others;
+    effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;

@@ -1,5 +1,6 @@
 // Direct scatter: the root sends each rank its block. a + (n-1)/n S b at the root: fewest bytes, n-1 messages at
 // one port.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -10,6 +11,13 @@ class Direct : public Entry<Algorithm> {
   Direct() : Entry(Collective::scatter, "direct", "the root sends each rank its block, (n-1)/n S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort = with_root(problem, {.depth = 1, .chain = 1, .sent = others, .messages = others});
+    effort.copied = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
     const Rank n = problem.ranks;

@@ -6,7 +6,9 @@
 // The root turns round in the down stage: in the up stage its message would cross stages, and a skewed loop would need
 // ever more slots.
 #include "algorithms/binary_tree.h"
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
+#include "algorithms/ranges.h"
 
 namespace tutti {
 namespace {
@@ -26,6 +28,19 @@ class DoubleBinaryTree : public Entry<Algorithm> {
               "each half up and down a binary tree of its own, 2 log2(n) deep, 2 S") {}
 
   Shape shape(const Problem&) const override { return {.units = 2, .rounds = 2, .stages = {0, 1}}; }
+
+  Effort effort(const Problem& problem) const override {
+    // Of the one tree a rank is inside, of the other a leaf.
+    const Rank n = problem.ranks;
+    const double depth = 2.0 * log2_rounded_up(n), children = n > 3 ? 2 : 1;
+    const double sent = (children + (n > 2 ? 2 : 1)) / 2, received = sent;
+    Effort effort = with_anyone(
+        problem, {.depth = depth, .chain = depth / 2, .sent = sent, .received = received, .messages = 4 * sent});
+    effort.folded = children / 2;
+    effort.longest = 0.5;
+    effort.units = 2;
+    return effort;
+  }
 
   // A leaf sends up, and what is inside passes down, before anything of the other tree is awaited.
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -1,6 +1,7 @@
 // Recursive doubling: recursive halving backwards; groups that know all their blocks merge two by two.
 // ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise one message more in some rounds.
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 #include "algorithms/halving.h"
 
@@ -13,6 +14,14 @@ class RecursiveDoubling : public Entry<Algorithm> {
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};
+  }
+
+  Effort effort(const Problem& problem) const override {
+    std::vector<Turn> turns = turns_by_halves(problem.ranks);
+    for (Turn& turn : turns) std::swap(turn.sent, turn.received);
+    Effort effort = with_distances(problem, turns);
+    effort.copied = 1;
+    return effort;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

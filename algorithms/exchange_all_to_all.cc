@@ -1,5 +1,6 @@
 // All-to-all by exchanges: a round-robin tournament, in round r of which the ranks whose numbers add up to r modulo n
 // swap blocks. n a + (n-1)/n S b, and in place: a block is overwritten by the answer to itself.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -10,6 +11,14 @@ class Exchange : public Entry<Algorithm> {
   Exchange() : Entry(Collective::all_to_all, "exchange", "n rounds in which pairs swap blocks, (n-1)/n S") {}
 
   Shape shape(const Problem& problem) const override { return {.rounds = problem.ranks, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double n = problem.ranks, others = n - 1;
+    Effort effort = with_all(
+        problem, {.depth = n, .chain = n, .stalls = n, .sent = others, .received = others, .messages = 2 * others});
+    effort.copied = effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank partner = (round + problem.ranks - self) % problem.ranks;

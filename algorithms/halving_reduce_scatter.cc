@@ -2,6 +2,7 @@
 // ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise the odd ranks of halves add at most one message a
 // round. Long distances come first, so the largest messages cross the whole machine.
 // R. Rabenseifner, "Optimization of collective reduction operations", 2004.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 #include "algorithms/halving.h"
 
@@ -15,6 +16,12 @@ class RecursiveHalving : public Entry<Algorithm> {
   Shape shape(const Problem& problem) const override {
     const Rank n = problem.ranks;
     return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
+  }
+
+  Effort effort(const Problem& problem) const override {
+    Effort effort = with_distances(problem, turns_by_halves(problem.ranks));
+    effort.folded = effort.levels[0].received + effort.levels[1].received;
+    return effort;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -72,7 +72,38 @@ class Hierarchical : public Entry<Sequence> {
     return memo_.get(problem, [&] { return composed(problem); });
   }
 
+  // The largest hosts have most to do inside, and in the smallest a rank has the largest shard to bring across.
+  Effort effort(const Problem& problem) const override {
+    const std::vector<Rank>& hosts = problem.groups[0];
+    const auto [smallest, largest] = std::minmax_element(hosts.begin(), hosts.end());
+    const auto inside = [&, size = *largest](Collective collective, const char* name) {
+      return divided(find(collective, name)->effort({.collective = collective, .ranks = size, .groups = {}}), size);
+    };
+    const Across across = across_hosts(problem);
+    Effort gather = inside(Collective::all_gather, names_.all_gather);
+    gather.copied = 0;  // In place.
+    Effort effort = then(inside(Collective::reduce_scatter, names_.reduce_scatter), gather);
+    effort = then(effort, between_hosts(across.algorithm->effort(across.problem), problem, *smallest));
+    effort.units = units_of_shards(hosts) * across.algorithm->effort(across.problem).units;
+    return effort;
+  }
+
  private:
+  // What hosts would do as ranks, shared out to the ranks of one.
+  static Effort between_hosts(const Effort& hosts, const Problem& problem, Rank ranks) {
+    Effort shared = divided(hosts, ranks);
+    const std::uint64_t parts_of_a_rank = (parts_across(problem) + ranks - 1) / ranks;
+    Effort raised = shared;
+    raised.levels[0] = {};
+    for (std::size_t i = Effort::kLevels - 1; i > 0; --i) {
+      raised.levels[i] = shared.levels[i - 1];
+      raised.levels[i].messages *= static_cast<double>(parts_of_a_rank);
+      const Traffic& level = hosts.levels[i - 1];
+      raised.levels[i].between = i == 1 ? std::max(level.sent, level.received) : level.between;
+    }
+    return raised;
+  }
+
   Composition composed(const Problem& problem) const {
     const std::vector<Rank>& hosts = problem.groups[0];
     const Across across = across_hosts(problem);
@@ -153,12 +184,14 @@ class Hierarchical : public Entry<Sequence> {
 
   // How many tags the levels from here on use, and how many those above: the parts across are that far apart.
   static std::uint64_t tags_of(const Problem& problem) {
-    const std::vector<Rank>& hosts = problem.groups[0];
-    const std::vector<bool> borders = borders_of(hosts, static_cast<std::uint32_t>(units_of_shards(hosts)));
-    const auto parts = static_cast<std::uint64_t>(std::count(borders.begin(), borders.end(), true)) - 1;
     Problem across = problem;
     across.groups.erase(across.groups.begin());
-    return kInsideTags + parts * tags_across(across);
+    return kInsideTags + parts_across(problem) * tags_across(across);
+  }
+  static std::uint64_t parts_across(const Problem& problem) {
+    const std::vector<Rank>& hosts = problem.groups[0];
+    const std::vector<bool> borders = borders_of(hosts, static_cast<std::uint32_t>(units_of_shards(hosts)));
+    return static_cast<std::uint64_t>(std::count(borders.begin(), borders.end(), true)) - 1;
   }
   static std::uint64_t tags_across(const Problem& across) {
     const bool levels = !across.groups.empty() && across.groups[0].size() > 1;

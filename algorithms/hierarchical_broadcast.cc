@@ -2,6 +2,7 @@
 // its own, one rank of each, which hands it on within its host. As many rails as the smallest host has ranks. A host's
 // link carries S in and S out, each rank's S/rails; (k+1) a deep, S b once pieces stream.
 // Source: the chain of this catalogue between hosts, and van de Geijn's scatter and all-gather within them.
+#include "algorithms/effort.h"
 #include "algorithms/host_map.h"
 
 namespace tutti {
@@ -14,6 +15,21 @@ class Hierarchical : public EntryOverHosts {
 
   Shape shape(const Problem& problem) const override {
     return {.units = HostMap(problem).smallest(), .rounds = 1, .stages = {0}};
+  }
+
+  Effort effort(const Problem& problem) const override {
+    const Rails rails(problem);
+    const double count = rails.count, hosts = rails.map.hosts();
+    const double deals = (count - 1) / count, hands_on = (rails.map.size(rails.home) - 1) / count;
+    Effort effort;
+    effort.levels[0] = {.depth = 2, .chain = 2 / count, .sent = deals + hands_on};
+    effort.levels[0].messages = count * effort.levels[0].sent;
+    effort.levels[1] = {
+        .depth = hosts - 1, .chain = (hosts - 1) / count, .sent = 1 / count, .messages = 1, .between = 1};
+    effort.copied = 1;
+    effort.longest = 1 / count;
+    effort.units = rails.count;
+    return effort;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {

@@ -1,5 +1,6 @@
 // One-shot all-reduce: every rank sends its whole input to all, and each folds all inputs in rank order, so that all
 // have the same bits. a + (n-1) S b: one message deep, n-1 times the bytes; for messages of a few kilobytes.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -10,6 +11,15 @@ class OneShot : public Entry<Algorithm> {
   OneShot() : Entry(Collective::all_reduce, "one_shot", "each input to all, one n-way fold in rank order, (n-1) S") {}
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort =
+        with_all(problem, {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others});
+    effort.folded = others;
+    effort.longest = 1;
+    return effort;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;

@@ -5,6 +5,7 @@
 // R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 #include <bit>
 
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -30,6 +31,18 @@ class RecursiveDoubling : public Entry<Algorithm> {
     const Players players(problem.ranks);
     const auto exchanges = static_cast<std::uint32_t>(std::bit_width(players.count) - 1);
     return {.rounds = std::max(1u, exchanges + (players.extra > 0 ? 2 : 0)), .stages = {0}};
+  }
+
+  Effort effort(const Problem& problem) const override {
+    const Players players(problem.ranks);
+    const std::vector<Turn> turns(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});
+    Effort effort = with_distances(problem, turns);
+    effort.folded = effort.levels[0].sent + effort.levels[1].sent;
+    effort.longest = 1;
+    if (players.extra == 0) return effort;
+    effort.folded += 1;  // What the odd ones hand in; and they get the result.
+    return then(effort,
+                with_anyone(problem, {.depth = 2, .chain = 2, .stalls = 2, .sent = 1, .received = 1, .messages = 2}));
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

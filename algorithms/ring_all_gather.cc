@@ -1,5 +1,6 @@
 // Ring all-gather: every block goes round the ring. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
 // P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -11,6 +12,20 @@ class Ring : public Entry<Algorithm> {
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = problem.ranks == 1 ? 1 : problem.ranks - 1, .stages = {0}};
+  }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort = with_neighbours(problem,
+                                    {.depth = others,
+                                     .chain = others,
+                                     .stalls = others,
+                                     .sent = others,
+                                     .received = others,
+                                     .messages = 2 * others},
+                                    Neighbours::in_a_ring);
+    effort.copied = effort.longest = 1;
+    return effort;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -1,6 +1,7 @@
 // Ring reduce-scatter: the partial sum of block b starts at rank b + 1 and collects every rank's share on its way round
 // to b. (n-1) a + (n-1)/n S b: fewest bytes, only neighbours speak.
 // P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+#include "algorithms/effort.h"
 #include "algorithms/entry.h"
 
 namespace tutti {
@@ -13,6 +14,21 @@ class Ring : public Entry<Algorithm> {
   Shape shape(const Problem& problem) const override {
     const Rank n = problem.ranks;
     return {.units = 1, .scratch = n, .rounds = n == 1 ? 1 : n - 1, .stages = {0}};
+  }
+
+  Effort effort(const Problem& problem) const override {
+    const double others = problem.ranks - 1;
+    Effort effort = with_neighbours(problem,
+                                    {.depth = others,
+                                     .chain = others,
+                                     .stalls = others,
+                                     .sent = others,
+                                     .received = others,
+                                     .messages = 2 * others},
+                                    Neighbours::in_a_ring);
+    effort.folded = others;
+    effort.longest = 1;
+    return effort;
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

@@ -6,6 +6,7 @@
 
 #include "src/base/atomic.h"
 #include "src/communicator/host_communicator.h"
+#include "src/communicator/planning.h"
 
 namespace tutti {
 namespace {
@@ -96,8 +97,10 @@ Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& re
 // The same call, planned for mapped memory.
 Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
   if (prepared.mapped == nullptr) {
-    const Choice choice =
-        TUTTI_TRY(choose({prepared.plan->key.problem, call.count * size_of(call.type), true, "", ""}));
+    Query query = query_of(prepared.plan->key.problem, call.count * size_of(call.type));
+    query.mapped = true;
+    query.algorithm = prepared.mapped_algorithm->name();
+    const Choice choice = TUTTI_TRY(choose(query));
     auto variant = std::make_unique<Prepared>();
     PlanKey key = prepared.plan->key;
     key.algorithm = prepared.mapped_algorithm;

@@ -98,6 +98,14 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
                        describe(theirs.record) + difference);
 }
 
+Query query_of(const Problem& problem, std::uint64_t block_bytes) {
+  Query query;
+  query.problem = problem;
+  query.block_bytes = block_bytes;
+  query.catalogue = catalogue(problem.collective);
+  return query;
+}
+
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {
   const Algorithm* algorithm = find(problem.collective, choice.algorithm);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
@@ -111,15 +119,6 @@ bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
   if (!algorithm.supports(problem)) return false;
   const std::vector<Rank>& sizes = problem.groups[0];
   return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
-}
-
-Result<Choice> choose_for_hosts(Query& query) {
-  Choice choice = TUTTI_TRY(choose(query));
-  if (!query.algorithm.empty() || query.problem.groups.empty()) return choice;
-  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
-  if (algorithm != nullptr && suits_hosts(*algorithm, query.problem)) return choice;
-  query.problem.groups.clear();
-  return choose(query);
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {

@@ -41,14 +41,14 @@ struct Whereabouts {
   bool several_hosts;
 };
 
+// What the tuner is asked about a problem, with all that there is to choose among.
+Query query_of(const Problem& problem, std::uint64_t block_bytes);
+
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
 
-// The tuner's choice; where what it takes does not suit the hosts, as of ranks that know none: then the query has lost
-// its groups. What is forced is kept.
-Result<Choice> choose_for_hosts(Query& query);
-// Whether it does so, and not in too many units: hosts of many different sizes share blocks out in so many that a piece
-// has a few bytes of each, or none.
+// Whether it does the problem, and not in too many units: hosts of many different sizes share blocks out in so many
+// that a piece has a few bytes of each, or none.
 bool suits_hosts(const Algorithm& algorithm, const Problem& problem);
 
 struct ProvedPlans {

@@ -12,7 +12,9 @@ constexpr std::uint32_t kCacheLine = 64;
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
 const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_bytes) {
-  const auto choice = choose({problem, block_bytes, true, "", ""});
+  Query query = query_of(problem, block_bytes);
+  query.mapped = true;
+  const auto choice = choose(query);
   if (!choice.ok() || !choice.value().mapped) return nullptr;
   const Algorithm* algorithm = find(problem.collective, choice.value().algorithm);
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
@@ -68,10 +70,12 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  Query query = {.problem = problem, .block_bytes = block_bytes, .algorithm = named, .protocol = protocol};
+  Query query = query_of(problem, block_bytes);
+  query.algorithm = named;
+  query.protocol = protocol;
+  query.mapped = named.ends_with("_mapped");
   query.network = far_;
-  Choice choice = TUTTI_TRY(choose_for_hosts(query));
-  problem.groups = query.problem.groups;
+  Choice choice = TUTTI_TRY(choose(query));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
@@ -90,7 +94,9 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
                          "algorithm that is not mapped, or leave the choice open");
     prepared->mapped_algorithm = algorithm;
     prepared->mapped_only = true;
-    choice = TUTTI_TRY(choose({problem, block_bytes, false, "", options.protocol}));
+    query.algorithm = "";
+    query.mapped = false;
+    choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
   } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
     prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);

@@ -44,6 +44,8 @@ struct Costs {
   std::array<double, kProtocolCount> step_us{};
   std::array<double, kProtocolCount> channel_gbytes_per_s{};
   std::array<double, kProtocolCount> wire_bytes{1, 1, 1};  // Sent for each byte of data.
+  double fold_gbytes_per_s = 0;  // What a channel adds to others beside receiving it; 0: that costs nothing more.
+  double copy_gbytes_per_s = 0;  // What it copies within its rank's memory; likewise.
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
 };

@@ -14,11 +14,18 @@ struct Level {
                                    // ranks of a host together to other hosts (level 1).
   double rank_gbytes_per_s = 0;    // What one rank can of that.
   double latency_us = 0;           // One way, of the links alone.
+  double message_us = 0;           // What a rank does for a message there, beside Costs::step_us.
 };
 
 struct Machine {
   Costs costs;
   std::vector<Level> levels;  // [0]: inside hosts. [i]: between the groups of Problem::groups[i - 1].
 };
+
+// Ranks on host memory, each with a core of its own, and TCP between hosts. Fitted to what the perf tools measure on an
+// AMD EPYC (docs/decisions/0042).
+const Machine& machine_of_hosts();
+// Ranks on GPUs of one host, and 400 Gbit/s for each between hosts. Estimates.
+const Machine& machine_of_devices();
 
 }  // namespace tutti

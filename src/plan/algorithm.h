@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/plan/effort.h"
 #include "src/plan/problem.h"
 #include "src/plan/step.h"
 
@@ -28,6 +29,8 @@ class Algorithm {
   virtual Shape shape(const Problem& problem) const = 0;  // Only for what it supports, as is emit().
   // Appends what `self` does in `round`. The order of steps is the order of obedience.
   virtual void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const = 0;
+  // What the plans of all ranks take, without looking at each: in a time that grows with the hosts, at most. Likewise.
+  virtual Effort effort(const Problem& problem) const = 0;
 };
 
 }  // namespace tutti

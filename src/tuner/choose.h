@@ -1,12 +1,15 @@
-// Which algorithm, protocol, loop and channels a call gets. For now tables of crossovers: on host memory they were
-// measured, on devices they are estimates. The same answer on every rank, because it sees only what all ranks share.
+// Which algorithm, protocol, loop and channels a call gets: on host memory what is predicted to take the least time, on
+// devices a table of estimates. The same answer on every rank, because it sees only what all ranks share.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "src/base/protocol.h"
 #include "src/base/status.h"
+#include "src/model/machine.h"
+#include "src/plan/algorithm.h"
 #include "src/plan/loop.h"
 #include "src/plan/problem.h"
 
@@ -22,6 +25,8 @@ struct Query {
   std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
   bool network = false;           // Some ranks are on other hosts.
   std::uint32_t teams = 0;        // On a device: channels of a rank that can be under way at once. 0: on host memory.
+  std::span<const Algorithm* const> catalogue{};  // Of the collective: what there is to choose among.
+  const Machine* machine = nullptr;               // What it runs on; null: what most do.
 };
 
 struct Choice {
@@ -33,16 +38,16 @@ struct Choice {
   Loop loop;  // Pieces are filled in when the longest message is known.
 };
 
-// Fails for a forced protocol that there is not. A forced algorithm is taken as it is.
+// The first of the candidates. A forced algorithm is taken as it is, whether it does the problem or not. Fails for a
+// forced protocol that there is not, and where nothing is possible.
 Result<Choice> choose(const Query& query);
 
-// Fails unless it is empty or one of kProtocols.
+// Fails unless it is empty or one of kProtocols; and of a query, unless what is forced can be heeded there.
 Status check_protocol(std::string_view protocol);
-// Whether blocks should cross each host's link once, and whether a whole block to each rank costs less than two rounds
-// of parts over a network.
-bool minds_hosts(const Query& query);
-bool one_round_pays(const Query& query);
-// The part of choose() that is for devices.
+Status check_query(const Query& query);
+// How an algorithm is run with a protocol.
+Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
+// The part of choose() that is for devices, and heeds what is forced.
 Choice choose_for_teams(const Query& query);
 
 }  // namespace tutti

@@ -19,6 +19,28 @@ constexpr std::uint64_t kLinesChannelBytes = 4 * kKiB;  // A word for each worke
 constexpr std::uint64_t kBulkChannelBytes = 64 * kKiB;
 constexpr std::uint32_t kMostLaneChannels = 8;  // More lanes would take more memory than they are worth.
 constexpr Rank kFewRanks = 8;
+constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, what passes between hosts counts, not how often.
+constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
+constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // What a network carries in the time of one more round.
+
+// Whether blocks should cross each host's link once. All-to-all has as much to send between hosts either way.
+bool minds_hosts(const Query& query) {
+  if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
+  switch (query.problem.collective) {
+    case Collective::all_reduce:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::broadcast: return true;
+    default: return false;
+  }
+}
+
+// One round of whole blocks, or two rounds of parts: between two ranks both send as much, and the parts are added while
+// others are under way.
+bool one_round_pays(const Query& query) {
+  const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
+  return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
+}
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;

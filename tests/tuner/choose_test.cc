@@ -18,6 +18,7 @@ Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
   query.problem.collective = collective;
   query.problem.ranks = ranks;
   query.block_bytes = bytes;
+  query.catalogue = catalogue(collective);
   return query;
 }
 
@@ -91,12 +92,15 @@ TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
     EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
   }
   asked.problem.collective = Collective::all_to_all;
+  asked.catalogue = catalogue(Collective::all_to_all);
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");  // As many bytes cross either way.
   asked.problem.collective = Collective::broadcast;
+  asked.catalogue = catalogue(Collective::broadcast);
   EXPECT_EQ(choose(asked).value().algorithm, "hierarchical");
   asked.block_bytes = 8;
   EXPECT_NE(choose(asked).value().algorithm, "hierarchical");
   asked.problem.collective = Collective::all_reduce;
+  asked.catalogue = catalogue(Collective::all_reduce);
   asked.network = true;
   asked.block_bytes = 4 << 10;  // Few messages between hosts count more than few bytes.
   EXPECT_EQ(choose(asked).value().algorithm, "recursive_doubling");

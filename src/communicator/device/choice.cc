@@ -30,7 +30,8 @@ Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Problem& 
                        .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
                        .protocol = protocol,
                        .network = neighbours_.network(),
-                       .teams = neighbours_.teams()};
+                       .teams = neighbours_.teams(),
+                       .catalogue = catalogue(problem.collective)};
   Choice choice = TUTTI_TRY(choose(query));
   if (options.channels != 0) choice.channels = std::min(options.channels, neighbours_.teams());
   if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);

@@ -1,0 +1,45 @@
+// How the messages of algorithms that know no hosts fall on the links inside hosts and between them. Exact of one host;
+// of several, an upper bound where it depends on which of a rank's partners are on its host.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/plan/effort.h"
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+// Every rank does alike with each other one. `own`: the totals of a rank.
+Effort with_all(const Problem& problem, const Traffic& own);
+
+// The root with each other rank. `total`: the root's.
+Effort with_root(const Problem& problem, const Traffic& total);
+
+// Each rank hands on to the next: all the way round, or from one end to the other.
+enum class Neighbours : std::uint8_t { in_a_ring, in_a_chain };
+Effort with_neighbours(const Problem& problem, const Traffic& own, Neighbours neighbours);
+
+// With ranks at the distances 1, 2, 4, ..., the i-th as turns[i] says, each once the turn before is over.
+struct Turn {
+  double sent = 0, received = 0;  // Blocks.
+  double messages = 2;
+};
+Effort with_distances(const Problem& problem, std::span<const Turn> turns);
+// Of a gather by distances, whatever the number of ranks: as many blocks as ranks are within the distance, or behind
+// it.
+std::vector<Turn> turns_by_distance(Rank ranks);
+// Of halving(), of the rank that takes from two wherever a number of ranks is odd.
+std::vector<Turn> turns_by_halves(Rank ranks);
+
+// Whose way depends on no host: up or down trees.
+Effort with_anyone(const Problem& problem, const Traffic& own);
+
+// Over hosts, by HostMap's agents: in turn with the hosts, of which each takes a round.
+enum class Agents : std::uint8_t { hand_on, sum };
+Effort with_agents(const Problem& problem, Agents agents);
+
+// In peers' memory: a flag to and from each other rank when it comes, and when it goes.
+Effort in_peers_memory(const Problem& problem, double sent, double received);
+
+}  // namespace tutti

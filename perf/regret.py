@@ -1,0 +1,148 @@
+"""Chosen against best forced: every collective, over a ladder of sizes, for 2 and 4 ranks, over shm and tcp.
+
+In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
+them alike. A cell is one size of one collective; its regret is the time of what was chosen, by the best time of the cell.
+A choice that was also forced is one contestant, with the samples of both.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
+PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
+LINES_MOST = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
+NEAR = 1.05
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="perf/regret.sh", description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default="build", help="folder of a build (default build)")
+    parser.add_argument("--quick", action="store_true", help="one pass over few sizes: shows that it runs")
+    parser.add_argument("--only", default=",".join(COLLECTIVES), help="collectives, by the names of the perf tools")
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--places", default=",".join(PLACES), help="of shm (private buffers), registered and tcp")
+    parser.add_argument("--sizes", default="8:8M:4", help="smallest, largest, factor (default 8:8M:4)")
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--output", help="JSON file that the results are added to, and kept in")
+    parser.add_argument("--show", metavar="FILE", help="print the results of a file, and measure nothing")
+    parser.add_argument("--worst", type=int, default=15, help="cells that are printed (default 15)")
+    return parser.parse_args()
+
+
+def names(build, collective):
+    """The algorithms of a collective, as the tool tells them to who names none."""
+    call = "all_to_all" if collective == "alltoall" else collective
+    asked = subprocess.run([f"{build}/tools/tutti", "plan", "--collective", call, "--algorithm", "?", "--ranks", "2"],
+                           capture_output=True, text=True)
+    return re.search(r"there are (.*)", asked.stderr).group(1).split(", ")
+
+
+def contestants(build, collective, place):
+    """(algorithm, protocol, largest size); the first is the choice."""
+    yield ("", "", None)
+    for algorithm in names(build, collective):
+        mapped = algorithm.endswith("_mapped")
+        if algorithm.startswith("hierarchical") or (mapped and place != "registered"):
+            continue
+        yield (algorithm, "bulk", None)
+        if place != "tcp" and not mapped:
+            yield (algorithm, "lines", LINES_MOST)
+
+
+def run(options, collective, ranks, place, contestant):
+    """Rows of (bytes, algorithm, protocol, median time), or None where it does not do this."""
+    algorithm, protocol, most = contestant
+    least, largest, factor = options.sizes.split(":")
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", least,
+                   "-e", str(most) if most else largest, "-f", factor, "-c", "0", "-J", file.name,
+                   "--memory", "registered" if place == "registered" else "host",
+                   "--transport", "tcp" if place == "tcp" else "shm"]
+        command += ["-n", "4", "-w", "1"] if options.quick else ["-n", "20", "-w", "5"]
+        command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            return None
+        rows = json.load(open(file.name))["results"]
+    return [(row["size"], *ran(row["out_of_place"])) for row in rows]
+
+
+def ran(timing):
+    return timing.get("algorithm"), timing.get("protocol"), timing.get("median_us")
+
+
+def measure(options, collective, ranks, place):
+    """{bytes: {"chosen": name, "times": {name: [us]}}}, where a name is an algorithm and a protocol."""
+    cells, out = {}, set()
+    field = list(contestants(options.build, collective, place))
+    for turn in range(options.passes):
+        for at in range(len(field)):
+            contestant = field[(at + turn) % len(field)]
+            rows = None if contestant in out else run(options, collective, ranks, place, contestant)
+            if rows is None:
+                out.add(contestant)
+                continue
+            for size, algorithm, protocol, time in rows:
+                name = f"{algorithm}/{protocol}"
+                if not algorithm:  # Nothing to do for so few elements.
+                    continue
+                cell = cells.setdefault(size, {"chosen": "", "times": {}})
+                cell["times"].setdefault(name, []).append(time)
+                if not contestant[0]:
+                    cell["chosen"] = name
+    return {size: cell for size, cell in cells.items() if cell["chosen"]}
+
+
+def regret(cell):
+    medians = {name: statistics.median(times) for name, times in cell["times"].items()}
+    best = min(medians, key=medians.get)
+    return medians[cell["chosen"]] / medians[best], best, medians
+
+
+def table(results, worst):
+    cells = [(regret(cell), key, int(size), cell) for key, sizes in results.items() for size, cell in sizes.items()]
+    if not cells:
+        return "nothing was measured\n"
+    lines = ["| cell | chosen | us | best | us | regret |", "|---|---|---|---|---|---|"]
+    for (factor, best, medians), key, size, cell in sorted(cells, key=lambda one: -one[0][0])[:worst]:
+        lines.append(f"| {key}, {size} B | {cell['chosen']} | {medians[cell['chosen']]:.4g} | {best} | "
+                     f"{medians[best]:.4g} | {factor:.2f} |")
+    lines += ["", "| where | cells | within 1.05 | mean | worst |", "|---|---|---|---|---|"]
+    for where in sorted({key.split(" ", 1)[1] for _, key, _, _ in cells}) + [""]:
+        factors = [one[0][0] for one in cells if one[1].endswith(where)]
+        share = sum(factor <= NEAR for factor in factors) / len(factors)
+        lines.append(f"| {where or 'all'} | {len(factors)} | {share:.0%} | {statistics.mean(factors):.3f} | "
+                     f"{max(factors):.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    options = arguments()
+    if options.show:
+        sys.stdout.write(table(json.load(open(options.show))["cells"], options.worst))
+        return
+    if options.quick:
+        options.passes, options.sizes = 1, "1K:1M:32"
+    results = {}
+    if options.output and os.path.exists(options.output):
+        results = json.load(open(options.output))["cells"]
+    for place in options.places.split(","):
+        for ranks in options.ranks.split(","):
+            for collective in options.only.split(","):
+                key = f"{collective} {place}, {ranks} ranks"
+                sys.stderr.write(key + "\n")
+                results[key] = measure(options, collective, ranks, place)
+                if options.output:
+                    with open(options.output, "w") as file:
+                        json.dump({"passes": options.passes, "cells": results}, file, indent=1)
+    sys.stdout.write(table(results, options.worst))
+
+
+if __name__ == "__main__":
+    main()

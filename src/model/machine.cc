@@ -1,0 +1,65 @@
+#include "src/model/machine.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kBulk = static_cast<std::size_t>(Protocol::bulk);
+constexpr std::size_t kLines = static_cast<std::size_t>(Protocol::lines);
+constexpr std::size_t kRows = static_cast<std::size_t>(Protocol::rows);
+
+Costs host_costs() {
+  Costs costs;
+  costs.name = "host memory";
+  costs.base_us[kBulk] = 0.02;
+  costs.base_us[kLines] = 0.02;
+  auto& memory = costs.hop_us[static_cast<std::size_t>(LinkClass::memory)];
+  memory[kBulk] = 0.1;
+  memory[kLines] = 0.06;
+  costs.hop_us[static_cast<std::size_t>(LinkClass::network)][kBulk] = 5;
+  costs.step_us[kBulk] = 0.02;
+  costs.step_us[kLines] = 0.01;
+  costs.channel_gbytes_per_s[kBulk] = 25;
+  costs.channel_gbytes_per_s[kLines] = 5;
+  costs.fold_gbytes_per_s = 50;
+  costs.copy_gbytes_per_s = 50;
+  return costs;
+}
+
+Costs device_costs() {
+  Costs costs;
+  costs.name = "a GPU, estimated";
+  costs.launch_us = {6, 8, 3};
+  for (auto& hops : costs.hop_us) {
+    hops[kBulk] = 2;
+    hops[kLines] = hops[kRows] = 1;
+  }
+  costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {10, 10, 10};
+  costs.step_us = {0.5, 0.2, 0.2};
+  costs.channel_gbytes_per_s[kBulk] = 15;
+  costs.channel_gbytes_per_s[kLines] = 6;
+  costs.channel_gbytes_per_s[kRows] = 12;
+  costs.wire_bytes[kLines] = 2;
+  costs.wire_bytes[kRows] = 128.0 / 120;
+  costs.most_channels = 32;
+  return costs;
+}
+
+}  // namespace
+
+const Machine& machine_of_hosts() {
+  static const Machine machine = {
+      .costs = host_costs(),
+      .levels = {{.links = LinkClass::memory},
+                 {.links = LinkClass::network, .member_gbytes_per_s = 3, .rank_gbytes_per_s = 3, .message_us = 1}}};
+  return machine;
+}
+
+const Machine& machine_of_devices() {
+  static const Machine machine = {
+      .costs = device_costs(),
+      .levels = {{.links = LinkClass::nvlink, .member_gbytes_per_s = 400, .rank_gbytes_per_s = 400},
+                 {.links = LinkClass::network, .member_gbytes_per_s = 400, .rank_gbytes_per_s = 50}}};
+  return machine;
+}
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#include "src/tuner/candidates.h"
+
+#include <algorithm>
+
+#include "src/tuner/pieces.h"
+
+namespace tutti {
+namespace {
+
+// Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
+constexpr std::uint64_t kMostUnitsOfMessage = 1024;
+constexpr double kMostPeers = 64;  // Lanes take memory. An all-to-all has them all the same.
+
+bool suits_hosts(const Effort& effort, const Problem& problem) {
+  if (problem.groups.empty()) return true;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return effort.units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
+}
+
+bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
+
+std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
+  if (!query.algorithm.empty() && query.algorithm != algorithm.name()) return "another algorithm is forced";
+  if (is_mapped(algorithm) && query.network) return "it works in memory that all ranks can map, and hosts are several";
+  if (is_mapped(algorithm) && !query.mapped) return "it works in memory that all ranks can map, and this is private";
+  if (!algorithm.supports(query.problem)) {
+    Problem on_hosts = query.problem;
+    on_hosts.groups = {{query.problem.ranks, query.problem.ranks}};
+    on_hosts.ranks *= 2;
+    const bool wants_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
+    return wants_hosts ? "it works across hosts of several ranks" : "it does not do " + describe(query.problem);
+  }
+  return "";
+}
+
+std::string against_protocol(const Query& query, const Algorithm& algorithm, Protocol protocol) {
+  if (!query.protocol.empty() && query.protocol != name(protocol)) return "another protocol is forced";
+  if (protocol == Protocol::rows && query.teams == 0) return "rows are for devices";
+  if (protocol == Protocol::rows && query.protocol.empty()) return "nobody has measured rows yet";
+  if (is_mapped(algorithm) && protocol != Protocol::bulk) return "no messages pass where memory is mapped";
+  if (query.network && protocol != Protocol::bulk) return "between hosts messages go in bulk";
+  return "";
+}
+
+// Of host memory: lines are for messages that fit a slot of them.
+std::string against_size(const Query& query, const Effort& effort, Protocol protocol) {
+  if (query.teams > 0 || protocol != Protocol::lines || !query.protocol.empty()) return "";
+  if (effort.longest * static_cast<double>(query.block_bytes) <= kLinesBytes) return "";
+  return "a message of lines has " + std::to_string(kLinesBytes) + " bytes at most";
+}
+
+}  // namespace
+
+std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol) {
+  std::string why = against_algorithm(query, algorithm);
+  if (why.empty()) why = against_protocol(query, algorithm, protocol);
+  if (!why.empty()) return why;
+  const Effort effort = algorithm.effort(query.problem);
+  if (query.algorithm.empty() && !suits_hosts(effort, query.problem))
+    return "hosts of so many sizes would share a block out in " + std::to_string(effort.units) + " parts";
+  const bool meshed = query.problem.collective == Collective::all_to_all || is_mapped(algorithm);
+  if (query.algorithm.empty() && !meshed && effort.peers > kMostPeers)
+    return "each rank would have lanes to all others";
+  return against_size(query, effort, protocol);
+}
+
+Result<std::vector<Candidate>> candidates(const Query& query) {
+  TUTTI_CHECK_OK(check_query(query));
+  const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
+  const Machine& machine = query.machine != nullptr ? *query.machine : usual;
+  const bool alone = query.network && query.problem.groups.empty();
+  std::vector<Candidate> found;
+  for (const Algorithm* algorithm : query.catalogue) {
+    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+      if (!ruled_out(query, *algorithm, protocol).empty()) continue;
+      Candidate candidate;
+      candidate.choice = choice_of(query, algorithm->name(), protocol);
+      candidate.parts = predict(algorithm->effort(query.problem),
+                                {.block_bytes = static_cast<double>(query.block_bytes),
+                                 .protocol = protocol,
+                                 .piece_bytes = static_cast<double>(candidate.choice.piece_bytes),
+                                 .channels = candidate.choice.channels,
+                                 .level = alone ? 1U : 0U},
+                                machine);
+      candidate.predicted_us = candidate.parts.total_us();
+      found.push_back(candidate);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
+  if (query.teams == 0) return found;
+  const Choice first = choose_for_teams(query);
+  const auto table = std::find_if(found.begin(), found.end(), [&](const Candidate& candidate) {
+    return candidate.choice.algorithm == first.algorithm && candidate.choice.protocol == first.protocol;
+  });
+  if (table != found.end()) std::rotate(found.begin(), table, table + 1);
+  return found;
+}
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+// All that could do a call, by how long it is predicted to take. The list is the same on every rank, since it is made
+// from what all ranks share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/tuner/choose.h"
+#include "src/tuner/cost.h"
+
+namespace tutti {
+
+struct Candidate {
+  Choice choice;
+  double predicted_us = 0;
+  Prediction parts;  // What that is made of.
+};
+
+// Those that are possible, the best first; of equals the first of the catalogue. On devices what choose_for_teams()
+// says is the first. Where an algorithm or a protocol is forced, those that agree with it: maybe none. Fails as
+// choose() does.
+Result<std::vector<Candidate>> candidates(const Query& query);
+
+// Why the algorithm with the protocol is not among them, as the end of a sentence; "" if it is.
+std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol);
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+// How long a call is predicted to take: an algorithm's effort, times its bytes, on a machine.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/protocol.h"
+#include "src/model/machine.h"
+#include "src/plan/effort.h"
+
+namespace tutti {
+
+// In microseconds. Messages are under way while others are made, so links and work count as the longer of the two.
+struct Prediction {
+  double launch_us = 0;  // Until a call begins.
+  double hops_us = 0;    // Messages that wait for each other, on their way.
+  double links_us = 0;   // The busiest link.
+  double work_us = 0;    // The busiest rank: messages made and taken in, copies and sums.
+
+  double total_us() const { return launch_us + hops_us + (links_us > work_us ? links_us : work_us); }
+};
+
+struct Load {
+  double block_bytes = 0;
+  Protocol protocol = Protocol::bulk;
+  double piece_bytes = 1;  // The longest message.
+  std::uint32_t channels = 1;
+  // The level of the machine at which levels[0] of the effort are: 1 where every rank is alone on its host.
+  std::size_t level = 0;
+  LaunchMode launch = LaunchMode::eager;
+};
+
+Prediction predict(const Effort& effort, const Load& load, const Machine& machine);
+
+}  // namespace tutti
