@@ -1,5 +1,8 @@
 #include "src/api/environment.h"
 
+#include <string>
+
+#include "include/tutti/tutti.h"
 #include "src/base/config.h"
 #include "src/bootstrap/launcher.h"
 
@@ -14,6 +17,10 @@ CommunicatorOptions environment_options() {
   options.protocol = from.protocol;
   options.transport = from.transport;
   options.channels = from.channels;
+  options.tune = from.deterministic ? Tune::off : from.tune;
+  if (options.tune != Tune::off) options.tune_file = from.tune_file;
+  options.version = std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR) + "." +
+                    std::to_string(TUTTI_VERSION_PATCH);
   return options;
 }
 

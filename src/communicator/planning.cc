@@ -91,7 +91,8 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
   const char* difference = mine != describe(theirs.record)
                                ? ""
                                : ", with different algorithms, protocols or channels forced (by options, "
-                                 "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
+                                 "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS), or another TUTTI_TUNE or "
+                                 "TUTTI_DETERMINISTIC, or a TUTTI_TUNE_FILE on some of them alone";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
                        " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
@@ -104,6 +105,14 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes) {
   query.block_bytes = block_bytes;
   query.catalogue = catalogue(problem.collective);
   return query;
+}
+
+Result<Choice> choose_like(const Choice& other, const Query& query) {
+  const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return candidate.choice.algorithm == other.algorithm && candidate.choice.protocol == other.protocol;
+  });
+  return found == all.end() ? choose(query) : Result<Choice>(found->choice);
 }
 
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {

@@ -11,7 +11,7 @@
 #include "src/executor/run.h"
 #include "src/plan/embedding.h"
 #include "src/plan/plan.h"
-#include "src/tuner/choose.h"
+#include "src/tuner/candidates.h"
 
 namespace tutti {
 
@@ -43,6 +43,10 @@ struct Whereabouts {
 
 // What the tuner is asked about a problem, with all that there is to choose among.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);
+
+// How a call goes as one of another size does: by the same algorithm and protocol, cut as suits it; where that cannot
+// be, as choose() says.
+Result<Choice> choose_like(const Choice& other, const Query& query);
 
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);

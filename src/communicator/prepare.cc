@@ -34,7 +34,8 @@ std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 :
 
 void CommunicatorOptions::force() {
   forced = 0;
-  for (const std::string& word : {algorithm, protocol, std::to_string(channels)}) {
+  const std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns}) {
     for (const char letter : word + '/') forced = (forced ^ static_cast<unsigned char>(letter)) * 16777619U;
   }
 }
@@ -45,37 +46,42 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
     board_.show_cpus(rank_);
-    auto fresh = TUTTI_TRY(prepare(call, options));
+    auto fresh = TUTTI_TRY(learns(call, options) ? prepare_learning(call, options) : prepare(call, options, nullptr));
     fresh->key = key;
     if (latest_ == slot.get()) latest_ = nullptr;
     slot = std::move(fresh);
   }
+  if (slot->learned != nullptr) return next_tried(slot, call, options);
   latest_ = slot.get();
-  show_ran();
+  show_ran(*latest_);
   return latest_;
 }
 
+// A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
+Query HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
+  Problem problem = problem_of(call, ranks_);
+  if (embeds(embedding_, problem)) problem.groups = embedding_.groups;
+  Query query = query_of(problem, call.count * size_of(call.type));
+  if (find(call.collective, options.algorithm) != nullptr) query.algorithm = options.algorithm;
+  query.protocol = far_ ? "bulk" : std::string_view(options.protocol);
+  query.mapped = query.algorithm.ends_with("_mapped");
+  query.network = far_;
+  return query;
+}
+
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
-                                                                              const CommunicatorOptions& options) {
+                                                                              const CommunicatorOptions& options,
+                                                                              const Choice* tried) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options.forced);
   if (call.count == 0) return prepared;
 
-  Problem problem = problem_of(call, ranks_);
-  if (embeds(embedding_, problem)) problem.groups = embedding_.groups;
-  const std::uint64_t block_bytes = call.count * size_of(call.type);
-  // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
-  const bool forced = find(call.collective, options.algorithm) != nullptr;
-  const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
-  const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  Query query = query_of(problem, block_bytes);
-  query.algorithm = named;
-  query.protocol = protocol;
-  query.mapped = named.ends_with("_mapped");
-  query.network = far_;
-  Choice choice = TUTTI_TRY(choose(query));
+  Query query = query_for(call, options);
+  const Problem& problem = query.problem;
+  const bool forced = !query.algorithm.empty();
+  Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
@@ -99,11 +105,11 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
   } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
-    prepared->mapped_algorithm = mapped_algorithm(mine, block_bytes);
+    prepared->mapped_algorithm = mapped_algorithm(mine, query.block_bytes);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
-  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, block_bytes > choice.piece_bytes}));
+  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes}));
   prepared->choice = choice;
   return prepared;
 }
