@@ -108,7 +108,7 @@ Status HostCommunicator::run_learning(const Call& call, const CommunicatorOption
   Learning::Class* learned = prepared->learned;
   const std::int64_t began_ns = now_ns();
   TUTTI_CHECK_OK(run_prepared(*prepared, call, options));
-  if (learned == nullptr || prepared->ran_mapped || !learned->trial.took(now_ns() - began_ns)) return {};
+  if (learned == nullptr || !learned->took(prepared->ran_mapped, now_ns() - began_ns)) return {};
   std::vector<std::uint64_t> sums_ns;
   const Aside aside = summing(call, options, *learned, sums_ns);
   prepared = TUTTI_TRY(prepare_aside(aside));
@@ -154,8 +154,7 @@ Result<bool> LearningOperation::next() {
       TUTTI_CHECK_OK(begin_call());
       return false;
     case Part::call: {
-      const bool counts = learned_ != nullptr && !prepared_->ran_mapped;
-      if (!counts || !learned_->trial.took(now_ns() - began_ns_)) return true;
+      if (learned_ == nullptr || !learned_->took(prepared_->ran_mapped, now_ns() - began_ns_)) return true;
       const HostCommunicator::Aside aside = owner_.summing(call_, options_, *learned_, sums_ns_);
       HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
       running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);

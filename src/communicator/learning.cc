@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t kSizeClasses = 128;
 constexpr std::size_t kLongestModel = 100;
+constexpr std::uint32_t kMostMapped = 64;
 
 // Integers wrap around, so their sums and products are the same in any order. Floats are rounded at each step.
 bool is_exact(const Call& call) {
@@ -60,6 +61,13 @@ bool Learning::concerns(const Call& call, const CommunicatorOptions& options) {
          options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
 }
 
+// Where buffers are such that calls always go by mapped memory, they stop asking.
+bool Learning::Class::took(bool mapped_memory, std::int64_t duration_ns) {
+  if (!mapped_memory) return trial.took(duration_ns);
+  if (++mapped == kMostMapped && !trial.begun()) trial.settle(trial.next());
+  return false;
+}
+
 Learning::Class* Learning::find(Collective collective, std::uint64_t block_bytes) {
   const auto found = classes_.find(code_of(collective, size_class(block_bytes)));
   return found == classes_.end() ? nullptr : &found->second;
@@ -77,9 +85,9 @@ Learning::Class& Learning::make(const Query& query, std::vector<Candidate> candi
   const Kept kept = kept_.empty() ? Kept{} : kept_[code - 1];
   for (std::size_t i = 0; i < made.candidates.size(); ++i) {
     const Choice& choice = made.candidates[i].choice;
-    if (made.recalled || code_of(choice.algorithm, choice.protocol) != kept.candidate) continue;
+    if (code_of(choice.algorithm, choice.protocol) != kept.candidate) continue;
     made.trial.settle(i);
-    made.recalled = true;
+    break;
   }
   return made;
 }
@@ -115,7 +123,7 @@ void Learning::write() const {
   if (rank_ != 0 || file_.empty()) return;
   TuneCache::Machine machine = {machine_, {}};
   for (const auto& [code, learned] : classes_) {
-    if (!learned.trial.settled() || learned.trial.longest() == 0 || learned.recalled) continue;
+    if (!learned.trial.settled() || learned.trial.measured_us()[learned.trial.next()] == 0) continue;
     TunedClass& tuned = machine.classes.emplace_back();
     tuned.collective = learned.collective;
     tuned.size_class = learned.size_class;

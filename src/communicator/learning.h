@@ -24,8 +24,10 @@ class Learning {
     std::uint32_t size_class = 0;
     std::vector<Candidate> candidates;  // For the size of the first call.
     Trial trial;
-    bool recalled = false;  // Settled by what an earlier run has kept.
+    std::uint32_t mapped = 0;  // Calls that went by mapped memory, which there is no trial of.
 
+    // A call has been made, and this rank took so long. True: the ranks are to add up what they have seen.
+    bool took(bool mapped_memory, std::int64_t duration_ns);
     const Choice& next() const { return candidates[trial.next()].choice; }
   };
 

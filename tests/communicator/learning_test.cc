@@ -270,6 +270,13 @@ TEST(Learning, RanksThatAreToldOtherwiseHearOfIt) {
     EXPECT_NE(status.message().find("another TUTTI_TUNE"), std::string::npos) << status.message();
 }
 
+// They need no message, and are as quick as ever when nothing is to be learned any more.
+TEST(Learning, StopsAskingWhereMemoryIsMapped) {
+  Communicators ranks = make_ranks(2, learning(Tune::all));
+  const auto ways = run_often(ranks, case_of(Collective::all_gather, 2, 20'000), 200, learning(Tune::all));
+  EXPECT_EQ(distinct(ways), std::set<std::string>{"direct_mapped "});
+}
+
 class Folder {
  public:
   Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
