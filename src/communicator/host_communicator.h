@@ -160,7 +160,8 @@ class HostCommunicator final : public Communicator {
   // Gives the interpreter the buffers. `announced`: the call as the peers see it.
   void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
   Status run_at_once(Prepared& prepared, const Call& call);
-  Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
+  // Out of line: compiled into each of its callers, it would no longer have the loop over the moves compiled into it.
+  [[gnu::noinline]] Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Status complete(Prepared& prepared);
   Status wait_and_advance(Prepared& prepared, Progress progress);
 
