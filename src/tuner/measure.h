@@ -19,13 +19,13 @@
 namespace tutti {
 
 struct TrialTerms {
-  std::uint32_t most_candidates = 4;
+  std::uint32_t most_candidates = 8;
   double margin = 2;                // Predicted to take more than this times the best: not tried.
   double budget_us = 250'000;       // That all candidates but the best may cost more than it, as predicted.
   std::uint32_t idle = 16;          // Operations before the trial.
   double burst_us = 200;            // That a burst is to last, as predicted,
   std::uint32_t least_counted = 3;  // in so many operations,
-  std::uint32_t most_counted = 32;
+  std::uint32_t most_counted = 100;
   double far_behind = 2;  // Times the best, after the glance.
   double behind = 1.25;   // Likewise, after the first bursts.
   double better = 0.99;   // Times the first choice: what replaces it takes no more than this.

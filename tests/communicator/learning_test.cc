@@ -17,8 +17,6 @@
 namespace tutti {
 namespace {
 
-constexpr int kLongest = 16 + 4 * (3 + 7 * 36);  // Operations after which every trial has ended.
-
 CommunicatorOptions learning(Tune tune, const std::string& transport = "") {
   CommunicatorOptions options;
   options.tune = tune;
@@ -42,11 +40,26 @@ Case case_of(Collective collective, Rank ranks, std::size_t count) {
   return made;
 }
 
+Query query_for(const Case& test, bool network = false) {
+  Query query = query_of(test.problem, test.count * sizeof(float));
+  query.network = network;
+  if (network) query.protocol = "bulk";
+  return query;
+}
+
+// Operations after which its trial has ended.
+int longest(const Case& test, bool network = false) {
+  const auto all = candidates(query_for(test, network));
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : all.value()) predicted_us.push_back(candidate.predicted_us);
+  return static_cast<int>(Trial(predicted_us).longest());
+}
+
 // Of these ranks, one of which the tuner has several candidates that are worth a trial.
 Case open_case(Collective collective, Rank ranks) {
   for (const std::size_t count : {100, 1, 10, 30, 300, 1000, 3000}) {
     const Case test = case_of(collective, ranks, count);
-    const auto all = candidates(query_of(test.problem, count * sizeof(float)));
+    const auto all = candidates(query_for(test));
     TUTTI_ASSERT(all.ok());
     if (all.value().size() > 1 && all.value()[1].predicted_us < 1.9 * all.value()[0].predicted_us) return test;
   }
@@ -93,9 +106,11 @@ TEST_P(Learn, EveryCollectiveComesToOneWay) {
   Communicators ranks = make_ranks(count, options);
   std::set<std::string> tried;
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
-    const auto ways = run_often(ranks, case_of(static_cast<Collective>(c), count, 200), kLongest + 20, options);
+    const Case test = case_of(static_cast<Collective>(c), count, 200);
+    const int most = longest(test, *transport != 0);
+    const auto ways = run_often(ranks, test, most + 20, options);
     ASSERT_FALSE(HasFailure()) << name(static_cast<Collective>(c));
-    EXPECT_LE(settled_after(ways), static_cast<std::size_t>(kLongest)) << name(static_cast<Collective>(c));
+    EXPECT_LE(settled_after(ways), static_cast<std::size_t>(most)) << name(static_cast<Collective>(c));
     EXPECT_EQ(distinct({ways.begin(), ways.begin() + 16}).size(), 1U);
     tried.merge(distinct(ways));
   }
@@ -165,7 +180,7 @@ TEST(Learning, GoesOnInGroups) {
   Communicators ranks = make_ranks(3, learning(Tune::all));
   const std::size_t count = open_case(Collective::all_reduce, 3).count;
   std::set<std::string> ways;
-  for (int i = 0; i < kLongest; ++i) {
+  for (int i = 0; i < 600; ++i) {
     std::vector<std::vector<float>> buffers(3, std::vector<float>(count, 2));
     std::vector<std::vector<float>> others(3, std::vector<float>(7'000, 3));
     std::vector<GroupedCall> calls;
@@ -326,7 +341,7 @@ TEST(Learning, KeepsInTheFileWhatItHasFound) {
   const CommunicatorOptions options = keeping(folder.file());
   const Case copy = open_case(Collective::all_gather, 3);
   Communicators ranks = make_ranks(3, options);
-  const auto ways = run_often(ranks, copy, kLongest, options);
+  const auto ways = run_often(ranks, copy, longest(copy), options);
   ASSERT_GT(distinct(ways).size(), 1U) << "there was nothing to learn";
   leave(ranks);
   auto cache = read_tune_cache(folder.file());
@@ -346,7 +361,8 @@ TEST(Learning, GoesWithoutAFileThatIsNone) {
   std::ofstream(folder.file()) << "something else\n";
   const CommunicatorOptions options = keeping(folder.file());
   Communicators ranks = make_ranks(2, options);
-  run_often(ranks, case_of(Collective::all_gather, 2, 100), kLongest, options);
+  const Case copy = open_case(Collective::all_gather, 2);
+  run_often(ranks, copy, longest(copy), options);
   leave(ranks);
   std::ifstream file(folder.file());
   std::string line;
