@@ -162,16 +162,18 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_VERIFY", nullptr, "0", "1: prove every plan before its first use, also those of many ranks"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.verify); }},
-    Entry{{"TUTTI_TUNE", nullptr, "exact",
+    Entry{{"TUTTI_TUNE", nullptr, "0",
            "which calls on host memory try other algorithms while they are made, and keep the fastest: 1 (all), exact "
            "(those whose result is the same bits either way, such as copies and sums of integers), or 0 (none); on all "
            "ranks alike"},
           "0, exact or 1",
           [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
-    Entry{{"TUTTI_TUNE_FILE", nullptr, "",
-           "file in which rank 0 keeps what calls have come to, for later runs; on all ranks set, or on none"},
-          "a path",
-          [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
+    Entry{
+        {"TUTTI_TUNE_FILE", nullptr, "",
+         "with TUTTI_TUNE: file in which rank 0 keeps what calls have come to, for later runs; on all ranks set, or on "
+         "none"},
+        "a path",
+        [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
     Entry{{"TUTTI_DETERMINISTIC", nullptr, "0",
            "1: nothing measured changes how a call runs, whatever TUTTI_TUNE and TUTTI_TUNE_FILE say; on all ranks "
            "alike"},

@@ -59,7 +59,7 @@ struct Config {
   std::string refused;         // Why no communicator is to be made: one of these two is neither set nor unset.
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
-  Tune tune = Tune::exact;
+  Tune tune = Tune::off;
   bool deterministic = false;
   std::string tune_file;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.

@@ -53,7 +53,7 @@ TEST(Config, PrefersOurNameToNccls) {
 }
 
 TEST(Config, KnowsThreeKindsOfTuning) {
-  EXPECT_EQ(read({}).config.tune, Tune::exact);
+  EXPECT_EQ(read({}).config.tune, Tune::off);
   EXPECT_EQ(read({{"TUTTI_TUNE", "0"}}).config.tune, Tune::off);
   EXPECT_EQ(read({{"TUTTI_TUNE", "exact"}}).config.tune, Tune::exact);
   EXPECT_EQ(read({{"TUTTI_TUNE", "1"}}).config.tune, Tune::all);
@@ -156,6 +156,7 @@ TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
                                                         {"TUTTI_TIMEOUT_SCALE", "0"},
                                                         {"TUTTI_LOG", "loud"},
                                                         {"TUTTI_CHANNELS", "4 "},
+                                                        {"TUTTI_TUNE", "some"},
                                                         {"TUTTI_VERIFY", "yes"}}) {
     const ReadConfig config = read({{name, value}});
     ASSERT_EQ(config.warnings.size(), 1U) << name;
