@@ -24,7 +24,7 @@ class Bruck : public Entry<Algorithm> {
       const double blocks = with_bit(problem.ranks, distance);
       turns.push_back({.sent = blocks, .received = blocks});
     }
-    Effort effort = with_distances(problem, turns);
+    Effort effort = with_distances(problem, turns, Partners::round_a_circle);
     effort.copied = 2.0 * problem.ranks;
     return effort;
   }

@@ -36,7 +36,7 @@ class DoubleBinaryTree : public Entry<Algorithm> {
     const double sent = (children + (n > 2 ? 2 : 1)) / 2, received = sent;
     Effort effort = with_anyone(
         problem, {.depth = depth, .chain = depth / 2, .sent = sent, .received = received, .messages = 4 * sent});
-    effort.folded = children / 2;
+    effort.folded = n > 2 ? 1 : 0.5;
     effort.longest = 0.5;
     effort.units = 2;
     return effort;

@@ -98,11 +98,12 @@ Effort with_neighbours(const Problem& problem, const Traffic& own, Neighbours ne
   return effort;
 }
 
-Effort with_distances(const Problem& problem, std::span<const Turn> turns) {
+Effort with_distances(const Problem& problem, std::span<const Turn> turns, Partners partners) {
   const Hosts hosts(problem);
   Effort effort;
   for (std::size_t i = 0; i < turns.size(); ++i) {
-    const bool crosses = hosts.count > 1 && (!hosts.aligned || Rank{1} << i >= hosts.smallest);
+    const bool stays = partners == Partners::by_bits && hosts.aligned && Rank{1} << i < hosts.smallest;
+    const bool crosses = hosts.count > 1 && !stays;
     Traffic& level = effort.levels[crosses ? 1 : 0];
     const double blocks = std::max(turns[i].sent, turns[i].received);
     level.depth += 1;
@@ -121,7 +122,7 @@ std::vector<Turn> turns_by_distance(Rank ranks) {
   std::vector<Turn> turns;
   for (std::uint64_t distance = 1; distance < ranks; distance *= 2) {
     const auto blocks = static_cast<double>(std::min(distance, ranks - distance));
-    turns.push_back({.sent = blocks, .received = blocks});
+    turns.push_back({.sent = blocks, .received = blocks, .messages = blocks > 1 ? 3.0 : 2.0});  // One of two may wrap.
   }
   return turns;
 }
@@ -134,6 +135,7 @@ std::vector<Turn> turns_by_halves(Rank ranks) {
                      .received = static_cast<double>(kept * (1 + odd)),
                      .messages = 2.0 + odd});
   }
+  if (!std::has_single_bit(ranks)) turns.push_back({.messages = 0});  // Of others, once this rank is alone.
   std::reverse(turns.begin(), turns.end());
   return turns;
 }

@@ -20,12 +20,14 @@ Effort with_root(const Problem& problem, const Traffic& total);
 enum class Neighbours : std::uint8_t { in_a_ring, in_a_chain };
 Effort with_neighbours(const Problem& problem, const Traffic& own, Neighbours neighbours);
 
-// With ranks at the distances 1, 2, 4, ..., the i-th as turns[i] says, each once the turn before is over.
+// With ranks at the distances 1, 2, 4, ..., the i-th as turns[i] says, each once the turn before is over: to rank r +
+// d, round the end, or with that whose number differs in one bit, which leaves a host later.
+enum class Partners : std::uint8_t { round_a_circle, by_bits };
 struct Turn {
   double sent = 0, received = 0;  // Blocks.
   double messages = 2;
 };
-Effort with_distances(const Problem& problem, std::span<const Turn> turns);
+Effort with_distances(const Problem& problem, std::span<const Turn> turns, Partners partners);
 // Of a gather by distances, whatever the number of ranks: as many blocks as ranks are within the distance, or behind
 // it.
 std::vector<Turn> turns_by_distance(Rank ranks);

@@ -13,9 +13,13 @@ class Exchange : public Entry<Algorithm> {
   Shape shape(const Problem& problem) const override { return {.rounds = problem.ranks, .stages = {0}}; }
 
   Effort effort(const Problem& problem) const override {
-    const double n = problem.ranks, others = n - 1;
-    Effort effort = with_all(
-        problem, {.depth = n, .chain = n, .stalls = n, .sent = others, .received = others, .messages = 2 * others});
+    const double others = problem.ranks - 1, rounds = problem.ranks > 2 ? problem.ranks : 1;
+    Effort effort = with_all(problem, {.depth = rounds,
+                                       .chain = rounds,
+                                       .stalls = rounds,
+                                       .sent = others,
+                                       .received = others,
+                                       .messages = 2 * others});
     effort.copied = effort.longest = 1;
     return effort;
   }

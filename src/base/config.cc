@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "src/base/nccl_names.h"
+
 namespace tutti {
 namespace {
 
@@ -102,6 +104,8 @@ struct Entry {
   const char* wanted;  // Of a value: "must be ...".
   bool (*set)(Config& config, const std::string& text);
   bool insists = false;  // A value that is none is refused, instead of going on without what was meant.
+  // Of NCCL's values into ours, where they differ; "" where it has no effect.
+  std::string (*translate)(const std::string& text, std::vector<std::string>& warnings) = nullptr;
 };
 
 constexpr std::array kEntries = {
@@ -134,12 +138,18 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_LOG", "NCCL_DEBUG", "warn", "what is logged: none, warn, info or trace"},
           "none, warn, info or trace",
           [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
-    Entry{{"TUTTI_ALGORITHM", nullptr, "", "algorithm of all collectives that have one of this name: ring"},
+    Entry{{"TUTTI_ALGORITHM", "NCCL_ALGO", "",
+           "algorithm of all collectives that have one of this name: ring; of NCCL's, tree is double_binary_tree"},
           "a name",
-          [](Config& config, const std::string& text) { return parse(text, config.algorithm); }},
-    Entry{{"TUTTI_PROTOCOL", nullptr, "", "protocol of all lanes: lines, bulk or, on GPUs, rows"},
+          [](Config& config, const std::string& text) { return parse(text, config.algorithm); },
+          false,
+          algorithm_of_nccl},
+    Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "",
+           "protocol of all lanes: lines, bulk or, on GPUs, rows; NCCL's LL, Simple and LL128"},
           "a name",
-          [](Config& config, const std::string& text) { return parse(text, config.protocol); }},
+          [](Config& config, const std::string& text) { return parse(text, config.protocol); },
+          false,
+          protocol_of_nccl},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
            "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
            "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},
@@ -264,8 +274,12 @@ void read_entry(const Environment& environment, const Entry& entry, ReadConfig& 
   const Variable& variable = entry.variable;
   Setting setting = {&variable, variable.fallback, "default"};
   for (const char* name : {variable.name, variable.alias}) {
-    const std::optional<std::string> text = name == nullptr ? std::nullopt : environment.get(name);
+    std::optional<std::string> text = name == nullptr ? std::nullopt : environment.get(name);
     if (!text) continue;
+    if (name == variable.alias && entry.translate != nullptr) {
+      text = entry.translate(*text, read.warnings);
+      if (text->empty()) break;
+    }
     if (entry.set(read.config, *text)) {
       setting.value = *text;
       setting.source = name;

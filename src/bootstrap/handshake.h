@@ -47,14 +47,14 @@ struct JoinRecord {
   std::uint32_t apart = 0;       // 1: it counts every rank as a host of its own.
   std::uint32_t protection = 0;  // Of what goes over its wires, see JoinOptions.
 };
-static_assert(sizeof(JoinRecord) == 144);
+static_assert(sizeof(JoinRecord) == 168);
 
 // What the rendezvous tells a rank when all have come.
 struct GoRecord {
   JoinRecord parent;
   std::int64_t left_ms = 0;  // Until it gives up; 0: never.
 };
-static_assert(sizeof(GoRecord) == 152);
+static_assert(sizeof(GoRecord) == 176);
 
 // A connection whose other end is known.
 struct Greeted {
@@ -103,7 +103,7 @@ class Handshake {
     JoinRecord record;
     Digest mac{};
   };
-  static_assert(sizeof(Proof) == 176);
+  static_assert(sizeof(Proof) == 200);
   enum class Stage : std::uint8_t { hello, answer, proof, done };
 
   Status advance_call();

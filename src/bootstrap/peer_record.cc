@@ -72,6 +72,8 @@ std::string describe(const PeerRecord& record) { return hostname_of(record) + " 
 Result<PeerRecord> own_record() {
   PeerRecord record;
   record.host = host_id();
+  record.kernel = shortened(digest({}, {bytes_of("tutti kernel"), bytes_of(kernel_name())}));
+  record.cpus = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   record.process = TUTTI_TRY(process_id());
   record.pid = static_cast<std::uint32_t>(::getpid());
   record.uid = ::geteuid();

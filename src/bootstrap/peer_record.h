@@ -15,11 +15,14 @@ struct PeerRecord {
   // Equal where unix sockets connect: one kernel, one network namespace. Ranks that join apart have one each.
   std::array<std::uint8_t, 16> host{};
   std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never used again.
+  std::array<std::uint8_t, 16> kernel{};   // Equal where CPUs are shared, also by ranks that join apart.
+  std::uint32_t cpus = 0;                  // Online there.
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   char hostname[64] = {};
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(PeerRecord) == 104);
+static_assert(sizeof(PeerRecord) == 128);
 
 std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"

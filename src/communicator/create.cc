@@ -15,6 +15,7 @@
 #include "src/communicator/carriers.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/join.h"
+#include "src/communicator/planning.h"
 
 namespace tutti {
 
@@ -61,6 +62,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       one_process_(spread == Spread::one_process),
       far_(mesh_.any_far()),
       embedding_(embedding_of(mesh_.hosts().leaders())),
+      machine_(machine_of(mesh_.hosts())),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms),
@@ -83,11 +85,15 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
 }
 
 Hosts hosts_of(const Bootstrap& bootstrap) {
-  std::map<std::array<std::uint8_t, 16>, Rank> numbers;
+  std::map<std::array<std::uint8_t, 16>, Rank> hosts, machines;
   std::vector<Rank> host_of;
-  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer)
-    host_of.push_back(numbers.try_emplace(bootstrap.peer(peer).host, peer).first->second);
-  return Hosts(host_of);
+  std::vector<Hosts::Seat> seats;
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
+    const PeerRecord& record = bootstrap.peer(peer);
+    host_of.push_back(hosts.try_emplace(record.host, peer).first->second);
+    seats.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus)});
+  }
+  return Hosts(host_of, std::move(seats));
 }
 
 Protection protection_of(const Config& config) {

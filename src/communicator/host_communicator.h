@@ -283,6 +283,7 @@ class HostCommunicator final : public Communicator {
   bool one_process_;  // All ranks are threads of this process.
   bool far_;          // There are ranks on other hosts.
   const Embedding embedding_;
+  const Machine machine_;  // As the tuner is to see it; the same on all ranks.
   std::mutex hearing_;
   bool shares_cpu_ = false;    // As the last look found.
   std::int64_t heard_ns_ = 0;  // When a call has last looked for news.

@@ -98,6 +98,7 @@ Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& re
 Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
   if (prepared.mapped == nullptr) {
     Query query = query_of(prepared.plan->key.problem, call.count * size_of(call.type));
+    query.machine = &machine_;
     query.mapped = true;
     query.algorithm = prepared.mapped_algorithm->name();
     const Choice choice = TUTTI_TRY(choose(query));

@@ -99,6 +99,14 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
                        describe(theirs.record) + difference);
 }
 
+Machine machine_of(const Hosts& hosts) {
+  Machine machine = machine_of_hosts();
+  machine.ranks_per_core = hosts.ranks_per_cpu();
+  if (!hosts.one_machine()) return machine;
+  for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = 0;
+  return machine;
+}
+
 Query query_of(const Problem& problem, std::uint64_t block_bytes) {
   Query query;
   query.problem = problem;

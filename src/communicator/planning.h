@@ -8,6 +8,7 @@
 #include "algorithms/catalogue.h"
 #include "src/communicator/board.h"
 #include "src/communicator/call.h"
+#include "src/communicator/hosts.h"
 #include "src/executor/run.h"
 #include "src/plan/embedding.h"
 #include "src/plan/plan.h"
@@ -40,6 +41,9 @@ struct Whereabouts {
   const Embedding& embedding;
   bool several_hosts;
 };
+
+// What ranks on host memory run on: whose cores they share, and whether there are links between them at all.
+Machine machine_of(const Hosts& hosts);
 
 // What the tuner is asked about a problem, with all that there is to choose among.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);

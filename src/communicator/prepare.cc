@@ -11,13 +11,12 @@ namespace {
 constexpr std::uint32_t kCacheLine = 64;
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
-const Algorithm* mapped_algorithm(const Problem& problem, std::uint64_t block_bytes) {
-  Query query = query_of(problem, block_bytes);
+const Algorithm* mapped_algorithm(Query query) {
   query.mapped = true;
   const auto choice = choose(query);
   if (!choice.ok() || !choice.value().mapped) return nullptr;
-  const Algorithm* algorithm = find(problem.collective, choice.value().algorithm);
-  return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
+  const Algorithm* algorithm = find(query.problem.collective, choice.value().algorithm);
+  return algorithm != nullptr && algorithm->supports(query.problem) ? algorithm : nullptr;
 }
 
 // `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
@@ -66,6 +65,7 @@ Query HostCommunicator::query_for(const Call& call, const CommunicatorOptions& o
   query.protocol = far_ ? "bulk" : std::string_view(options.protocol);
   query.mapped = query.algorithm.ends_with("_mapped");
   query.network = far_;
+  query.machine = &machine_;
   return query;
 }
 
@@ -79,7 +79,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   Query query = query_for(call, options);
-  const Problem& problem = query.problem;
+  const Problem problem = query.problem;
   const bool forced = !query.algorithm.empty();
   Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
@@ -105,7 +105,9 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
   } else if (!far_ && !forced && call.reduction != Reduction::pre_mul_sum) {  // Peers' factors are not known here.
-    prepared->mapped_algorithm = mapped_algorithm(mine, query.block_bytes);
+    query.problem = mine;
+    query.protocol = "";
+    prepared->mapped_algorithm = mapped_algorithm(query);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;

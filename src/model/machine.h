@@ -15,15 +15,18 @@ struct Level {
   double rank_gbytes_per_s = 0;    // What one rank can of that.
   double latency_us = 0;           // One way, of the links alone.
   double message_us = 0;           // What a rank does for a message there, beside Costs::step_us.
+  double work_gbytes_per_s = 0;    // Of such messages it makes and takes in; 0: Costs::channel_gbytes_per_s.
+  double stall_us = 0;             // That it loses whenever it has to wait in the middle of a piece.
+  double handover_us = 0;          // Until who waits for a message has the core, where ranks share cores.
 };
 
 struct Machine {
   Costs costs;
   std::vector<Level> levels;  // [0]: inside hosts. [i]: between the groups of Problem::groups[i - 1].
+  double ranks_per_core = 1;  // 1 or more.
 };
 
-// Ranks on host memory, each with a core of its own, and TCP between hosts. Fitted to what the perf tools measure on an
-// AMD EPYC (docs/decisions/0042).
+// Ranks on host memory, each with a core of its own, and TCP between hosts. Figures: docs/decisions/0042.
 const Machine& machine_of_hosts();
 // Ranks on GPUs of one host, and 400 Gbit/s for each between hosts. Estimates.
 const Machine& machine_of_devices();

@@ -9,7 +9,7 @@ namespace {
 
 // Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
 constexpr std::uint64_t kMostUnitsOfMessage = 1024;
-constexpr double kMostPeers = 64;  // Lanes take memory. An all-to-all has them all the same.
+constexpr double kMostPeers = 63;  // Lanes take memory. An all-to-all has them all the same.
 
 bool suits_hosts(const Effort& effort, const Problem& problem) {
   if (problem.groups.empty()) return true;
@@ -42,11 +42,17 @@ std::string against_protocol(const Query& query, const Algorithm& algorithm, Pro
   return "";
 }
 
-// Of host memory: lines are for messages that fit a slot of them.
-std::string against_size(const Query& query, const Effort& effort, Protocol protocol) {
-  if (query.teams > 0 || protocol != Protocol::lines || !query.protocol.empty()) return "";
-  if (effort.longest * static_cast<double>(query.block_bytes) <= kLinesBytes) return "";
-  return "a message of lines has " + std::to_string(kLinesBytes) + " bytes at most";
+// Of host memory.
+std::string against_size(const Query& query, const Algorithm& algorithm, Protocol protocol, const Effort& effort) {
+  if (query.teams > 0) return "";
+  const Collective collective = query.problem.collective;
+  const std::uint64_t blocks = collective == Collective::all_reduce ? 1 : query.problem.ranks;
+  if (query.algorithm.empty() && is_mapped(algorithm) && query.block_bytes * blocks < kMappedBytes)
+    return "memory is not mapped for less than " + std::to_string(kMappedBytes) + " bytes";
+  if (protocol != Protocol::lines || !query.protocol.empty()) return "";
+  const std::uint64_t most = has_root(collective) ? kOneWayLinesBytes : kLinesBytes;
+  if (effort.longest * static_cast<double>(query.block_bytes) <= static_cast<double>(most)) return "";
+  return "a message of lines has " + std::to_string(most) + " bytes at most";
 }
 
 }  // namespace
@@ -61,7 +67,7 @@ std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol p
   const bool meshed = query.problem.collective == Collective::all_to_all || is_mapped(algorithm);
   if (query.algorithm.empty() && !meshed && effort.peers > kMostPeers)
     return "each rank would have lanes to all others";
-  return against_size(query, effort, protocol);
+  return against_size(query, algorithm, protocol, effort);
 }
 
 Result<std::vector<Candidate>> candidates(const Query& query) {
@@ -80,7 +86,8 @@ Result<std::vector<Candidate>> candidates(const Query& query) {
                                  .protocol = protocol,
                                  .piece_bytes = static_cast<double>(candidate.choice.piece_bytes),
                                  .channels = candidate.choice.channels,
-                                 .level = alone ? 1U : 0U},
+                                 .level = alone ? 1U : 0U,
+                                 .rooted = has_root(query.problem.collective)},
                                 machine);
       candidate.predicted_us = candidate.parts.total_us();
       found.push_back(candidate);

@@ -12,39 +12,66 @@ double time_us(double bytes, double gbytes_per_s) {
   return gbytes_per_s > 0 ? bytes / (gbytes_per_s * kBytesPerUs) : 0;
 }
 
+// The call as it is at one level: how often its pieces pass, and what a message costs there.
+struct Passing {
+  const Costs& costs;
+  const Load& load;
+  const Level& level;
+  double pieces = 1;
+  bool crowded = false;
+};
+
+// Where ranks share cores, who waits for a message waits for a core as well; along a way from or to a root, cores are
+// handed over for other reasons anyway.
+double hops_us(const Traffic& traffic, const Passing& passing) {
+  const auto protocol = static_cast<std::size_t>(passing.load.protocol);
+  const bool handed_over = passing.crowded && !passing.load.rooted;
+  const double hop_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol] +
+                        passing.level.latency_us + (handed_over ? passing.level.handover_us : 0);
+  return (traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us;
+}
+
+// What several ranks do to one piece in turn they do to several pieces at once, and to successive calls.
+double work_us(const Traffic& traffic, const Passing& passing) {
+  const auto protocol = static_cast<std::size_t>(passing.load.protocol);
+  const double moved = traffic.sent + traffic.received;
+  const double in_turn = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.pieces;
+  const double own_rate = passing.level.work_gbytes_per_s;
+  const double rate = own_rate > 0 ? own_rate : passing.costs.channel_gbytes_per_s[protocol];
+  return traffic.messages * passing.pieces * (passing.costs.step_us[protocol] + passing.level.message_us) +
+         traffic.stalls * passing.pieces * passing.level.stall_us +
+         time_us((moved + in_turn) * passing.load.block_bytes, rate);
+}
+
+double links_us(const Traffic& traffic, const Passing& passing) {
+  const double bytes =
+      passing.load.block_bytes * passing.costs.wire_bytes[static_cast<std::size_t>(passing.load.protocol)];
+  const double busiest = std::max(traffic.sent, traffic.received);
+  const double of_group = traffic.between > 0 ? traffic.between : busiest;
+  return std::max(time_us(busiest * bytes, passing.level.rank_gbytes_per_s),
+                  time_us(of_group * bytes, passing.level.member_gbytes_per_s));
+}
+
 }  // namespace
 
 Prediction predict(const Effort& effort, const Load& load, const Machine& machine) {
   const Costs& costs = machine.costs;
-  const auto protocol = static_cast<std::size_t>(load.protocol);
   const double pieces = std::max(1.0, std::ceil(effort.longest * load.block_bytes / load.piece_bytes));
   Prediction predicted;
-  predicted.launch_us = costs.launch_us[static_cast<std::size_t>(load.launch)] + costs.base_us[protocol];
-
-  double moved = 0, chain = 0, messages = 0;  // By one rank; along the longest chain; of one piece.
-  for (std::size_t i = 0; i < Effort::kLevels; ++i) {
+  predicted.launch_us =
+      costs.launch_us[static_cast<std::size_t>(load.launch)] + costs.base_us[static_cast<std::size_t>(load.protocol)];
+  for (std::size_t i = 0; i < Effort::kLevels && !machine.levels.empty(); ++i) {
     const Traffic& traffic = effort.levels[i];
-    if (machine.levels.empty() || traffic == Traffic()) continue;
-    const Level& level = machine.levels[std::min(i + load.level, machine.levels.size() - 1)];
-    const double hop_us = costs.hop_us[static_cast<std::size_t>(level.links)][protocol] + level.latency_us;
-    predicted.hops_us += (traffic.depth + traffic.stalls * (pieces - 1)) * hop_us;
-    const double wire_bytes = load.block_bytes * costs.wire_bytes[protocol];
-    const double busiest = std::max(traffic.sent, traffic.received) * wire_bytes;
-    const double of_group = (traffic.between > 0 ? traffic.between * wire_bytes : busiest);
-    predicted.links_us = std::max(
-        {predicted.links_us, time_us(busiest, level.rank_gbytes_per_s), time_us(of_group, level.member_gbytes_per_s)});
-    moved += traffic.sent + traffic.received;
-    chain += 2 * traffic.chain;
-    messages += traffic.messages;
-    predicted.work_us += traffic.messages * pieces * level.message_us;
+    if (traffic == Traffic()) continue;
+    const Passing passing = {costs, load, machine.levels[std::min(i + load.level, machine.levels.size() - 1)], pieces,
+                             machine.ranks_per_core > 1};
+    predicted.hops_us += hops_us(traffic, passing);
+    predicted.work_us += work_us(traffic, passing);
+    predicted.links_us = std::max(predicted.links_us, links_us(traffic, passing));
   }
-  const double channels = std::max(1U, load.channels);
-  const double moved_us = time_us(load.block_bytes, costs.channel_gbytes_per_s[protocol] * channels);
-  // What is done by several ranks in turn is done by all at once as soon as there are several pieces.
-  const double in_turn = moved + std::max(0.0, chain - moved) / pieces;
-  predicted.work_us += messages * pieces * costs.step_us[protocol] / channels + in_turn * moved_us +
-                       time_us(effort.folded * load.block_bytes, costs.fold_gbytes_per_s * channels) +
-                       time_us(effort.copied * load.block_bytes, costs.copy_gbytes_per_s * channels);
+  predicted.work_us += time_us(effort.folded * load.block_bytes, costs.fold_gbytes_per_s) +
+                       time_us(effort.copied * load.block_bytes, costs.copy_gbytes_per_s);
+  predicted.work_us *= machine.ranks_per_core / std::max(1U, load.channels);
   return predicted;
 }
 

@@ -26,6 +26,7 @@ struct Load {
   std::uint32_t channels = 1;
   // The level of the machine at which levels[0] of the effort are: 1 where every rank is alone on its host.
   std::size_t level = 0;
+  bool rooted = false;  // Nobody waits for the whole way: calls follow each other.
   LaunchMode launch = LaunchMode::eager;
 };
 

@@ -1,5 +1,5 @@
-// How long the pieces are that a call is cut into: a table of what was measured on host memory, which predictions take
-// as given. Slots must hold them, and caches the slots.
+// What predictions take as given: how long the pieces are that a call is cut into, and the limits of lines and of
+// mapped memory. A table of what was measured on host memory; it is about caches, of which the model knows nothing.
 #pragma once
 
 #include "src/tuner/choose.h"
@@ -7,6 +7,10 @@
 namespace tutti {
 
 inline constexpr std::uint64_t kLinesBytes = 560;  // Ten lines, so 512 bytes and some.
+// Where all data goes one way, its lines come from slots that take turns, and no longer from the nearest cache.
+inline constexpr std::uint64_t kOneWayLinesBytes = 256;
+// Of all blocks. Below, mapped memory does not pay: what is small is copied within the nearest cache.
+inline constexpr std::uint64_t kMappedBytes = 16 * 1024;
 
 // In bytes, of the longest message. Not for devices.
 std::uint64_t piece_bytes(const Query& query, std::string_view algorithm, Protocol protocol);

@@ -1,6 +1,9 @@
-// The cost laws that the algorithms claim: messages that depend on each other, and bytes that a rank sends.
+// The cost laws that the algorithms claim: messages that depend on each other, and bytes that a rank sends. What they
+// say of themselves (Effort) is what is counted in the plans of all ranks.
+#include <cmath>
 #include <deque>
 #include <map>
+#include <numeric>
 
 #include "tests/algorithms/cases.h"
 
@@ -126,6 +129,203 @@ TEST(Costs, OfAllToAll) {
   EXPECT_EQ(cost_of(Collective::all_to_all, "exchange", n), (Cost{16, 15}));
   EXPECT_EQ(cost_of(Collective::all_to_all, "direct", n), (Cost{1, 15}));
   EXPECT_EQ(cost_of(Collective::all_to_all, "bruck", n), (Cost{4, 32}));
+}
+
+// Counts what an Effort has, in the plans of all ranks as they are written.
+class Count {
+ public:
+  explicit Count(std::span<const Plan> plans)
+      : plans_(plans), ranks_(plans.size()), units_(plans[0].shape.units), host_of_(plans.size(), 0) {
+    const auto& groups = plans[0].problem.groups;
+    if (groups.empty()) return;
+    host_of_.clear();
+    for (Rank host = 0; host < groups[0].size(); ++host) host_of_.insert(host_of_.end(), groups[0][host], host);
+  }
+  static Count of(std::span<const Plan> plans) {
+    Count count(plans);
+    while (count.pass()) {
+    }
+    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+      EXPECT_EQ(count.ranks_[rank].step, plans[rank].steps.size()) << "rank " << rank << " is blocked";
+    }
+    return count;
+  }
+
+  struct Way {  // The longest is that with most messages between hosts.
+    double across = 0, inside = 0;
+    bool operator<(const Way& other) const {
+      return across != other.across ? across < other.across : inside < other.inside;
+    }
+  };
+  struct Account {
+    std::size_t step = 0;
+    Way way;
+    std::array<Traffic, 2> levels;
+    double folded = 0, copied = 0;
+  };
+
+  Way longest() const {
+    Way way;
+    for (const Account& account : ranks_) way = std::max(way, account.way);
+    return way;
+  }
+  double longest_message() const { return longest_message_; }
+  double between() const {
+    double most = 0;
+    for (const auto& [host, blocks] : leaving_) most = std::max(most, blocks);
+    for (const auto& [host, blocks] : arriving_) most = std::max(most, blocks);
+    return most;
+  }
+  const std::vector<Account>& ranks() const { return ranks_; }
+  template <typename Of>
+  double most(Of of) const {
+    double most = 0;
+    for (const Account& account : ranks_) most = std::max(most, static_cast<double>(of(account)));
+    return most;
+  }
+
+ private:
+  bool pass() {
+    bool moved = false;
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) {
+      while (ranks_[rank].step < plans_[rank].steps.size() && obey(rank)) moved = true;
+    }
+    return moved;
+  }
+
+  static bool meets(const Operand& operand) { return operand.place == Place::lane || operand.place == Place::flag; }
+  auto key(Rank writer, Rank reader, const Operand& operand) const {
+    return std::tuple(writer, reader, operand.tag, operand.place);
+  }
+
+  bool obey(Rank rank) {
+    Account& account = ranks_[rank];
+    const Step step = plans_[rank].steps[account.step];
+    for (const Operand& source : step.sources) {
+      if (meets(source) && lanes_[key(source.peer, rank, source)].empty()) return false;
+    }
+    double data = 0, length = 0, own = 0;
+    for (const Operand& source : step.sources) {
+      const bool across = host_of_[source.peer] != host_of_[rank];
+      Traffic& level = account.levels[across ? 1 : 0];
+      const double blocks = static_cast<double>(source.count) / units_;
+      const bool others = source.place == Place::lane || (source.is_memory() && source.peer != rank);
+      if (meets(source)) {
+        auto& lane = lanes_[key(source.peer, rank, source)];
+        Way way = lane.front();
+        lane.pop_front();
+        (across ? way.across : way.inside) += 1;
+        account.way = std::max(account.way, way);
+        level.messages += 1;
+      }
+      if (others) level.received += blocks;
+      if (others && across) arriving_[host_of_[rank]] += blocks;
+      if (source.place != Place::flag) data += 1, length = blocks, own += others ? 0 : 1;
+    }
+    if (data > 1) account.folded += (data - 1) * length;
+    for (const Operand& target : step.targets) {
+      const bool across = host_of_[target.peer] != host_of_[rank];
+      Traffic& level = account.levels[across ? 1 : 0];
+      const double blocks = static_cast<double>(target.count) / units_;
+      if (meets(target)) {
+        lanes_[key(rank, target.peer, target)].push_back(account.way);
+        level.messages += 1;
+      }
+      if (target.place == Place::lane) longest_message_ = std::max(longest_message_, blocks);
+      const bool others = target.place == Place::lane || (target.is_memory() && target.peer != rank);
+      if (others) level.sent += blocks;
+      if (others && across) leaving_[host_of_[rank]] += blocks;
+      if (!others && target.place != Place::flag && data == 1 && own == 1) account.copied += blocks;
+    }
+    ++account.step;
+    return true;
+  }
+
+  std::span<const Plan> plans_;
+  std::vector<Account> ranks_;
+  double units_;
+  std::vector<Rank> host_of_;
+  double longest_message_ = 0;
+  std::map<Rank, double> leaving_, arriving_;
+  std::map<std::tuple<Rank, Rank, std::uint16_t, Place>, std::deque<Way>> lanes_;
+};
+
+constexpr double kLittle = 1e-9;
+bool near(double a, double b) { return std::abs(a - b) < kLittle; }
+
+// Of one host: exactly what is counted, but for numbers of ranks that are no powers of two in the algorithms that would
+// like them to be, which may claim more.
+TEST(Efforts, AreWhatThePlansOfAllRanksTake) {
+  for (const cases::Entry& entry : cases::flat_entries()) {
+    for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
+      const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
+      if (!entry.algorithm->supports(problem)) continue;
+      SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
+      const std::vector<Plan> plans = emit_plans(*entry.algorithm, problem);
+      const Count count = Count::of(plans);
+      const Effort effort = entry.algorithm->effort(problem);
+      const Traffic& level = effort.levels[0];
+      EXPECT_EQ(effort.units, plans[0].shape.units);
+      EXPECT_NEAR(effort.longest, count.longest_message(), kLittle);
+      const auto moved = [](const Count::Account& account) {
+        return account.levels[0].sent + account.levels[0].received;
+      };
+      const auto messages = [](const Count::Account& account) { return account.levels[0].messages; };
+      const auto folded = [](const Count::Account& account) { return account.folded; };
+      if (std::has_single_bit(n)) {
+        EXPECT_NEAR(level.depth, count.longest().inside, kLittle);
+        EXPECT_NEAR(level.sent + level.received, count.most(moved), kLittle);
+        const auto& ranks = count.ranks();
+        EXPECT_TRUE(std::any_of(ranks.begin(), ranks.end(),
+                                [&](const Count::Account& account) {
+                                  return near(account.levels[0].sent, level.sent) &&
+                                         near(account.levels[0].received, level.received) &&
+                                         near(messages(account), level.messages) &&
+                                         near(account.folded, effort.folded) && near(account.copied, effort.copied);
+                                }))
+            << "of no rank: sent " << level.sent << " received " << level.received << " messages " << level.messages
+            << " folded " << effort.folded << " copied " << effort.copied;
+      } else {
+        EXPECT_NEAR(level.depth, count.longest().inside, 0.5 * level.depth);
+        EXPECT_NEAR(level.sent + level.received, count.most(moved), 0.35 * count.most(moved));
+        EXPECT_NEAR(level.messages, count.most(messages), 0.5 * count.most(messages));
+        EXPECT_NEAR(effort.folded, count.most(folded), 0.35 * count.most(folded));
+      }
+      EXPECT_EQ(effort.levels[1], Traffic());
+    }
+  }
+}
+
+// Of several, by those that know them, and of others a bound from above.
+TEST(Efforts, AreBoundsOverHosts) {
+  const std::vector<Rank> layouts[] = {
+      {2, 2}, {4, 4}, {8, 8, 8, 8}, {3, 5}, {1, 4, 2}, {6, 6, 6}, std::vector<Rank>(16, 4)};
+  for (const cases::Entry& entry : cases::all_entries()) {
+    for (const std::vector<Rank>& hosts : layouts) {
+      const Rank ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0});
+      const Problem problem{.collective = entry.collective, .ranks = ranks, .groups = {hosts}};
+      if (!entry.algorithm->supports(problem) || std::string_view(entry.algorithm->name()).ends_with("_mapped"))
+        continue;
+      SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
+      const std::vector<Plan> plans = emit_plans(*entry.algorithm, problem);
+      const Count count = Count::of(plans);
+      const Effort effort = entry.algorithm->effort(problem);
+      EXPECT_EQ(effort.units, plans[0].shape.units);
+      const double sent = count.most([](const Count::Account& account) { return account.levels[1].sent; });
+      const double received = count.most([](const Count::Account& account) { return account.levels[1].received; });
+      const Traffic& across = effort.levels[1];
+      const bool even = std::count(hosts.begin(), hosts.end(), hosts[0]) == static_cast<std::ptrdiff_t>(hosts.size());
+      if (even) {
+        EXPECT_GE(across.depth + kLittle, count.longest().across);
+      }
+      EXPECT_GE(std::max(across.sent, across.received) + kLittle, std::max(sent, received));
+      EXPECT_GE(across.between + kLittle, count.between());
+      if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+      EXPECT_LE(across.depth, 2 * count.longest().across);
+      EXPECT_LE(across.between, 2 * count.between() + kLittle);
+      EXPECT_LE(std::max(across.sent, across.received), 2 * std::max(sent, received) + kLittle);
+    }
+  }
 }
 
 }  // namespace

@@ -169,5 +169,34 @@ TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
       "taking 600000");
 }
 
+TEST(Config, TakesNcclsNamesOfAlgorithmsAndProtocols) {
+  const auto taken = [](const char* algorithm, const char* protocol) {
+    const Config config = read({{"NCCL_ALGO", algorithm}, {"NCCL_PROTO", protocol}}).config;
+    return config.algorithm + " " + config.protocol;
+  };
+  EXPECT_EQ(taken("Ring", "Simple"), "ring bulk");
+  EXPECT_EQ(taken("tree", "LL"), "double_binary_tree lines");
+  EXPECT_EQ(taken("NVLS,Tree,Ring", "LL128,LL"), "double_binary_tree rows");
+  EXPECT_EQ(taken("allreduce:tree", "ll"), "double_binary_tree lines");
+  EXPECT_EQ(taken("broadcast:ring;allreduce:tree", "ll"), "double_binary_tree lines");
+  EXPECT_EQ(taken("^tree", "^LL"), " ");
+  EXPECT_EQ(read({{"TUTTI_ALGORITHM", "two_shot"}, {"NCCL_ALGO", "Ring"}}).config.algorithm, "two_shot");
+}
+
+TEST(Config, NamesWhatOfNcclsItDoesNotHeed) {
+  const auto warning = [](const char* name, const char* value) {
+    const std::vector<std::string> warnings = read({{name, value}}).warnings;
+    return warnings.size() == 1 ? warnings[0] : std::to_string(warnings.size()) + " warnings";
+  };
+  EXPECT_EQ(warning("NCCL_ALGO", "NVLS"),
+            "NVLS of NCCL_ALGO has no effect: there is no multicast through switches yet");
+  EXPECT_EQ(warning("NCCL_ALGO", "^Tree"),
+            "NCCL_ALGO=^Tree has no effect: what is not to be taken cannot be said here");
+  EXPECT_EQ(warning("NCCL_ALGO", "broadcast:ring"),
+            "broadcast:ring of NCCL_ALGO has no effect: what is forced is forced for every collective that has it");
+  EXPECT_EQ(warning("NCCL_PROTO", "LL256"), "LL256 of NCCL_PROTO has no effect: there are ll, ll128, simple");
+  EXPECT_EQ(warning("NCCL_ALGO", "Ring"), "0 warnings");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -16,6 +16,8 @@ const char* const kUsage =
     "tutti verify --collective all_reduce [--algorithm ring] --ranks 1-64,100\n"
     "tutti verify --algorithm hierarchical --groups 2x2,4x8,3+5      ... for these hosts (without: for hosts of "
     "several shapes)\n"
+    "tutti explain --collective all_reduce --bytes 64K --ranks 2      what a call would run as, what else, and why\n"
+    "    [--groups 4x8] [--memory host|cuda] [--transport shm|tcp] [--mapped] [--algorithm A] [--protocol P] [--json]\n"
     "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
     "of\n"
     "    [--json] [--nccl] [--dot] [--svg PICTURE]                   NCCL, hwloc or our own, or a system that is sold "
@@ -29,7 +31,7 @@ namespace {
 
 constexpr Rank kMostRanks = 65536;       // Of one rank alone.
 constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
-constexpr std::string_view kCommands = "plan, verify, topo, doctor, version, help";
+constexpr std::string_view kCommands = "plan, verify, explain, topo, doctor, version, help";
 
 // The parts of "3+5" or "1,7", by their separator.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
@@ -96,6 +98,8 @@ Result<Groups> parse_uneven(std::string_view text) {
   return groups;
 }
 
+}  // namespace
+
 Result<std::vector<Groups>> parse_layouts(std::string_view text) {
   std::vector<Groups> layouts;
   const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
@@ -115,6 +119,8 @@ Result<Collective> parse_collective(std::string_view text) {
   }
   return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
 }
+
+namespace {
 
 enum Option { kAll, kCollective, kAlgorithm, kRanks, kRank, kRoot, kInPlace, kGroups, kFused, kDot, kHelp };
 

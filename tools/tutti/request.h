@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/status.h"
@@ -30,6 +31,10 @@ struct Request {
 
 // How many ranks lie so.
 Rank ranks_in(const Groups& groups);
+
+// "all_reduce"; and the hosts of one or more layouts.
+Result<Collective> parse_collective(std::string_view text);
+Result<std::vector<Groups>> parse_layouts(std::string_view text);
 
 Result<Request> parse_request(int argc, char** argv);
 

@@ -1,0 +1,100 @@
+#include "src/base/nccl_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+#include <string_view>
+
+namespace tutti {
+namespace {
+
+struct Known {
+  std::string_view theirs;  // In lower case, as NCCL compares them.
+  std::string_view ours;    // "": it has no effect.
+  std::string_view why;
+};
+
+constexpr Known kAlgorithms[] = {
+    {"ring", "ring", ""},
+    {"tree", "double_binary_tree", ""},
+    {"nvls", "", "there is no multicast through switches yet"},
+    {"nvlstree", "", "there is no multicast through switches yet"},
+    {"collnetdirect", "", "there is no reduction in network switches"},
+    {"collnetchain", "", "there is no reduction in network switches"},
+    {"pat", "bruck", ""},
+};
+constexpr Known kProtocols[] = {{"ll", "lines", ""}, {"ll128", "rows", ""}, {"simple", "bulk", ""}};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return result;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string known_names(std::span<const Known> known) {
+  std::string names;
+  for (const Known& one : known) names.append(names.empty() ? "" : ", ").append(one.theirs);
+  return names;
+}
+
+// Of one function's list, "" and a warning where nothing of it can be heeded.
+std::string first_of(const std::string& variable, std::string_view list, std::span<const Known> known,
+                     std::vector<std::string>& warnings) {
+  if (list.starts_with('^')) {
+    warnings.push_back(variable + "=" + std::string(list) +
+                       " has no effect: what is not to be taken cannot be said here");
+    return "";
+  }
+  for (const std::string_view name : split(list, ',')) {
+    const auto found =
+        std::find_if(known.begin(), known.end(), [&](const Known& one) { return one.theirs == lower(name); });
+    if (found != known.end() && !found->ours.empty()) return std::string(found->ours);
+    const std::string why = found != known.end() ? std::string(found->why) : "there are " + known_names(known);
+    warnings.push_back(std::string(name) + " of " + variable + " has no effect: " + why);
+  }
+  return "";
+}
+
+// Lists of functions are separated by semicolons, each with its function and a colon in front if it is for one alone.
+// Ours hold for every collective that has the algorithm: trees are of all-reduce alone.
+std::string translated(const std::string& variable, const std::string& value, std::span<const Known> known,
+                       std::vector<std::string>& warnings) {
+  std::string chosen;
+  for (const std::string_view part : split(value, ';')) {
+    const std::size_t colon = part.find(':');
+    const std::string_view list = colon == std::string_view::npos ? part : part.substr(colon + 1);
+    if (list.empty()) continue;
+    const std::string function = colon == std::string_view::npos ? "" : lower(part.substr(0, colon));
+    const std::string ours = first_of(variable, list, known, warnings);
+    if (ours.empty()) continue;
+    if (function.empty() || (function == "allreduce" && ours == "double_binary_tree")) {
+      chosen = ours;
+    } else {
+      warnings.push_back(std::string(part) + " of " + variable +
+                         " has no effect: what is forced is forced for every collective that has it");
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>& warnings) {
+  return translated("NCCL_ALGO", value, kAlgorithms, warnings);
+}
+
+std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings) {
+  return translated("NCCL_PROTO", value, kProtocols, warnings);
+}
+
+}  // namespace tutti

@@ -1,0 +1,151 @@
+#include "src/tuner/candidates.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/algorithms/cases.h"
+
+namespace tutti {
+namespace {
+
+Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
+  Query query;
+  query.problem.collective = collective;
+  query.problem.ranks = ranks;
+  query.block_bytes = bytes;
+  query.catalogue = catalogue(collective);
+  return query;
+}
+
+bool has(const std::vector<Candidate>& found, std::string_view algorithm, Protocol protocol) {
+  return std::any_of(found.begin(), found.end(), [&](const Candidate& candidate) {
+    return candidate.choice.algorithm == algorithm && candidate.choice.protocol == protocol;
+  });
+}
+
+TEST(Candidates, AreAllThatArePossibleTheBestFirst) {
+  for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}) {
+    for (const std::uint64_t bytes : {8ULL, 4096ULL, 1ULL << 24}) {
+      const Query asked = query(collective, 4, bytes);
+      const std::vector<Candidate> found = candidates(asked).value();
+      ASSERT_FALSE(found.empty());
+      EXPECT_EQ(choose(asked).value().algorithm, found.front().choice.algorithm);
+      std::size_t possible = 0;
+      for (const Algorithm* algorithm : asked.catalogue) {
+        for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+          const bool listed = has(found, algorithm->name(), protocol);
+          EXPECT_EQ(ruled_out(asked, *algorithm, protocol).empty(), listed) << algorithm->name();
+          possible += listed ? 1 : 0;
+        }
+      }
+      EXPECT_EQ(possible, found.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_GT(found[i].predicted_us, 0);
+        EXPECT_DOUBLE_EQ(found[i].predicted_us, found[i].parts.total_us());
+        EXPECT_LE(found[i == 0 ? 0 : i - 1].predicted_us, found[i].predicted_us);
+      }
+    }
+  }
+}
+
+TEST(Candidates, AreOnlyWhatIsForced) {
+  Query asked = query(Collective::all_reduce, 4, 64);
+  asked.algorithm = "ring";
+  const std::vector<Candidate> rings = candidates(asked).value();
+  for (const Candidate& candidate : rings) EXPECT_EQ(candidate.choice.algorithm, "ring");
+  EXPECT_EQ(rings.size(), 2U);
+  asked.protocol = "lines";
+  EXPECT_EQ(candidates(asked).value().size(), 1U);
+  asked.protocol = "rows";
+  EXPECT_FALSE(candidates(asked).ok());
+  asked.protocol = "";
+  asked.algorithm = "hierarchical";
+  EXPECT_TRUE(candidates(asked).value().empty());
+}
+
+TEST(Candidates, SayWhyOthersAreNone) {
+  Query asked = query(Collective::all_reduce, 4, 1 << 20);
+  const auto why = [&](const char* algorithm, Protocol protocol) {
+    return ruled_out(asked, *find(Collective::all_reduce, algorithm), protocol);
+  };
+  EXPECT_EQ(why("ring", Protocol::lines), "a message of lines has 560 bytes at most");
+  EXPECT_EQ(why("two_shot_mapped", Protocol::bulk), "it works in memory that all ranks can map, and this is private");
+  EXPECT_EQ(why("hierarchical", Protocol::bulk), "it works across hosts of several ranks");
+  EXPECT_EQ(why("ring", Protocol::rows), "rows are for devices");
+  EXPECT_EQ(why("ring", Protocol::bulk), "");
+  asked.problem.ranks = 1000;
+  EXPECT_EQ(why("two_shot", Protocol::bulk), "each rank would have lanes to all others");
+}
+
+// Emitting nothing and walking no rank: for ten thousand ranks it is asked of algorithms what they would take, and of
+// each shape once.
+class Counting : public Algorithm {
+ public:
+  explicit Counting(const Algorithm& algorithm) : algorithm_(algorithm) {}
+  const char* name() const override { return algorithm_.name(); }
+  const char* summary() const override { return algorithm_.summary(); }
+  bool supports(const Problem& problem) const override { return algorithm_.supports(problem); }
+  Shape shape(const Problem&) const override { return ++walked_, Shape(); }
+  void emit(const Problem&, Rank, std::uint32_t, Steps&) const override { ++walked_; }
+  Effort effort(const Problem& problem) const override { return algorithm_.effort(problem); }
+  std::uint32_t walked() const { return walked_; }
+
+ private:
+  const Algorithm& algorithm_;
+  mutable std::uint32_t walked_ = 0;
+};
+
+TEST(Candidates, AreFoundWithoutWalkingPlans) {
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    std::vector<Counting> counting;
+    for (const Algorithm* algorithm : catalogue(collective)) counting.emplace_back(*algorithm);
+    std::vector<const Algorithm*> counted;
+    for (const Counting& algorithm : counting) counted.push_back(&algorithm);
+    Query asked = query(collective, 10'000, 1 << 20);
+    asked.problem.groups = {std::vector<Rank>(1250, 8)};
+    asked.network = true;
+    asked.catalogue = counted;
+    ASSERT_TRUE(choose(asked).ok()) << choose(asked).status().message();
+    for (const Counting& algorithm : counting) EXPECT_EQ(algorithm.walked(), 0U) << algorithm.name();
+  }
+}
+
+// Twice the bytes never take less time, nor a machine whose links are slower.
+TEST(Predictions, GrowWithBytesAndSlowerLinks) {
+  for (const cases::Entry& entry : cases::flat_entries()) {
+    const Effort effort = entry.algorithm->effort({.collective = entry.collective, .ranks = 8, .groups = {}});
+    Machine slow = machine_of_devices();
+    for (Level& level : slow.levels) level.rank_gbytes_per_s = level.member_gbytes_per_s = 1;
+    double before = 0;
+    for (double bytes = 8; bytes < 1e9; bytes *= 2) {
+      const Load load = {.block_bytes = bytes, .piece_bytes = 65536};
+      const double now = predict(effort, load, machine_of_devices()).total_us();
+      EXPECT_GE(now, before) << cases::title(entry) << " " << bytes;
+      EXPECT_GE(predict(effort, load, slow).total_us(), now) << cases::title(entry) << " " << bytes;
+      before = now;
+    }
+  }
+}
+
+// Links and work are under way at once: the longer of the two counts.
+TEST(Predictions, TakeTheLongerOfLinksAndWork) {
+  const Prediction prediction = {.launch_us = 1, .hops_us = 2, .links_us = 30, .work_us = 4};
+  EXPECT_DOUBLE_EQ(prediction.total_us(), 33);
+  EXPECT_DOUBLE_EQ((Prediction{.launch_us = 1, .hops_us = 2, .links_us = 3, .work_us = 40}).total_us(), 43);
+}
+
+// A ring of k pieces waits k times; messages that all go out first are awaited once.
+TEST(Predictions, ChargeEveryPieceOfAPlanInLockstep) {
+  const Problem problem{.collective = Collective::all_gather, .ranks = 4, .groups = {}};
+  const auto hops = [&](const char* algorithm, double pieces) {
+    const Load load = {.block_bytes = 65536 * pieces, .piece_bytes = 65536};
+    return predict(find(Collective::all_gather, algorithm)->effort(problem), load, machine_of_hosts()).hops_us;
+  };
+  EXPECT_NEAR(hops("ring", 10), 10 * hops("ring", 1), 1e-9);
+  EXPECT_NEAR(hops("direct", 10), hops("direct", 1), 1e-9);
+}
+
+}  // namespace
+}  // namespace tutti

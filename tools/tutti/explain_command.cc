@@ -1,0 +1,254 @@
+#include <getopt.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "algorithms/catalogue.h"
+#include "src/tuner/candidates.h"
+#include "tools/tutti/commands.h"
+#include "tools/tutti/names.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
+
+struct ExplainRequest {
+  Query query;
+  std::string algorithm, protocol;
+  Groups groups;
+  bool json = false, help = false;
+};
+
+enum Option { kCollective, kBytes, kRanks, kGroups, kMemory, kTransport, kMapped, kAlgorithm, kProtocol, kJson, kHelp };
+constexpr option kOptions[] = {
+    {"collective", required_argument, nullptr, kCollective},
+    {"bytes", required_argument, nullptr, kBytes},
+    {"ranks", required_argument, nullptr, kRanks},
+    {"groups", required_argument, nullptr, kGroups},
+    {"hosts", required_argument, nullptr, kGroups},
+    {"memory", required_argument, nullptr, kMemory},
+    {"transport", required_argument, nullptr, kTransport},
+    {"mapped", no_argument, nullptr, kMapped},
+    {"algorithm", required_argument, nullptr, kAlgorithm},
+    {"protocol", required_argument, nullptr, kProtocol},
+    {"json", no_argument, nullptr, kJson},
+    {"help", no_argument, nullptr, kHelp},
+    {},
+};
+
+// "64K", "1.5M".
+Result<std::uint64_t> parse_bytes(const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  constexpr std::string_view kUnits = "KMG";
+  const std::size_t unit = *end == '\0' ? std::string_view::npos : kUnits.find(*end);
+  if (unit != std::string_view::npos) {
+    for (std::size_t i = 0; i <= unit; ++i) value *= 1024;
+    ++end;
+  }
+  if (end == text.c_str() || *end != '\0' || !(value >= 1) || value > 1e15)
+    return invalid_argument("'" + text + "' is no size in bytes, as 8, 64K, 1.5M or 2G");
+  return static_cast<std::uint64_t>(value);
+}
+
+Result<Rank> parse_ranks(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, 10);
+  if (end == text.c_str() || *end != '\0' || text.front() == '-' || value < 1 || value > 1'000'000)
+    return invalid_argument("'" + text + "' is no number of ranks from 1 to 1000000");
+  return static_cast<Rank>(value);
+}
+
+Status parse_groups(ExplainRequest& request, const std::string& text) {
+  const std::vector<Groups> layouts = TUTTI_TRY(parse_layouts(text));
+  if (layouts.size() != 1) return invalid_argument("explain takes one layout, as 4x8 or 3+5");
+  request.groups = layouts.front();
+  return {};
+}
+
+Status apply(ExplainRequest& request, int option, const std::string& value) {
+  switch (option) {
+    case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;
+    case kBytes: request.query.block_bytes = TUTTI_TRY(parse_bytes(value)); break;
+    case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_ranks(value)); break;
+    case kGroups: return parse_groups(request, value);
+    case kMemory:
+      if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
+      request.query.teams = value == "cuda" ? kTeams : 0;
+      break;
+    case kTransport:
+      if (value != "shm" && value != "tcp") return invalid_argument("a transport is shm or tcp here");
+      request.query.network = value == "tcp";
+      break;
+    case kMapped: request.query.mapped = true; break;
+    case kAlgorithm: request.algorithm = value; break;
+    case kProtocol: request.protocol = value; break;
+    case kJson: request.json = true; break;
+    case 'h':
+    case kHelp: request.help = true; break;
+    case ':': return invalid_argument("it wants a value after it");
+    default: return invalid_argument("explain has no such option");
+  }
+  return {};
+}
+
+// What was said together. Ranks of several hosts speak over a network, whatever the transport.
+Status settle(ExplainRequest& request, bool has_ranks) {
+  Query& query = request.query;
+  if (!request.groups.empty()) {
+    const Rank ranks = ranks_in(request.groups);
+    if (has_ranks && ranks != query.problem.ranks)
+      return invalid_argument("--groups have " + std::to_string(ranks) + " ranks together, but --ranks is " +
+                              std::to_string(query.problem.ranks));
+    query.problem.ranks = ranks;
+    query.network = request.groups.front().size() > 1;
+    if (query.network && ranks > request.groups.front().size()) query.problem.groups = request.groups;
+  }
+  query.catalogue = catalogue(query.problem.collective);
+  query.algorithm = request.algorithm;
+  query.protocol = request.protocol;
+  if (!request.algorithm.empty() && find(query.problem.collective, request.algorithm) == nullptr)
+    return no_such_algorithm(request.algorithm, query.problem.collective);
+  return {};
+}
+
+Result<ExplainRequest> parse(int argc, char** argv) {
+  ExplainRequest request;
+  std::vector<int> given;
+  opterr = 0;
+  optind = 0;
+  for (;;) {
+    const char* at = argv[std::max(optind, 1)];
+    const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
+    if (chosen == -1) break;
+    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + at));
+    given.push_back(chosen);
+  }
+  if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
+  if (request.help) return request;
+  const auto has = [&](int option) { return std::find(given.begin(), given.end(), option) != given.end(); };
+  if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups)))
+    return invalid_argument("explain wants --collective, --bytes and --ranks or --groups; see tutti help");
+  TUTTI_CHECK_OK(settle(request, has(kRanks)));
+  return request;
+}
+
+std::string named(const Candidate& candidate) {
+  return std::string(candidate.choice.algorithm) + " with " + name(candidate.choice.protocol);
+}
+
+// The part in which the winner gains most.
+std::string reason(const Candidate& winner, const Candidate& other) {
+  const struct {
+    const char* what;
+    double mine, theirs;
+  } parts[] = {{"to begin", winner.parts.launch_us, other.parts.launch_us},
+               {"waiting for messages", winner.parts.hops_us, other.parts.hops_us},
+               {"on the busiest link", winner.parts.links_us, other.parts.links_us},
+               {"of work by the busiest rank", winner.parts.work_us, other.parts.work_us}};
+  const auto* best = std::max_element(std::begin(parts), std::end(parts), [](const auto& a, const auto& b) {
+    return a.theirs - a.mine < b.theirs - b.mine;
+  });
+  char text[160];
+  std::snprintf(text, sizeof text, "%.4g us %s, where %s takes %.4g", best->mine, best->what, named(other).c_str(),
+                best->theirs);
+  return text;
+}
+
+std::string verdict(const Query& query, const std::vector<Candidate>& found) {
+  if (found.empty()) return "nothing that is asked for is possible";
+  const std::string winner = named(found.front());
+  if (found.size() == 1) return winner + " is chosen: nothing else is possible";
+  if (query.teams > 0) return winner + " is chosen, from a table of estimates: nobody has measured devices yet";
+  if (found[1].predicted_us <= found[0].predicted_us) return winner + " is chosen, the first of equals";
+  return winner + " is chosen: it takes " + reason(found[0], found[1]);
+}
+
+void print_text(const Query& query, const std::vector<Candidate>& found) {
+  std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
+              static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
+              query.network  ? ", between hosts"
+              : query.mapped ? " that all can map"
+                             : "");
+  std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)\n", "algorithm", "protocol", "predicted", "launch",
+              "hops", "links", "work", "measured");
+  for (const Candidate& candidate : found) {
+    const Prediction& parts = candidate.parts;
+    std::printf("%-20s %-8s %10.4g %10.4g %10.4g %10.4g %10.4g %10s\n", std::string(candidate.choice.algorithm).c_str(),
+                name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
+                parts.work_us, "-");
+  }
+  std::printf("%s.\n", verdict(query, found).c_str());
+  std::printf("not possible:\n");
+  for (const Algorithm* algorithm : query.catalogue) {
+    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+      const std::string why = ruled_out(query, *algorithm, protocol);
+      if (!why.empty()) std::printf("  %-20s %-8s %s\n", algorithm->name(), name(protocol), why.c_str());
+    }
+  }
+}
+
+void print_levels(const Effort& effort) {
+  std::printf("\"levels\": [");
+  for (std::size_t i = 0; i < Effort::kLevels; ++i) {
+    const Traffic& level = effort.levels[i];
+    std::printf(
+        "%s{\"depth\": %g, \"chain\": %g, \"stalls\": %g, \"sent\": %g, \"received\": %g, \"messages\": %g, "
+        "\"between\": %g}",
+        i == 0 ? "" : ", ", level.depth, level.chain, level.stalls, level.sent, level.received, level.messages,
+        level.between);
+  }
+  std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", effort.folded, effort.copied, effort.longest);
+}
+
+void print_json(const Query& query, const std::vector<Candidate>& found) {
+  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"candidates\": [",
+              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes));
+  const char* comma = "";
+  for (const Candidate& candidate : found) {
+    const Choice& choice = candidate.choice;
+    std::printf(
+        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"piece_bytes\": %llu, \"predicted_us\": %g, "
+        "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": null, ",
+        comma, std::string(choice.algorithm).c_str(), name(choice.protocol),
+        static_cast<unsigned long long>(choice.piece_bytes), candidate.predicted_us, candidate.parts.launch_us,
+        candidate.parts.hops_us, candidate.parts.links_us, candidate.parts.work_us);
+    print_levels(find(query.problem.collective, choice.algorithm)->effort(query.problem));
+    std::printf("}");
+    comma = ",";
+  }
+  std::printf("],\n\"verdict\": \"%s\",\n\"ruled_out\": [", verdict(query, found).c_str());
+  comma = "";
+  for (const Algorithm* algorithm : query.catalogue) {
+    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+      const std::string why = ruled_out(query, *algorithm, protocol);
+      if (why.empty()) continue;
+      std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"why\": \"%s\"}", comma, algorithm->name(),
+                  name(protocol), why.c_str());
+      comma = ",";
+    }
+  }
+  std::printf("]}\n");
+}
+
+}  // namespace
+
+Status explain_command(int argc, char** argv) {
+  const ExplainRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
+  if (request.help) {
+    std::fputs(kUsage, stdout);
+    return {};
+  }
+  Query query = request.query;
+  query.algorithm = request.algorithm;  // Names that this copy does not own.
+  query.protocol = request.protocol;
+  const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
+  if (request.json) print_json(query, found);
+  else print_text(query, found);
+  return {};
+}
+
+}  // namespace tutti
