@@ -33,6 +33,8 @@ def arguments():
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--output", help="JSON file that the results are added to, and kept in")
     parser.add_argument("--show", metavar="FILE", help="print the results of a file, and measure nothing")
+    parser.add_argument("--learned", action="store_true",
+                        help="the choice is what calls have come to in a run before (TUTTI_TUNE=1)")
     parser.add_argument("--worst", type=int, default=15, help="cells that are printed (default 15)")
     return parser.parse_args()
 
@@ -60,18 +62,37 @@ def contestants(build, collective, place):
             yield (algorithm, "lines", LINES_MOST)
 
 
-def run(options, collective, ranks, place, contestant):
+def bytes_of(text):
+    return int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0)
+
+
+def where(place):
+    return ["--memory", "registered" if place == "registered" else "host",
+            "--transport", "tcp" if place == "tcp" else "shm"]
+
+
+def learn(options, collective, ranks, place, environment):
+    """Calls of each size until their trials have ended; what these came to is in the file that the environment names."""
+    least, largest, factor = options.sizes.split(":")
+    size = bytes_of(least)
+    while size <= bytes_of(largest):
+        times = 3000 if size <= 256 << 10 else 300
+        subprocess.run([f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(size),
+                        "-e", str(size), "-c", "0", "-n", str(times), "-w", "0", *where(place)],
+                       capture_output=True, env=environment)
+        size *= int(factor)
+
+
+def run(options, collective, ranks, place, contestant, environment):
     """Rows of (bytes, algorithm, protocol, median time), or None where it does not do this."""
     algorithm, protocol, most = contestant
     least, largest, factor = options.sizes.split(":")
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", least,
-                   "-e", str(most) if most else largest, "-f", factor, "-c", "0", "-J", file.name,
-                   "--memory", "registered" if place == "registered" else "host",
-                   "--transport", "tcp" if place == "tcp" else "shm"]
+                   "-e", str(most) if most else largest, "-f", factor, "-c", "0", "-J", file.name, *where(place)]
         command += ["-n", "4", "-w", "1"] if options.quick else ["-n", "20", "-w", "5"]
         command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode != 0:
             return None
         rows = json.load(open(file.name))["results"]
@@ -83,14 +104,14 @@ def ran(timing):
     return timing.get("algorithm"), timing.get("protocol"), median and float(f"{median:.4g}")
 
 
-def measure(options, collective, ranks, place):
+def measure(options, collective, ranks, place, environment):
     """{bytes: {"chosen": name, "times": {name: [us]}}}, where a name is an algorithm and a protocol."""
     cells, out = {}, set()
     field = list(contestants(options.build, collective, place))
     for turn in range(options.passes):
         for at in range(len(field)):
             contestant = field[(at + turn) % len(field)]
-            rows = None if contestant in out else run(options, collective, ranks, place, contestant)
+            rows = None if contestant in out else run(options, collective, ranks, place, contestant, environment)
             if rows is None:
                 out.add(contestant)
                 continue
@@ -194,7 +215,12 @@ def main():
             for collective in options.only.split(","):
                 key = f"{collective} {place}, {ranks} ranks"
                 sys.stderr.write(key + "\n")
-                results[key] = measure(options, collective, int(ranks), place)
+                with tempfile.TemporaryDirectory() as folder:
+                    environment = dict(os.environ, TUTTI_TUNE="0")
+                    if options.learned:
+                        environment.update(TUTTI_TUNE="1", TUTTI_TUNE_FILE=folder + "/tune")
+                        learn(options, collective, ranks, place, environment)
+                    results[key] = measure(options, collective, ranks, place, environment)
                 if options.output:
                     store(options, results)
     sys.stdout.write(table(results, options.worst))

@@ -232,7 +232,8 @@ typedef enum {
 
 /* Floats of 16 and 8 bits: each step of an algorithm folds what it has at hand in float32 and rounds once; between
  * steps values travel in the element type, so a result may be rounded up to once per rank. All ranks of an all-reduce
- * end with the same bits, and so does every run of the same call with the same options. */
+ * end with the same bits, and so does every run of the same call with the same options, unless TUTTI_TUNE=1 lets sums
+ * of floats try algorithms that add up in another order. */
 enum {
   tutti_sum = 0, /* Of integers, sums and products wrap around. */
   tutti_prod,

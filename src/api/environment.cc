@@ -1,5 +1,8 @@
 #include "src/api/environment.h"
 
+#include <string>
+
+#include "include/tutti/tutti.h"
 #include "src/base/config.h"
 #include "src/bootstrap/launcher.h"
 
@@ -15,6 +18,10 @@ CommunicatorOptions environment_options() {
   options.transport = from.transport;
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
+  options.tune = from.deterministic ? Tune::off : from.tune;
+  if (options.tune != Tune::off) options.tune_file = from.tune_file;
+  options.version = std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR) + "." +
+                    std::to_string(TUTTI_VERSION_PATCH);
   return options;
 }
 

@@ -87,6 +87,15 @@ bool parse_gpudirect(const std::string& text, GpuDirect& wanted) {
   return level.has_value();
 }
 
+bool parse_tune(const std::string& text, Tune& tune) {
+  constexpr std::pair<const char*, Tune> kWords[] = {{"0", Tune::off}, {"exact", Tune::exact}, {"1", Tune::all}};
+  for (const auto& [word, meant] : kWords) {
+    if (text == word) tune = meant;
+    if (text == word) return true;
+  }
+  return false;
+}
+
 // Read by others: the launcher makes sense of its variables beside other launchers', libnccl.so.2 of its own.
 bool others(Config&, const std::string&) { return true; }
 
@@ -179,6 +188,23 @@ constexpr std::array kEntries = {
            "libnccl-tuner-NAME.so; on all ranks alike; unset or none: none"},
           "a name or a path",
           [](Config& config, const std::string& text) { return parse(text, config.tuner_plugin); }},
+    Entry{{"TUTTI_TUNE", nullptr, "0",
+           "which calls on host memory try other algorithms while they are made, and keep the fastest: 1 (all), exact "
+           "(those whose result is the same bits either way, such as copies and sums of integers), or 0 (none); on all "
+           "ranks alike"},
+          "0, exact or 1",
+          [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
+    Entry{
+        {"TUTTI_TUNE_FILE", nullptr, "",
+         "with TUTTI_TUNE: file in which rank 0 keeps what calls have come to, for later runs; on all ranks set, or on "
+         "none"},
+        "a path",
+        [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
+    Entry{{"TUTTI_DETERMINISTIC", nullptr, "0",
+           "1: nothing measured changes how a call runs, whatever TUTTI_TUNE and TUTTI_TUNE_FILE say; on all ranks "
+           "alike"},
+          "0 or 1",
+          [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
     Entry{
         {"TUTTI_P2P_LEVEL", "NCCL_P2P_LEVEL", "PHB",
          "GPUs farther apart than this talk through host memory, though they reach each other: LOC (all do), NVL, PIX, "

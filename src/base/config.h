@@ -36,6 +36,13 @@ enum class GpuDirect : std::uint8_t {
   on,  // Or it is an error.
 };
 
+// Which calls may change how they run by what they have taken before.
+enum class Tune : std::uint8_t {
+  off,
+  exact,  // Those whose result depends on no order in which terms are added up.
+  all,
+};
+
 // The defaults here are those of the table in config.cc, which describes each variable.
 struct Config {
   std::int64_t timeout_ms = 600'000;       // Longest wait of an operation; 0: none.
@@ -55,6 +62,9 @@ struct Config {
   std::uint32_t channels = 0;  // 0: the tuner's choice.
   bool verify = false;
   std::string tuner_plugin;
+  Tune tune = Tune::off;
+  bool deterministic = false;
+  std::string tune_file;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.
   GpuDirect gpudirect = GpuDirect::automatic;

@@ -27,7 +27,7 @@ Result<bool> CollectiveOperation::get_ready() {
     HostCommunicator::Prepared* chosen = &prepared_;
     if (mapped) chosen = TUTTI_TRY(owner_.mapped_variant(prepared_, call_));
     prepared_.ran_mapped = mapped;
-    if (owner_.latest_ == &prepared_) owner_.show_ran();
+    if (owner_.latest_ == &prepared_ || prepared_.learned != nullptr) owner_.show_ran(prepared_);
     chosen_ = chosen;
   }
   const auto awaited = TUTTI_TRY(owner_.awaited_by(call_, *chosen_));

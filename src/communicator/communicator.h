@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/config.h"
 #include "src/base/status.h"
 #include "src/communicator/call.h"
 #include "src/communicator/hosts.h"
@@ -35,7 +36,10 @@ struct CommunicatorOptions {
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
-  std::uint32_t forced = 0;              // Hash of algorithm, protocol and channels; by force().
+  Tune tune = Tune::off;                 // Calls on host memory that try other algorithms.
+  std::string tune_file;                 // Where rank 0 keeps what they came to; empty: nowhere.
+  std::string version;                   // Of the library, for that file.
+  std::uint32_t forced = 0;              // Hash of what ranks must agree on; by force().
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }

@@ -68,7 +68,8 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       machine_(machine_of(mesh_.hosts())),
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
-      timeout_ms_(options_.timeout_ms) {
+      timeout_ms_(options_.timeout_ms),
+      learning_(options_, rank, machine_name(options_, mesh_.hosts(), ranks_)) {
   options_.force();
 }
 
@@ -215,6 +216,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
 // of ~Mesh is read before it, and no call is done before the peers are out of its buffers.
 Status HostCommunicator::leave() {
   TUTTI_CHECK_OK(await_ticket(tickets_.load()));
+  learning_.write();
   if (board_.failed()) return board_.failure(rank_);
   store_release(&board_.entry(rank_).left, 1U);
   if (!far_) return {};

@@ -7,6 +7,7 @@
 #include "src/communicator/collective_operation.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host_communicator.h"
+#include "src/communicator/learning_operation.h"
 #include "src/communicator/message_operation.h"
 #include "src/communicator/planning.h"
 #include "src/communicator/visit.h"
@@ -52,13 +53,19 @@ Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions
   }
   Prepared* prepared = latest_;
   if (prepared == nullptr || !prepared->serves(call, chosen.forced)) {
+    if (learns(call, chosen)) return run_learning(call, chosen);
     prepared = TUTTI_TRY(prepare_call(call, chosen));
   }
-  if (prepared->interpreter && prepared->mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
-    begin(*prepared, chosen);
-    return run_at_once(*prepared, call);
+  return run_prepared(*prepared, call, chosen);
+}
+
+Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& chosen) {
+  if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
+  if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
+    begin(prepared, chosen);
+    return run_at_once(prepared, call);
   }
-  CollectiveOperation operation(*this, *prepared, call, chosen);
+  CollectiveOperation operation(*this, prepared, call, chosen);
   return operation.complete();
 }
 
@@ -77,6 +84,11 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
     timeout_ms_ = chosen.timeout_ms;
     return start_messages(call);
   }
+  if (learns(call, chosen)) {
+    auto learning = std::make_unique<LearningOperation>(*this, call, chosen);
+    TUTTI_CHECK_OK(learning->begin());
+    return std::unique_ptr<Operation>(std::move(learning));
+  }
   Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
   return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
 }
@@ -87,8 +99,8 @@ Ran HostCommunicator::last_run() const {
   return {plan->key.algorithm->name(), plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol)};
 }
 
-void HostCommunicator::show_ran() {
-  ran_.store(latest_->ran_mapped ? latest_->mapped->plan : latest_->plan, std::memory_order_release);
+void HostCommunicator::show_ran(const Prepared& prepared) {
+  ran_.store(prepared.ran_mapped ? prepared.mapped->plan : prepared.plan, std::memory_order_release);
 }
 
 void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {

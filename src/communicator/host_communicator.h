@@ -1,6 +1,6 @@
 // The communicator of ranks whose buffers lie in host memory, on one host or on several. Its functions lie in
-// create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), waiting.cc,
-// far.cc (other hosts) and point_to_point.cc.
+// create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), learn.cc,
+// waiting.cc, far.cc (other hosts) and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include "src/communicator/advice.h"
 #include "src/communicator/board.h"
 #include "src/communicator/communicator.h"
+#include "src/communicator/learning.h"
 #include "src/communicator/links.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/brief.h"
@@ -78,6 +79,7 @@ class HostCommunicator final : public Communicator {
 
  private:
   friend class CollectiveOperation;
+  friend class LearningOperation;
   friend class MessageOperation;
 
   // ---- prepare.cc ----
@@ -126,7 +128,9 @@ class HostCommunicator final : public Communicator {
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
-    std::vector<Move> moves;  // Of a call that runs at once and needs nothing but its buffers; else none.
+    std::vector<Move> moves;             // Of a call that runs at once and needs nothing but its buffers; else none.
+    Learning::Class* learned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
+    std::map<std::size_t, std::unique_ptr<Prepared>> tried;  // By candidate.
     // The question of every call, whether it is like the one before.
     bool serves(const Call& call, std::uint32_t forced) const {
       return key.count == call.count && key.shape == shape_of(call) && key.forced == forced &&
@@ -134,13 +138,14 @@ class HostCommunicator final : public Communicator {
     }
   };
   // What the tuner is asked about the call, if it goes through lanes.
-  Result<Query> query_of(const Call& call, const CommunicatorOptions& options) const;
+  Result<Query> query_for(const Call& call, const CommunicatorOptions& options) const;
   // Whether all ranks may see the buffers, as far as this one can tell.
   bool may_be_mapped(const Call& call) const;
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
-  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
-  void show_ran();
+  // `tried`: in this way, if there is such for the call. Null: as the tuner predicts.
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* tried);
+  void show_ran(const Prepared& prepared);
   Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
   void bind(const Call& call, Prepared& prepared) const;
   // That with NUMA domains serves who asks for an algorithm that knows groups.
@@ -154,6 +159,7 @@ class HostCommunicator final : public Communicator {
 
   // ---- execute.cc ----
   Status run_unheard(const Call& call, const CommunicatorOptions& options);
+  Status run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Operation>> start_unheard(const Call& call, const CommunicatorOptions& options);
   // The next collective of this rank is this; announce() tells the peers.
   void begin(Prepared& prepared, const CommunicatorOptions& options);
@@ -161,9 +167,27 @@ class HostCommunicator final : public Communicator {
   // Gives the interpreter the buffers. `announced`: the call as the peers see it.
   void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
   Status run_at_once(Prepared& prepared, const Call& call);
-  Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
+  // Out of line: compiled into each of its callers, it would no longer have the loop over the moves compiled into it.
+  [[gnu::noinline]] Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Status complete(Prepared& prepared);
   Status wait_and_advance(Prepared& prepared, Progress progress);
+
+  // ---- learn.cc ----
+  // A collective of this communicator's own, beside a call of the user's, which is what it passes for in messages.
+  struct Aside {
+    Call call;
+    CommunicatorOptions options;
+    CallRecord record;
+  };
+  bool learns(const Call& call, const CommunicatorOptions& options) const;
+  Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
+  Result<Prepared*> next_tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
+  Status run_learning(const Call& call, const CommunicatorOptions& options);
+  Aside recalling(const Call& call, const CommunicatorOptions& options);
+  Aside summing(const Call& call, const CommunicatorOptions& options, const Learning::Class& learned,
+                std::vector<std::uint64_t>& sums_ns) const;
+  Result<Prepared*> prepare_aside(const Aside& aside);
+  void conclude(Learning::Class& learned, const std::vector<std::uint64_t>& sums_ns);
 
   // ---- waiting.cc ----
   // What a wait has cost so far.
@@ -285,6 +309,7 @@ class HostCommunicator final : public Communicator {
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;
+  Learning learning_;
   std::atomic<const WiredPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.

@@ -94,7 +94,8 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
                            : advised ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
                                        "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
                                      : ", with different algorithms, protocols or channels forced (by options, "
-                                       "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS)";
+                                       "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS), or another TUTTI_TUNE or "
+                                       "TUTTI_DETERMINISTIC, or a TUTTI_TUNE_FILE on some of them alone";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
                        " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
@@ -130,6 +131,14 @@ Result<double> predicted_us(const Query& query, const Choice& choice) {
 Status check_predictable(const Call& call) {
   if (call.kind == Kind::collective) return {};
   return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
+}
+
+Result<Choice> choose_like(const Choice& other, const Query& query) {
+  const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return candidate.choice.algorithm == other.algorithm && candidate.choice.protocol == other.protocol;
+  });
+  return found == all.end() ? choose(query) : Result<Choice>(found->choice);
 }
 
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {

@@ -12,7 +12,7 @@
 #include "src/executor/run.h"
 #include "src/plan/embedding.h"
 #include "src/plan/plan.h"
-#include "src/tuner/choose.h"
+#include "src/tuner/candidates.h"
 
 namespace tutti {
 
@@ -52,6 +52,9 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes);
 Result<double> predicted_us(const Query& query, const Choice& choice);
 // Fails for what is no collective.
 Status check_predictable(const Call& call);
+// How a call goes as one of another size does: by the same algorithm and protocol, cut as suits it; where that cannot
+// be, as choose() says.
+Result<Choice> choose_like(const Choice& other, const Query& query);
 
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);

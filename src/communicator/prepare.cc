@@ -33,7 +33,8 @@ std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 :
 
 void CommunicatorOptions::force() {
   forced = 0;
-  for (const std::string& word : {algorithm, protocol, std::to_string(channels)}) {
+  const std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns}) {
     for (const char letter : word + '/') forced = (forced ^ static_cast<unsigned char>(letter)) * 16777619U;
   }
 }
@@ -44,17 +45,18 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
   auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
   if (slot == nullptr || !(slot->key == key)) {
     board_.show_cpus(rank_);
-    auto fresh = TUTTI_TRY(prepare(call, options));
+    auto fresh = TUTTI_TRY(learns(call, options) ? prepare_learning(call, options) : prepare(call, options, nullptr));
     fresh->key = key;
     if (latest_ == slot.get()) latest_ = nullptr;
     slot = std::move(fresh);
   }
+  if (slot->learned != nullptr) return next_tried(slot, call, options);
   latest_ = slot.get();
-  show_ran();
+  show_ran(*latest_);
   return latest_;
 }
 
-Result<Query> HostCommunicator::query_of(const Call& call, const CommunicatorOptions& options) const {
+Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
   // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
   const bool forced = find(call.collective, options.algorithm) != nullptr;
@@ -64,7 +66,7 @@ Result<Query> HostCommunicator::query_of(const Call& call, const CommunicatorOpt
   if (far_ && !options.protocol.empty() && options.protocol != "bulk")
     return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  Query query = tutti::query_of(problem, call.count * size_of(call.type));
+  Query query = query_of(problem, call.count * size_of(call.type));
   query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
@@ -88,7 +90,7 @@ bool HostCommunicator::may_be_mapped(const Call& call) const {
 Result<double> HostCommunicator::predict_us(const Call& call, const CommunicatorOptions& options) {
   TUTTI_CHECK_OK(check_predictable(call));
   if (call.count == 0) return 0.0;
-  Query query = TUTTI_TRY(query_of(call, options));
+  Query query = TUTTI_TRY(query_for(call, options));
   Choice choice = TUTTI_TRY(choose(query));
   CallRecord unused;
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
@@ -103,16 +105,16 @@ Result<double> HostCommunicator::predict_us(const Call& call, const Communicator
 }
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
-                                                                              const CommunicatorOptions& options) {
+                                                                              const CommunicatorOptions& options,
+                                                                              const Choice* tried) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options.forced);
   if (call.count == 0) return prepared;
 
-  Query query = TUTTI_TRY(query_of(call, options));
+  Query query = TUTTI_TRY(query_for(call, options));
   const Problem problem = query.problem;
-  const std::uint64_t block_bytes = query.block_bytes;
   const bool forced = !query.algorithm.empty();
-  Choice choice = TUTTI_TRY(choose(query));
+  Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
@@ -143,7 +145,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
-  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, block_bytes > choice.piece_bytes}));
+  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes}));
   prepared->choice = choice;
   return prepared;
 }

@@ -52,6 +52,16 @@ TEST(Config, PrefersOurNameToNccls) {
   EXPECT_EQ(read({{"TUTTI_SOCKET_IFNAME", "eth"}, {"NCCL_SOCKET_IFNAME", "ib"}}).config.socket_ifname, "eth");
 }
 
+TEST(Config, KnowsThreeKindsOfTuning) {
+  EXPECT_EQ(read({}).config.tune, Tune::off);
+  EXPECT_EQ(read({{"TUTTI_TUNE", "0"}}).config.tune, Tune::off);
+  EXPECT_EQ(read({{"TUTTI_TUNE", "exact"}}).config.tune, Tune::exact);
+  EXPECT_EQ(read({{"TUTTI_TUNE", "1"}}).config.tune, Tune::all);
+  EXPECT_FALSE(read({}).config.deterministic);
+  EXPECT_TRUE(read({{"TUTTI_DETERMINISTIC", "1"}}).config.deterministic);
+  EXPECT_EQ(read({{"TUTTI_TUNE_FILE", "/x"}}).config.tune_file, "/x");
+}
+
 TEST(Config, TakesNcclsNeverForGpudirect) {
   EXPECT_EQ(read({}).config.gpudirect, GpuDirect::automatic);
   EXPECT_EQ(read({{"TUTTI_GPUDIRECT", "on"}}).config.gpudirect, GpuDirect::on);
@@ -146,6 +156,7 @@ TEST(Config, KeepsTheDefaultWhereAValueIsBad) {
                                                         {"TUTTI_TIMEOUT_SCALE", "0"},
                                                         {"TUTTI_LOG", "loud"},
                                                         {"TUTTI_CHANNELS", "4 "},
+                                                        {"TUTTI_TUNE", "some"},
                                                         {"TUTTI_VERIFY", "yes"}}) {
     const ReadConfig config = read({{name, value}});
     ASSERT_EQ(config.warnings.size(), 1U) << name;

@@ -1,0 +1,75 @@
+// What a communicator on host memory learns of its own calls. Calls of one collective whose blocks are of about one
+// size are a class, and share a trial (src/tuner/measure.h). All ranks make the same calls in the same order, so all
+// count the same operations; where a stage of a trial ends, they add up what they have seen, by a collective of their
+// own. Which candidates earlier runs have kept, rank 0 reads from a file, and tells the others before the first trial.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/communicator/communicator.h"
+#include "src/tuner/candidates.h"
+#include "src/tuner/measure.h"
+#include "src/tuner/tune_cache.h"
+
+namespace tutti {
+
+class Learning {
+ public:
+  struct Class {
+    Collective collective = Collective::all_reduce;
+    std::uint32_t size_class = 0;
+    std::vector<Candidate> candidates;  // For the size of the first call.
+    Trial trial;
+    std::uint32_t mapped = 0;  // Calls that went by mapped memory, which there is no trial of.
+
+    // A call has been made, and this rank took so long. True: the ranks are to add up what they have seen.
+    bool took(bool mapped_memory, std::int64_t duration_ns);
+    const Choice& next() const { return candidates[trial.next()].choice; }
+  };
+
+  // `place`: what of the machine and the ranks lets another run take what was kept here; see machine_name().
+  Learning(const CommunicatorOptions& options, Rank rank, std::string place);
+
+  // Whether the call is one to learn from: the same answer on every rank. `options`: of the handle it came through.
+  static bool concerns(const Call& call, const CommunicatorOptions& options);
+
+  // The class of a call. Made at its first call, of the candidates for that; later ones ask for none.
+  Class* find(Collective collective, std::uint64_t block_bytes);
+  Class& make(const Query& query, std::vector<Candidate> candidates);
+
+  // ---- What earlier runs have kept ----
+  // Whether it has to be told yet: by a broadcast of this memory from rank 0.
+  bool untold() const { return untold_; }
+  std::span<std::byte> memory() { return std::as_writable_bytes(std::span(kept_)); }
+  void read();  // Before it is told. What is wrong with the file is logged.
+  void told() { untold_ = false; }
+  // Adds what this run has kept to the file, on rank 0. What is wrong with it is logged.
+  void write() const;
+
+  void report(const Class& learned) const;  // Once it is settled: for the log.
+
+ private:
+  // Which of the candidates of a class was kept; 0: none.
+  struct Kept {
+    std::uint32_t candidate = 0;
+  };
+  static std::uint32_t code_of(Collective collective, std::uint32_t size_class);
+  static std::uint32_t code_of(std::string_view algorithm, Protocol protocol);
+
+  const std::string file_;
+  const std::string machine_;
+  const Rank rank_;
+  bool untold_;
+  std::vector<Kept> kept_;  // Of all classes of all collectives; empty where there is no file.
+  std::map<std::uint32_t, Class> classes_;
+};
+
+// "0.1.0, hosts 2x2, 2 CPUs of AMD EPYC 7763, tcp": one line, the same wherever what was kept is of use. Empty where
+// there is no file.
+std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts, Rank ranks);
+
+}  // namespace tutti

@@ -1,0 +1,133 @@
+#include "src/tuner/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/status.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kLeastUs = 0.01;        // Predictions below count as this.
+constexpr std::uint32_t kShortLead = 1;  // Operations that a burst begins with and that are not counted,
+constexpr std::uint32_t kLongLead = 4;   // and where they are so short that more of them may be under way at once.
+
+std::uint64_t median(std::vector<std::uint64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Trial::Trial(std::span<const double> predicted_us, const TrialTerms& terms)
+    : terms_(terms), bursts_(predicted_us.size()), measured_us_(predicted_us.size()) {
+  TUTTI_ASSERT(!predicted_us.empty());
+  const double best = std::max(predicted_us[0], kLeastUs);
+  const double wanted = std::clamp<double>(terms.burst_us / best, terms.least_counted, terms.most_counted);
+  counted_ = static_cast<std::uint32_t>(std::lround(wanted));
+  const std::uint32_t each = operations(Stage::glance) + operations(Stage::first) + operations(Stage::rest);
+  double spent_us = 0;
+  remaining_ = {0};
+  for (std::size_t i = 1; i < std::min<std::size_t>(predicted_us.size(), terms.most_candidates); ++i) {
+    spent_us += (predicted_us[i] - best) * each;
+    if (!(predicted_us[i] <= terms.margin * best) || !(spent_us <= terms.budget_us)) break;  // Nor those behind it.
+    remaining_.push_back(i);
+  }
+  tried_ = remaining_.size();
+  enter(tried_ == 1 ? Stage::settled : terms.idle > 0 ? Stage::idle : Stage::glance);
+}
+
+Trial::Extent Trial::extent(Stage stage) const {
+  const std::uint32_t lead = counted_ > terms_.least_counted ? kLongLead : kShortLead;
+  switch (stage) {
+    case Stage::idle: return {1, 0, terms_.idle};
+    case Stage::glance: return {1, kShortLead, 2};
+    case Stage::first: return {2, lead, counted_};
+    case Stage::rest: return {5, lead, counted_};
+    case Stage::settled: break;
+  }
+  return {};
+}
+
+std::uint32_t Trial::operations(Stage stage) const {
+  const Extent extent = this->extent(stage);
+  return extent.rounds * (extent.uncounted + extent.counted);
+}
+
+std::uint32_t Trial::longest() const {
+  if (tried_ == 1) return 0;
+  const std::uint32_t each = operations(Stage::glance) + operations(Stage::first) + operations(Stage::rest);
+  return operations(Stage::idle) + static_cast<std::uint32_t>(tried_) * each;
+}
+
+bool Trial::took(std::int64_t duration_ns) {
+  if (settled()) return false;
+  const Extent extent = this->extent(stage_);
+  const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 1));
+  if (++operation_ > extent.uncounted) {
+    sum_ns_ += duration;
+    least_ns_ = std::min(least_ns_, duration);
+  }
+  return operation_ == extent.uncounted + extent.counted && end_burst();
+}
+
+bool Trial::end_burst() {
+  const Extent extent = this->extent(stage_);
+  if (stage_ == Stage::idle) {
+    enter(Stage::glance);
+    return false;
+  }
+  const std::uint64_t each = std::max<std::uint64_t>(sum_ns_ / extent.counted, 1);
+  bursts_[next()].push_back(stage_ == Stage::glance ? least_ns_ : each);
+  sum_ns_ = operation_ = 0;
+  least_ns_ = ~std::uint64_t{0};
+  if (++turn_ < remaining_.size()) return false;
+  turn_ = 0;
+  return ++round_ == extent.rounds;
+}
+
+void Trial::enter(Stage stage) {
+  stage_ = stage;
+  turn_ = 0;
+  round_ = operation_ = 0;
+  sum_ns_ = 0;
+  least_ns_ = ~std::uint64_t{0};
+}
+
+// The median over the bursts: some of them are disturbed, and some lucky.
+std::vector<std::uint64_t> Trial::seen() const {
+  std::vector<std::uint64_t> seen(bursts_.size());
+  for (const std::size_t candidate : remaining_) {
+    if (!bursts_[candidate].empty()) seen[candidate] = median(bursts_[candidate]);
+  }
+  return seen;
+}
+
+void Trial::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks) {
+  TUTTI_ASSERT(!settled() && sums_ns.size() == bursts_.size() && ranks > 0);
+  const auto sum = [&](std::size_t candidate) { return static_cast<double>(sums_ns[candidate]); };
+  for (const std::size_t candidate : remaining_) measured_us_[candidate] = sum(candidate) / ranks / 1e3;
+  const std::size_t best =
+      *std::min_element(remaining_.begin(), remaining_.end(), [&](auto a, auto b) { return sums_ns[a] < sums_ns[b]; });
+  if (stage_ == Stage::rest) {
+    const bool first_remains = remaining_.front() == 0;
+    return settle(first_remains && sum(best) > terms_.better * sum(0) ? 0 : best);
+  }
+  const double most = (stage_ == Stage::glance ? terms_.far_behind : terms_.behind) * sum(best);
+  std::erase_if(remaining_, [&](std::size_t candidate) { return sum(candidate) > most; });
+  if (remaining_.size() == 1) return settle(best);
+  if (stage_ == Stage::glance) {
+    for (auto& bursts : bursts_) bursts.clear();  // Of few operations, and the first ones.
+    return enter(Stage::first);
+  }
+  enter(Stage::rest);
+}
+
+void Trial::settle(std::size_t winner) {
+  TUTTI_ASSERT(winner < bursts_.size());
+  enter(Stage::settled);
+  remaining_ = {winner};
+}
+
+}  // namespace tutti

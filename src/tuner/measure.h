@@ -1,0 +1,80 @@
+// The trial of some candidates by what calls really take: which of them the next operation runs as, and which one is
+// kept. Pure: durations are handed in, and what ranks have to tell each other is handed out.
+//
+// Operations are counted, and all ranks make the same calls in the same order: so all try the same candidate at the
+// same operation. Each rank has durations of its own; a stage of the trial therefore ends with sums over all ranks,
+// from which everybody draws the same conclusion. How they are summed up is the caller's business.
+//
+// The stages: some operations pass by the first choice, so that what is called a few times is never tried. Then each
+// candidate gets a glance, after which those far behind are out; then bursts by turns, after which those behind are
+// out; then more bursts of the rest, and a verdict. The first operations of a burst are not counted: they make plans
+// and lanes, and end what others have left in the caches and on the links.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tutti {
+
+struct TrialTerms {
+  std::uint32_t most_candidates = 8;
+  double margin = 2;                // Predicted to take more than this times the best: not tried.
+  double budget_us = 250'000;       // That all candidates but the best may cost more than it, as predicted.
+  std::uint32_t idle = 16;          // Operations before the trial.
+  double burst_us = 200;            // That a burst is to last, as predicted,
+  std::uint32_t least_counted = 3;  // in so many operations,
+  std::uint32_t most_counted = 100;
+  double far_behind = 2;  // Times the best, after the glance.
+  double behind = 1.25;   // Likewise, after the first bursts.
+  double better = 0.99;   // Times the first choice: what replaces it takes no more than this.
+};
+
+class Trial {
+ public:
+  // What each candidate is predicted to take, the best first; the same on all ranks.
+  explicit Trial(std::span<const double> predicted_us, const TrialTerms& terms = {});
+
+  bool settled() const { return stage_ == Stage::settled; }
+  bool begun() const { return stage_ != Stage::idle; }
+  // Of the next operation, an index into what was predicted. Once settled: the verdict.
+  std::size_t next() const { return remaining_[turn_]; }
+  // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.
+  bool took(std::int64_t duration_ns);
+  // What this rank has seen, for each candidate that was predicted; 0: it is out. Summed up over all ranks, each:
+  std::vector<std::uint64_t> seen() const;
+  void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
+  // Without a trial, or without its end.
+  void settle(std::size_t winner);
+
+  // What the verdict was drawn from: the mean over the ranks, in us; 0: the candidate was not tried, or not known yet.
+  const std::vector<double>& measured_us() const { return measured_us_; }
+  // After so many operations there is a verdict.
+  std::uint32_t longest() const;
+
+ private:
+  enum class Stage : std::uint8_t { idle, glance, first, rest, settled };
+  struct Extent {
+    std::uint32_t rounds, uncounted, counted;  // Bursts of each candidate; operations of a burst.
+  };
+  Extent extent(Stage stage) const;
+  std::uint32_t operations(Stage stage) const;  // Of each candidate.
+  bool end_burst();
+  void enter(Stage stage);
+
+  TrialTerms terms_;
+  std::uint32_t counted_ = 0;  // Operations of a burst.
+  std::size_t tried_ = 1;      // Candidates, the first ones.
+  std::vector<std::size_t> remaining_;
+  std::vector<std::vector<std::uint64_t>> bursts_;  // Of each candidate: nanoseconds of an operation.
+  std::vector<double> measured_us_;
+  Stage stage_ = Stage::idle;
+  std::size_t turn_ = 0;         // Of the remaining ones.
+  std::uint32_t round_ = 0;      // Of the stage.
+  std::uint32_t operation_ = 0;  // Of the burst.
+  std::uint64_t sum_ns_ = 0;
+  std::uint64_t least_ns_ = 0;
+};
+
+}  // namespace tutti

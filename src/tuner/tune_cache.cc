@@ -1,0 +1,178 @@
+#include "src/tuner/tune_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kFirstLine = "tutti-tune 1";
+constexpr std::size_t kLongestLine = 400;
+constexpr std::size_t kMostMachines = 256;
+constexpr std::size_t kMostClasses = 4096;  // Of a machine.
+constexpr std::size_t kMostCandidates = 64;
+constexpr std::uint32_t kMostSizeClass = 127;
+
+const char* way_of(bool mapped) { return mapped ? "mapped" : "lanes"; }
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    if (end > 0) words.push_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return words;
+}
+
+template <typename Number>
+bool parse(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_us(std::string_view text, double& us) { return parse(text, us) && std::isfinite(us) && us >= 0; }
+
+bool parse_collective(std::string_view text, Collective& collective) {
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    collective = static_cast<Collective>(i);
+    if (text == name(collective)) return true;
+  }
+  return false;
+}
+
+bool parse_protocol(std::string_view text, Protocol& protocol) {
+  for (const Protocol known : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
+    protocol = known;
+    if (text == name(known)) return true;
+  }
+  return false;
+}
+
+bool parse_class(const std::vector<std::string_view>& words, TunedClass& tuned) {
+  if (words.size() != 4 || !parse_collective(words[1], tuned.collective)) return false;
+  tuned.mapped = words[3] == way_of(true);
+  return parse(words[2], tuned.size_class) && tuned.size_class <= kMostSizeClass && words[3] == way_of(tuned.mapped);
+}
+
+bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate& candidate) {
+  if (words.size() != 7) return false;
+  candidate.algorithm = words[1];
+  return parse_protocol(words[2], candidate.protocol) && parse(words[3], candidate.piece_bytes) &&
+         parse(words[4], candidate.channels) && parse_us(words[5], candidate.predicted_us) &&
+         parse_us(words[6], candidate.measured_us);
+}
+
+// What a line adds to what the lines before it have said; what is wrong with it, or nothing.
+const char* take_line(std::string_view line, TuneCache& cache) {
+  if (line.size() > kLongestLine) return "is too long";
+  if (line.empty() || line[0] == '#') return nullptr;
+  const std::vector<std::string_view> words = words_of(line);
+  const std::string_view kind = words.empty() ? "" : words[0];
+  if (kind == "machine") {
+    if (cache.machines.size() == kMostMachines) return "names one machine too many";
+    if (words.size() < 2) return "names no machine";
+    cache.machines.push_back({std::string(line.substr(static_cast<std::size_t>(words[1].data() - line.data()))), {}});
+    return nullptr;
+  }
+  if (cache.machines.empty()) return "comes before any machine";
+  std::vector<TunedClass>& classes = cache.machines.back().classes;
+  if (kind == "class") {
+    if (classes.size() == kMostClasses) return "names one class too many";
+    if (!classes.empty() && classes.back().candidates.empty()) return "follows a class of which nothing was kept";
+    return parse_class(words, classes.emplace_back()) ? nullptr : "is no class of calls";
+  }
+  if (kind != "kept" && kind != "tried") return "is of no known kind";
+  if (classes.empty()) return "comes before any class";
+  std::vector<TunedCandidate>& candidates = classes.back().candidates;
+  if ((kind == "kept") != candidates.empty()) return "is out of order: the candidate that was kept comes first";
+  if (candidates.size() == kMostCandidates) return "names one candidate too many";
+  return parse_candidate(words, candidates.emplace_back()) ? nullptr : "is no candidate";
+}
+
+std::string number(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  return {text, end};
+}
+
+}  // namespace
+
+std::uint32_t size_class(std::uint64_t bytes) {
+  if (bytes < 2) return 0;
+  const auto power = static_cast<std::uint32_t>(std::bit_width(bytes) - 1);
+  return 2 * power + static_cast<std::uint32_t>(bytes >> (power - 1) & 1);
+}
+
+std::uint64_t least_bytes(std::uint32_t size_class) {
+  const std::uint64_t power = std::uint64_t{1} << size_class / 2;
+  return size_class % 2 == 0 ? power : power + power / 2;
+}
+
+bool TunedCandidate::is(const Choice& choice) const {
+  return choice.algorithm == algorithm && choice.protocol == protocol && choice.piece_bytes == piece_bytes &&
+         choice.channels == channels;
+}
+
+bool TunedClass::same_calls(const TunedClass& other) const {
+  return collective == other.collective && size_class == other.size_class && mapped == other.mapped;
+}
+
+const TuneCache::Machine* TuneCache::find(std::string_view machine) const {
+  const auto found =
+      std::find_if(machines.begin(), machines.end(), [&](const auto& one) { return one.name == machine; });
+  return found == machines.end() ? nullptr : &*found;
+}
+
+void TuneCache::keep(std::string_view machine, TunedClass tuned) {
+  auto found = std::find_if(machines.begin(), machines.end(), [&](const auto& one) { return one.name == machine; });
+  if (found == machines.end()) {
+    if (machines.size() == kMostMachines) machines.erase(machines.begin());
+    machines.push_back({std::string(machine), {}});
+    found = machines.end() - 1;
+  }
+  std::erase_if(found->classes, [&](const TunedClass& known) { return known.same_calls(tuned); });
+  found->classes.push_back(std::move(tuned));
+}
+
+std::string format(const TuneCache& cache) {
+  std::string text = std::string(kFirstLine) + "\n";
+  for (const TuneCache::Machine& machine : cache.machines) {
+    text += "machine " + machine.name + "\n";
+    for (const TunedClass& tuned : machine.classes) {
+      text += std::string("class ") + name(tuned.collective) + " " + std::to_string(tuned.size_class) + " " +
+              way_of(tuned.mapped) + "\n";
+      for (const TunedCandidate& candidate : tuned.candidates) {
+        text += std::string(&candidate == &tuned.candidates[0] ? "kept " : "tried ") + candidate.algorithm + " " +
+                name(candidate.protocol) + " " + std::to_string(candidate.piece_bytes) + " " +
+                std::to_string(candidate.channels) + " " + number(candidate.predicted_us) + " " +
+                number(candidate.measured_us) + "\n";
+      }
+    }
+  }
+  return text;
+}
+
+Result<TuneCache> parse_tune_cache(std::string_view text) {
+  TuneCache cache;
+  if (text.empty()) return cache;
+  if (text.substr(0, text.find('\n')) != kFirstLine)
+    return invalid_usage("line 1 is not \"" + std::string(kFirstLine) + "\"");
+  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return invalid_usage("line " + std::to_string(line_number) + " is cut off");
+    const char* wrong = line_number == 1 ? nullptr : take_line(text.substr(0, end), cache);
+    if (wrong != nullptr) return invalid_usage("line " + std::to_string(line_number) + " " + wrong);
+    text.remove_prefix(end + 1);
+  }
+  for (const TuneCache::Machine& machine : cache.machines) {
+    for (const TunedClass& tuned : machine.classes) {
+      if (tuned.candidates.empty()) return invalid_usage("it ends before what was kept of a class");
+    }
+  }
+  return cache;
+}
+
+}  // namespace tutti

@@ -1,0 +1,198 @@
+#include "src/tuner/measure.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+
+namespace tutti {
+namespace {
+
+// What operation number `operation` takes on a rank as a candidate.
+using Durations = std::function<std::int64_t(std::size_t rank, std::size_t candidate, std::uint32_t operation)>;
+
+// Ranks that run the same operations and add up what they have seen.
+struct Ranks {
+  Ranks(std::size_t ranks, std::vector<double> predicted_us, const TrialTerms& terms = {})
+      : predicted(std::move(predicted_us)), trials(ranks, Trial(predicted, terms)) {}
+
+  // Until the verdict. Fails where ranks differ in what they try, or in when they conclude.
+  void run(const Durations& durations) {
+    while (!trials[0].settled()) {
+      ASSERT_LT(operations, trials[0].longest());
+      const std::size_t candidate = trials[0].next();
+      std::size_t ended = 0;
+      for (std::size_t rank = 0; rank < trials.size(); ++rank) {
+        ASSERT_EQ(trials[rank].next(), candidate) << "rank " << rank << " in operation " << operations;
+        const std::int64_t duration = durations(rank, candidate, operations);
+        total_ns += duration;
+        ended += trials[rank].took(duration) ? 1 : 0;
+      }
+      tried.push_back(candidate);
+      ++operations;
+      if (ended == 0) continue;
+      ASSERT_EQ(ended, trials.size());
+      conclude();
+    }
+    for (const Trial& trial : trials) {
+      ASSERT_TRUE(trial.settled());
+      ASSERT_EQ(trial.next(), trials[0].next());
+    }
+  }
+
+  void conclude() {
+    std::vector<std::uint64_t> sums(predicted.size());
+    for (const Trial& trial : trials) {
+      const std::vector<std::uint64_t> seen = trial.seen();
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];
+    }
+    for (Trial& trial : trials) trial.conclude(sums, static_cast<std::uint32_t>(trials.size()));
+    ++conclusions;
+  }
+
+  std::size_t verdict() const { return trials[0].next(); }
+  std::size_t times_tried(std::size_t candidate) const {
+    return static_cast<std::size_t>(std::count(tried.begin(), tried.end(), candidate));
+  }
+
+  std::vector<double> predicted;
+  std::vector<Trial> trials;
+  std::vector<std::size_t> tried;  // By operation.
+  std::uint32_t operations = 0;
+  std::uint32_t conclusions = 0;
+  std::int64_t total_ns = 0;
+};
+
+TEST(Trial, KeepsTheFastestWhicheverWasPredictedFirst) {
+  for (std::size_t fastest = 0; fastest < 3; ++fastest) {
+    Ranks ranks(2, {10, 11, 12});
+    ranks.run([&](auto, std::size_t candidate, auto) { return candidate == fastest ? 9'000 : 10'000; });
+    EXPECT_EQ(ranks.verdict(), fastest);
+    EXPECT_LE(ranks.conclusions, 3U);
+  }
+}
+
+TEST(Trial, BeginsWithOperationsOfTheFirstChoice) {
+  Ranks ranks(1, {10, 11});
+  ranks.run([](auto, auto, auto) { return 10'000; });
+  const auto first_other = std::find(ranks.tried.begin(), ranks.tried.end(), 1U) - ranks.tried.begin();
+  EXPECT_GE(first_other, 16);
+}
+
+TEST(Trial, DoesNotTryWhatIsPredictedToBeFarSlower) {
+  Ranks ranks(2, {10, 19, 21, 200});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 12'000 : 11'000; });
+  EXPECT_GT(ranks.times_tried(1), 0U);
+  EXPECT_EQ(ranks.times_tried(2), 0U);
+  EXPECT_EQ(ranks.times_tried(3), 0U);
+}
+
+TEST(Trial, OfOneCandidateIsNone) {
+  EXPECT_TRUE(Trial(std::vector<double>{10}).settled());
+  EXPECT_TRUE(Trial(std::vector<double>{10, 30}).settled());
+  EXPECT_EQ(Trial(std::vector<double>{10, 30}).longest(), 0U);
+}
+
+TEST(Trial, SpendsNoMoreThanItsBudget) {
+  const TrialTerms terms;
+  for (const double best_us : {0.05, 1.0, 50.0, 3000.0, 100'000.0}) {
+    Ranks ranks(1, {best_us, 1.1 * best_us, 1.5 * best_us, 1.9 * best_us});
+    double spent_us = 0;
+    ranks.run([&](auto, std::size_t candidate, auto) {
+      spent_us += ranks.predicted[candidate] - best_us;
+      return static_cast<std::int64_t>(best_us * 1e3);
+    });
+    EXPECT_LE(spent_us, terms.budget_us) << best_us << " us";
+  }
+}
+
+TEST(Trial, DropsWhatIsFarBehindAfterAGlance) {
+  Ranks ranks(2, {10, 11, 12});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 1'000'000 : 10'000; });
+  EXPECT_LE(ranks.times_tried(1), 3U);
+  EXPECT_EQ(ranks.verdict(), 0U);
+  EXPECT_GT(ranks.times_tried(2), 20U);
+}
+
+TEST(Trial, DropsTheFirstChoiceTooIfItIsFarBehind) {
+  Ranks ranks(2, {10, 11});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 0 ? 1'000'000 : 10'000; });
+  EXPECT_EQ(ranks.verdict(), 1U);
+  EXPECT_LE(ranks.times_tried(0), 16U + 3U);
+}
+
+TEST(Trial, KeepsTheFirstChoiceWhereAnotherIsHardlyBetter) {
+  Ranks ranks(2, {10, 11});
+  ranks.run([](auto, std::size_t candidate, auto) { return candidate == 1 ? 9'950 : 10'000; });
+  EXPECT_EQ(ranks.verdict(), 0U);
+}
+
+// Each rank's view alone would tell otherwise.
+TEST(Trial, GoesByTheTimeOfAllRanksTogether) {
+  Ranks ranks(2, {10, 11});
+  ranks.run([](std::size_t rank, std::size_t candidate, auto) {
+    return rank == 0 ? (candidate == 0 ? 10'000 : 13'000) : (candidate == 0 ? 16'000 : 10'000);
+  });
+  EXPECT_EQ(ranks.verdict(), 1U);
+  EXPECT_DOUBLE_EQ(ranks.trials[1].measured_us()[0], 13);
+  EXPECT_DOUBLE_EQ(ranks.trials[1].measured_us()[1], 11.5);
+}
+
+// The first operation of a burst bears what came before it, or makes a plan.
+TEST(Trial, DoesNotCountTheOperationAfterAChange) {
+  Ranks ranks(2, {10'000, 11'000});
+  std::size_t last = 0;
+  ranks.run([&](std::size_t rank, std::size_t candidate, auto) {
+    const bool changed = candidate != last;
+    if (rank == 1) last = candidate;
+    return candidate == 1 ? (changed ? 90'000'000 : 9'000'000) : 10'000'000;
+  });
+  EXPECT_EQ(ranks.verdict(), 1U);
+}
+
+TEST(Trial, IsNotMisledByAnOperationThatWasInterrupted) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    Ranks ranks(4, {10, 11, 12, 13});
+    const std::size_t fastest = random() % 4;
+    std::vector<std::uint32_t> left(4);  // Operations of each candidate until it is interrupted, once, on some rank.
+    for (std::uint32_t& each : left) each = 4 * (20 + random() % 150);
+    ranks.run([&](std::size_t, std::size_t candidate, auto) -> std::int64_t {
+      const std::int64_t usual = (candidate == fastest ? 9'000 : 10'500) + static_cast<std::int64_t>(random() % 200);
+      return --left[candidate] == 0 ? usual + 4'000'000 : usual;
+    });
+    ASSERT_EQ(ranks.verdict(), fastest) << "round " << round;
+  }
+}
+
+TEST(Trial, ComesToTheSameVerdictOnAllRanksWhateverTheySee) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<double> predicted(1 + random() % 6);
+    double us = std::exp2(static_cast<double>(random() % 24) - 6);
+    for (double& each : predicted) each = us *= 1 + static_cast<double>(random() % 100) / 200;
+    Ranks ranks(1 + random() % 5, predicted);
+    ranks.run([&](auto...) {
+      return static_cast<std::int64_t>(random() % 7 == 0 ? random() % 1'000'000'000'000 : random() % 100'000) - 5;
+    });
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "round " << round;
+  }
+}
+
+TEST(Trial, EndsAsItIsTold) {
+  Trial trial(std::vector<double>{10, 11, 12});
+  trial.settle(2);
+  EXPECT_TRUE(trial.settled());
+  EXPECT_EQ(trial.next(), 2U);
+  EXPECT_FALSE(trial.took(1000));
+  EXPECT_EQ(trial.next(), 2U);
+}
+
+}  // namespace
+}  // namespace tutti

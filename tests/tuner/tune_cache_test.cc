@@ -1,0 +1,202 @@
+#include "src/tuner/tune_cache.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+namespace tutti {
+namespace {
+
+class Folder {
+ public:
+  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
+  ~Folder() { std::filesystem::remove_all(name_); }
+  std::string file() const { return name_ + "/tune"; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(name_), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::string name_ = "/tmp/tutti-tune-XXXXXX";
+};
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TuneCache some_cache() {
+  TuneCache cache;
+  cache.keep("0.1.0, hosts 2, machine of one",
+             {Collective::all_gather,
+              33,
+              false,
+              {{"direct", Protocol::bulk, 32768, 1, 11.25, 10.5}, {"ring", Protocol::bulk, 65536, 1, 12, 0}}});
+  cache.keep("0.1.0, hosts 2, machine of one",
+             {Collective::all_reduce, 6, true, {{"one_shot", Protocol::lines, 560, 2, 0.1, 0.07}}});
+  cache.keep("another", {Collective::scatter, 0, false, {{"direct", Protocol::rows, 1, 1, 3, 1e9}}});
+  return cache;
+}
+
+std::string refusal(const std::string& text) {
+  auto parsed = parse_tune_cache(text);
+  return parsed.ok() ? "" : std::move(parsed).status().message();
+}
+
+TEST(TuneCache, SizeClassesAreHalvesOfPowersOfTwo) {
+  EXPECT_EQ(size_class(0), size_class(1));
+  std::uint32_t last = size_class(1);
+  for (std::uint64_t bytes = 2; bytes < 100'000; ++bytes) {
+    const std::uint32_t now = size_class(bytes);
+    const bool begins = (bytes & (bytes - 1)) == 0 || (bytes % 3 == 0 && (bytes / 3 & (bytes / 3 - 1)) == 0);
+    ASSERT_EQ(now != last, begins) << bytes;
+    ASSERT_EQ(least_bytes(now) == bytes, begins) << bytes;
+    ASSERT_GE(now, last);
+    last = now;
+  }
+  EXPECT_EQ(size_class(~std::uint64_t{0}), 127U);
+}
+
+TEST(TuneCache, ReadsWhatItHasWritten) {
+  const TuneCache cache = some_cache();
+  auto parsed = parse_tune_cache(format(cache));
+  ASSERT_TRUE(parsed.ok()) << std::move(parsed).status().message();
+  EXPECT_EQ(parsed.value(), cache);
+  EXPECT_EQ(parsed.value().find("another")->classes.size(), 1U);
+  EXPECT_EQ(parsed.value().find("a third"), nullptr);
+}
+
+TEST(TuneCache, TakesEmptyFilesAndRemarks) {
+  EXPECT_TRUE(parse_tune_cache("").ok());
+  auto parsed =
+      parse_tune_cache("tutti-tune 1\n# by hand\n\nmachine m\nclass reduce 4 lanes\nkept direct bulk 8 1 2 3\n");
+  ASSERT_TRUE(parsed.ok());
+  ASSERT_EQ(parsed.value().machines.size(), 1U);
+  EXPECT_EQ(parsed.value().machines[0].name, "m");
+}
+
+TEST(TuneCache, KeepsTheLatestOfEachClass) {
+  TuneCache cache = some_cache();
+  TunedClass again = cache.machines[0].classes[0];
+  std::swap(again.candidates[0], again.candidates[1]);
+  cache.keep(cache.machines[0].name, again);
+  ASSERT_EQ(cache.machines[0].classes.size(), 2U);
+  EXPECT_EQ(cache.machines[0].classes[1], again);
+  for (int i = 0; i < 1000; ++i) cache.keep("machine " + std::to_string(i), again);
+  auto parsed = parse_tune_cache(format(cache));
+  ASSERT_TRUE(parsed.ok()) << "what was written cannot be read: " << std::move(parsed).status().message();
+  EXPECT_NE(parsed.value().find("machine 999"), nullptr);
+}
+
+TEST(TuneCache, SaysWhichLineIsWrong) {
+  const std::string head = "tutti-tune 1\nmachine m\n";
+  const std::string kept = "kept direct bulk 8 1 2 3\n";
+  EXPECT_NE(refusal("something else\n").find("line 1 "), std::string::npos);
+  EXPECT_NE(refusal("tutti-tune 2\n").find("line 1 "), std::string::npos);
+  EXPECT_NE(refusal("tutti-tune 1\nclass reduce 4 lanes\n").find("line 2 "), std::string::npos);
+  for (const char* line :
+       {"class reduce 4 lane", "class reduce 128 lanes", "class reduce -1 lanes", "class send 4 lanes",
+        "class reduce 4 lanes 5", "kept direct bulk 8 1 2 3", "tried direct bulk 8 1 2 3", "else"}) {
+    EXPECT_NE(refusal(head + line + "\n" + kept).find("line 3 "), std::string::npos) << line;
+  }
+  for (const char* line : {"kept direct bulk 8 1 2", "kept direct sand 8 1 2 3", "kept direct bulk -8 1 2 3",
+                           "kept direct bulk 8 1 nan 3", "kept direct bulk 8 1 2 inf", "kept direct bulk 8 1 2 -3",
+                           "kept direct bulk 99999999999999999999 1 2 3", "tried direct bulk 8 1 2 3"}) {
+    EXPECT_NE(refusal(head + "class reduce 4 lanes\n" + line + "\n").find("line 4 "), std::string::npos) << line;
+  }
+  EXPECT_NE(refusal(head + "class reduce 4 lanes\n"), "");
+  EXPECT_NE(refusal(head + "class reduce 4 lanes\n" + kept.substr(0, kept.size() - 1)).find("cut off"),
+            std::string::npos);
+}
+
+TEST(TuneCache, RefusesOrReadsWhateverItIsGiven) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string whole = format(some_cache());
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = whole;
+    for (auto edits = 1 + random() % 4; edits > 0; --edits) {
+      const std::size_t at = random() % text.size(), length = random() % 40, from = random() % whole.size();
+      switch (random() % 4) {
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.resize(at + 1); break;
+        case 2: text.insert(at, whole.substr(from, length)); break;
+        case 3: text.erase(at, length); break;
+      }
+      if (text.empty()) text = "t";
+    }
+    auto parsed = parse_tune_cache(text);
+    if (!parsed.ok()) continue;
+    auto again = parse_tune_cache(format(parsed.value()));
+    ASSERT_TRUE(again.ok()) << text;
+    ASSERT_EQ(again.value(), parsed.value()) << text;
+  }
+}
+
+TEST(TuneCache, FileComesToBeAndIsAddedTo) {
+  const Folder folder;
+  const TuneCache cache = some_cache();
+  ASSERT_TRUE(read_tune_cache(folder.file()).ok());
+  for (const TuneCache::Machine& machine : cache.machines) {
+    const Status added = add_to_tune_cache(folder.file(), machine);
+    ASSERT_TRUE(added.ok()) << added.message();
+  }
+  auto known = read_tune_cache(folder.file());
+  ASSERT_TRUE(known.ok());
+  EXPECT_EQ(known.value(), cache);
+  EXPECT_EQ(folder.files(), 1U);
+}
+
+TEST(TuneCache, FileIsWholeWhoeverWritesMeanwhile) {
+  const Folder folder;
+  const TuneCache cache = some_cache();
+  ASSERT_TRUE(add_to_tune_cache(folder.file(), cache.machines[0]).ok());
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 2; ++i) {
+    writers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) EXPECT_TRUE(add_to_tune_cache(folder.file(), cache.machines[1]).ok());
+    });
+  }
+  for (int round = 0; round < 50; ++round) {
+    auto known = read_tune_cache(folder.file());
+    EXPECT_TRUE(known.ok() && known.value().find(cache.machines[0].name) != nullptr);
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(folder.files(), 1U);
+}
+
+TEST(TuneCache, FileOfAnotherKindIsLeftAlone) {
+  const Folder folder;
+  for (const std::string& text : {std::string("my thesis\n"), format(some_cache()).substr(0, 100)}) {
+    write(folder.file(), text);
+    const Status added = add_to_tune_cache(folder.file(), some_cache().machines[0]);
+    ASSERT_FALSE(added.ok());
+    EXPECT_NE(added.message().find(folder.file()), std::string::npos);
+    EXPECT_EQ(read(folder.file()), text);
+    EXPECT_EQ(folder.files(), 1U);
+  }
+}
+
+TEST(TuneCache, FilesThatCannotBeAreRefused) {
+  const Folder folder;
+  EXPECT_FALSE(read_tune_cache("/").ok());
+  EXPECT_FALSE(add_to_tune_cache("/nowhere/at/all", some_cache().machines[0]).ok());
+  ASSERT_EQ(::mkfifo(folder.file().c_str(), 0600), 0);
+  EXPECT_FALSE(read_tune_cache(folder.file()).ok());
+  std::filesystem::remove(folder.file());
+  write(folder.file(), "");
+  std::filesystem::resize_file(folder.file(), 1ULL << 40);
+  EXPECT_FALSE(read_tune_cache(folder.file()).ok());
+}
+
+}  // namespace
+}  // namespace tutti
