@@ -103,7 +103,8 @@ TEST(Request, RefusesARootWhereThereIsNone) {
 }
 
 TEST(Request, RefusesWhatItCannotRead) {
-  EXPECT_EQ(complaint({"sing"}), "'sing' is no command; the commands are plan, verify, topo, doctor, version, help");
+  EXPECT_EQ(complaint({"sing"}),
+            "'sing' is no command; the commands are plan, verify, topo, simulate, doctor, version, help");
   EXPECT_NE(complaint({"plan", "--collective", "sum"}).find("'sum' is no collective; there are all_reduce"),
             std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'4-2' is no range"), std::string::npos);

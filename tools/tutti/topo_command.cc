@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/topologies.h"
 
 namespace tutti {
 namespace {
@@ -76,28 +76,11 @@ Result<TopoRequest> parse(int argc, char** argv) {
   }
 }
 
-// No more than any reader takes, whatever there is to read.
-Result<std::string> read_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return invalid_argument(path + " is a directory");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return system_error("open " + path);
-  std::string text(kLongestTopology + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof())) return system_error("read " + path);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
-}
-
 Status write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
   return file ? Status() : system_error("write " + path);
-}
-
-Result<Topology> from_file(const std::string& path) {
-  const std::string text = TUTTI_TRY(read_file(path));
-  return read_topology(text, path);
 }
 
 Result<Topology> this_machine() {
@@ -110,7 +93,7 @@ Result<Topology> this_machine() {
 Result<Topology> what_is_asked(const TopoRequest& request) {
   if (!request.file.empty() && !request.preset.empty()) return invalid_argument("topo takes --file or --preset");
   if (!request.preset.empty()) return preset(request.preset);
-  return request.file.empty() ? this_machine() : from_file(request.file);
+  return request.file.empty() ? this_machine() : topology_of_file(request.file);
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// Topologies by the names that people give them.
+#pragma once
+
+#include <string>
+
+#include "src/topology/topology.h"
+
+namespace tutti {
+
+// As the file has it: nothing is filled in.
+Result<Topology> topology_of_file(const std::string& path);
+
+// A preset, or a file of this name; what is known of such machines is filled in.
+Result<Topology> named_topology(const std::string& name);
+
+}  // namespace tutti
