@@ -6,8 +6,8 @@
 //   each link on its way for wire_bytes[p] * S / (efficiency[kind] * its rate), one message after the other,
 //   it is there hop_us[c][p] after its last byte was sent (on top of the latencies of the links),
 //   the receiver's channel is busy as the sender's was.
-// A call begins base_us[p] late, on every rank. Its host needs launch_us() for it, and is ahead of the devices: calls that
-// follow each other, as benchmarks make them, take the longer of the two.
+// A call begins base_us[p] late, on every rank. Its host needs launch_us() for it, and is ahead of the devices: calls
+// that follow each other, as benchmarks make them, take the longer of the two.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ inline constexpr std::size_t kProtocolCount = 3;  // By the numbers of Protocol.
 inline constexpr std::size_t kLinkKinds = 6;      // By those of LinkKind.
 
 struct Costs {
-  std::string_view name;  // "H100": whose figures.
+  std::string_view name;                         // "H100": whose figures.
   std::array<double, kLaunchModes> launch_us{};  // What a host needs for a call; of eager_many for the process alone,
   double launch_device_us = 0;                   // then this for each of its devices,
   double launch_channel_us = 0;                  // and for each channel of each device.
@@ -54,8 +54,8 @@ struct Costs {
   std::array<double, kProtocolCount> wire_bytes{1, 1, 1};  // Sent for each byte of data.
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
-  // How calls are cut: a channel for each so many bytes of a block, in messages of at most so many for a channel, sent in
-  // this many slices as long as those are not shorter than shortest_slice_bytes.
+  // How calls are cut: a channel for each so many bytes of a block, in messages of at most so many for a channel, sent
+  // in this many slices as long as those are not shorter than shortest_slice_bytes.
   std::array<double, kProtocolCount> channel_bytes{65536, 4096, 4096}, piece_bytes{65536, 65536, 65536};
   // Likewise, where whole blocks are handed from rank to rank: the first has to pass all before the last has anything.
   std::array<double, kProtocolCount> chain_piece_bytes{65536, 4096, 16384};
@@ -67,8 +67,8 @@ struct Costs {
 // Of a call by a process that drives so many devices.
 double launch_us(const Costs& costs, LaunchMode mode, std::uint32_t devices, std::uint32_t channels);
 
-// A figure by name: "base_us.bulk", "hop_us.network.lines", "efficiency.nvlink", "most_channels". invalid_argument where
-// there is none, or the value cannot be.
+// A figure by name: "base_us.bulk", "hop_us.network.lines", "efficiency.nvlink", "most_channels". invalid_argument
+// where there is none, or the value cannot be.
 Status set_figure(Costs& costs, std::string_view name, double value);
 
 }  // namespace tutti

@@ -23,8 +23,8 @@ Costs nccl() {
   return costs;
 }
 
-// NVLinks: a hop beside the links' latencies. Network: NCCL's constants of a tree's step (src/graph/tuning.cc: 14, 5 and
-// 8.5 us) less the latencies of ports and switches.
+// NVLinks: a hop beside the links' latencies. Network: NCCL's constants of a tree's step (src/graph/tuning.cc: 14, 5
+// and 8.5 us) less the latencies of ports and switches.
 constexpr std::array<std::array<double, kProtocolCount>, kLinkClasses> kHopsByProxy = {
     {{1, 1, 1}, {0.3, 0.1, 0.1}, {2, 1, 1.5}, {12.5, 3.5, 7}}};
 
@@ -47,25 +47,25 @@ Costs hopper() {
   costs.name = "H100";
   costs.launch_device_us = 2.45;
   costs.launch_channel_us = 0.03;
-  costs.base_us = {91, 7, 21.4};
+  costs.base_us = {95, 7, 21};
   costs.hop_us = kHopsByProxy;
-  costs.channel_gbytes_per_s = {44, 7.83, 36.7};  // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc).
-                                                  // rows: NCCL's limit of a channel.
-  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.845;
+  // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
+  costs.channel_gbytes_per_s = {65, 7.82, 36.7};
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.833;
   return costs;
 }
 
-// B200 and GB200: NVLinks by NCCL, the network as NCCLX's CTRAN drives it from the host, which hands to the GPU what is to
-// be reduced.
+// B200 and GB200: NVLinks by NCCL, the network as NCCLX's CTRAN drives it from the host, which hands to the GPU what is
+// to be reduced.
 Costs blackwell() {
   Costs costs = hopper();
   costs.name = "B200";
   costs.base_us = {30, 7, 9};
   constexpr auto network = static_cast<std::size_t>(LinkClass::network);
-  costs.hop_us[network] = {6.3, 6.3, 6.3};
+  costs.hop_us[network] = {6.8, 6.8, 6.8};
   costs.ramp_us[network] = 6.2;
   costs.ramp_bytes[network] = 20'700;
-  costs.fold_us[network] = 11.9;
+  costs.fold_us[network] = 11.2;
   costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.792;
   return costs;

@@ -35,6 +35,7 @@ struct Cluster {
   std::uint32_t rails = 0;           // Network ports of a host that are used. 0: all.
   std::uint32_t tiers = 2;           // Of switches between hosts: 1 to 3.
   std::uint32_t hosts_per_leaf = 32;
+  bool spread = false;          // What a rank sends to other hosts goes over all ports of its host: a channel, a port.
   double oversubscription = 1;  // What hosts can send to a leaf switch, over what that can send upwards.
   std::vector<Fault> faults;
 };

@@ -130,7 +130,8 @@ Status Network::lay_rails() {
     if (cluster_.rails > 0) nics.resize(cluster_.rails);
     if (nics.empty() && cluster_.hosts > unit_hosts_)
       return invalid_argument(topology.hosts[host] + " has no network port that is up: nothing leads to other hosts");
-    const std::size_t together = std::max<std::size_t>(nics.size() / ranks_per_host_, 1);
+    const std::size_t share = cluster_.spread ? nics.size() : nics.size() / ranks_per_host_;
+    const std::size_t together = std::max<std::size_t>(share, 1);
     rails_.emplace_back();
     for (std::size_t i = 0; i + together <= nics.size(); i += together) {
       Rail rail;
@@ -225,6 +226,8 @@ void Network::lay_ways() {
       if (rail >= rails_[host].size()) continue;
       const NodeId nic = rails_[host][rail].nics[0];
       to_rail_.back() = {way_between(nodes_[from], nic), way_between(nic, nodes_[from])};
+      if (rails_[host][rail].nics.size() > 1)  // Each has PCI of its own, which carries more than it does.
+        for (Way& each : to_rail_.back()) each.links.clear();
     }
   }
 }

@@ -39,6 +39,7 @@ struct RankState {
   std::uint32_t turn = 0, position = 0, piece = 0;
   std::uint32_t waits_for = kNone;  // Lane.
   std::uint32_t slice = 0;          // Of a step in peers' memory.
+  std::uint32_t part = 0;           // Of any other step.
   bool done = false;
 };
 
@@ -74,8 +75,7 @@ class Engine {
   }
 
   Result<EngineResult> run() {
-    const double begin =
-        request_.costs.launch_us[static_cast<std::size_t>(request_.launch)] + request_.costs.base_us[protocol_];
+    const double begin = request_.costs.base_us[protocol_];
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       RankState& state = ranks_[rank];
       state.free_us = begin;
@@ -152,6 +152,7 @@ class Engine {
   struct Ready {
     double us = 0;
     const Chain* chain = nullptr;  // Null: the rank's own, and then for slots.
+    double handed_us = 0;          // By its host, of what was waited for.
     bool known = true;
   };
 
@@ -167,6 +168,8 @@ class Engine {
     state.chain = chain;
     settle(state, end);
     if (state.slice > 0) return queue_.push({end, 0, rank});
+    if (++state.part < request_.parts) return queue_.push({end, 0, rank});
+    state.part = 0;
     if (++state.step == state.stage_end) {
       leave_stage(state);
       if (!next_stage(rank)) return finish(rank);
@@ -177,6 +180,7 @@ class Engine {
   Chain chain_to(const RankState& state, const Ready& ready) const {
     Chain chain = ready.chain == nullptr ? state.chain : *ready.chain;
     if (ready.chain == nullptr) chain.slots += static_cast<float>(ready.us - state.free_us);
+    else if (ready.chain != &state.chain) chain.hops += static_cast<float>(ready.handed_us);
     return chain;
   }
 
@@ -185,7 +189,7 @@ class Engine {
     state.waits_for = kNone;
     for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
       const End end = program_.ends[i];
-      if (end.kind() == EndKind::receive || end.kind() == EndKind::await) await_message(rank, end.lane(), ready);
+      if (end.kind() == EndKind::receive || end.kind() == EndKind::await) await_message(rank, end, step.folds, ready);
       else if (end.kind() == EndKind::send) await_slot(rank, end.lane(), ready);
       if (!ready.known) {
         state.waits_for = end.lane();
@@ -194,15 +198,21 @@ class Engine {
     }
   }
 
-  void await_message(std::uint32_t rank, std::uint32_t number, Ready& ready) {
-    LaneState& lane = lanes_[number];
+  void await_message(std::uint32_t rank, const End& end, bool folds, Ready& ready) {
+    LaneState& lane = lanes_[end.lane()];
     if (lane.head == kNone || messages_[lane.head].arrival_us == kUnknown) {
       lane.reader = rank;
       ready.known = false;
-    } else if (messages_[lane.head].arrival_us > ready.us) {
-      ready.us = messages_[lane.head].arrival_us;
-      ready.chain = &messages_[lane.head].chain;
+      return;
     }
+    const bool data = end.kind() == EndKind::receive;
+    const LinkClass links = program_.lanes[end.lane()].route.links;
+    const double handed = folds && data ? request_.costs.fold_us[static_cast<std::size_t>(links)] : 0;
+    const double us = messages_[lane.head].arrival_us + handed;
+    if (us <= ready.us) return;
+    ready.us = us;
+    ready.chain = &messages_[lane.head].chain;
+    ready.handed_us = handed;
   }
 
   void await_slot(std::uint32_t rank, std::uint32_t number, Ready& ready) {
@@ -259,7 +269,7 @@ class Engine {
   double perform(std::uint32_t rank, const TimedStep& step, const Chain& chain) {
     RankState& state = ranks_[rank];
     const auto [in, out, mapped] = ends_of(step);
-    const double bytes = step.units * request_.unit_bytes;
+    const double bytes = step.units * request_.unit_bytes / request_.parts;
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max({in, out, 1U}));
     double end = now_ + jittered(step_us_ + bytes * std::max({in, out, 1U}) * us_per_byte_);
     const End* const ends = &program_.ends[step.first];
@@ -433,11 +443,17 @@ class Engine {
     return network_.resource(found).kind;
   }
 
+  double hop_us(LinkClass links, double bytes) const {
+    const auto at = static_cast<std::size_t>(links);
+    const Costs& costs = request_.costs;
+    const double ramp = costs.ramp_us[at] > 0 ? std::min(bytes / std::max(costs.ramp_bytes[at], 1.0), 1.0) : 0;
+    return costs.hop_us[at][protocol_] + ramp * costs.ramp_us[at];
+  }
+
   void arrive(std::uint32_t number) {
     Message& message = messages_[number];
     const Route& route = program_.lanes[message.lane].route;
-    const double hop =
-        jittered(request_.costs.hop_us[static_cast<std::size_t>(route.links)][protocol_]) + route.latency_us;
+    const double hop = jittered(hop_us(route.links, message.bytes / wire_)) + route.latency_us;
     LaneState& lane = lanes_[message.lane];
     message.arrival_us = std::max(message.finish_us + hop, lane.last_arrival_us);
     lane.last_arrival_us = message.arrival_us;

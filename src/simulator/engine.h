@@ -55,6 +55,7 @@ struct EngineRequest {
   Loop loop;                 // pieces: how many there are.
   std::uint32_t pieces = 1;  // How many are simulated.
   double unit_bytes = 0;     // Of a piece, for all channels together.
+  std::uint32_t parts = 1;   // In which steps are done, and messages go, where there are lanes alone.
   double slice_bytes = 0;    // Of a step in peers' memory, for all channels together. 0: it is done in one.
   double jitter = 0;         // Steps and hops take longer by an exponentially distributed part of this mean.
   std::uint64_t seed = 1;

@@ -130,6 +130,7 @@ class Compiler {
       program_.ends.push_back(end);
       ++timed.targets;
     }
+    timed.folds = step.sources.size() > 1;
     longest_ = std::max(longest_, timed.units);
     if (has_lanes_) program_.longest = longest_;
     program_.steps.push_back(timed);
@@ -158,6 +159,7 @@ class Compiler {
       ++traffic.messages;
     }
     if (channel == 0) has_lanes_ = true;
+    else program_.sliceable = false;
     if (kind == EndKind::send || channel == 2) {
       ++program_.messages;
       program_.sent_units += operand.count;

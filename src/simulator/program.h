@@ -33,6 +33,7 @@ struct TimedStep {
   std::uint32_t first = 0;  // Of its ends.
   std::uint16_t sources = 0, targets = 0;
   std::uint32_t units = 0;  // Of each operand.
+  bool folds = false;       // Reduces what it takes.
 };
 
 // What passes from one rank to another: a lane, a flag, or memory that is read or written in place.
@@ -62,6 +63,7 @@ struct Program {
   std::uint64_t messages = 0;          // Of all simulated ranks, with data, for one piece.
   std::uint64_t sent_units = 0;        // By these.
   bool fused = false;
+  bool sliceable = true;  // All that passes goes through lanes: a message can be cut wherever it goes.
 
   Rank classes() const { return symmetry.classes(); }
 };

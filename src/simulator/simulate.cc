@@ -46,6 +46,13 @@ double block_bytes(Collective collective, Rank ranks, double bytes) {
   return whole ? bytes : bytes / ranks;
 }
 
+void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks) {
+  const auto protocol = static_cast<std::size_t>(call.protocol);
+  const double channels = std::ceil(call.bytes / ranks / costs.channel_bytes[protocol]);
+  call.channels = static_cast<std::uint32_t>(std::clamp<double>(channels, 1, costs.most_channels));
+  call.piece_bytes = has_root(collective) ? costs.chain_piece_bytes[protocol] : costs.piece_bytes[protocol];
+}
+
 Problem problem_on(const Network& network, Collective collective, Rank root) {
   Problem problem{.collective = collective, .ranks = network.ranks(), .root = root, .groups = {}};
   const Rank hosts = network.ranks() / network.ranks_per_host();
@@ -83,6 +90,9 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   if (request.loop.pieces == 1) request.loop.skew = 0;
   request.pieces = pieces_to_simulate(request.loop.pieces, program_, limits_.most_events);
   request.unit_bytes = unit / request.loop.pieces;
+  const double slices = std::floor(longest / request.loop.pieces / std::max(costs_.shortest_slice_bytes, 1.0));
+  const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
+  request.parts = program_.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
   request.slice_bytes = call.piece_bytes * request.channels;
   request.jitter = call.jitter;
   request.seed = call.seed;
@@ -124,6 +134,12 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   if (!program_.fused)
     outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
+  const double host = launch_us(costs_, call.launch, network_->ranks_per_host(), request.channels);
+  if (host > outcome.time_us) {
+    outcome.chain.launch += static_cast<float>(host - outcome.time_us);
+    outcome.time_us = host;
+    outcome.notes.emplace_back("the host needs longer for a call than the devices");
+  }
   outcome.algorithm_gbytes_per_s = call.bytes / outcome.time_us * 1e-3;
   outcome.bus_gbytes_per_s = outcome.algorithm_gbytes_per_s * bus_factor(problem_.collective, problem_.ranks);
   outcome.data_bytes = result.data_bytes * times * program_.symmetry.order();

@@ -22,6 +22,9 @@ struct SimulatedCall {
   std::vector<TraceEvent>* trace = nullptr;
 };
 
+// Channels and pieces as the library has them whose figures these are, for the call's bytes and protocol.
+void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks);
+
 struct SimulationLimits {
   bool fold = true;                        // Ranks that do the same, where nothing tells them apart.
   std::uint64_t most_events = 30'000'000;  // Of a call: pieces beyond are taken to go on as those before.

@@ -60,7 +60,7 @@ inline Network network_of(const Cluster& cluster) {
 inline Costs plain_costs(double launch = 5, double hop = 2) {
   Costs costs;
   costs.name = "plain";
-  costs.launch_us.fill(launch);
+  costs.base_us.fill(launch);
   for (auto& hops : costs.hop_us) hops.fill(hop);
   costs.channel_gbytes_per_s.fill(1e9);
   costs.most_channels = 8;

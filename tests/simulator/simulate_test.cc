@@ -49,7 +49,7 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   Costs costs = plain_costs();
   costs.channel_gbytes_per_s.fill(10);
   costs.step_us.fill(0.5);
-  costs.base_us = {1, 3, 1};
+  costs.base_us = {6, 8, 6};
   costs.wire_bytes = {1, 2, 1};
   SimulatedCall call = whole(1e6);
   // Rank 0 sends for 100 us, rank 1 takes for as long; the link of 100 GB/s is faster.
