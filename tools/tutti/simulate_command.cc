@@ -27,11 +27,17 @@ constexpr std::uint64_t kMostStepsOfMany = 2'000'000;
 constexpr std::uint64_t kMostEventsOfMany = 1'000'000;
 constexpr std::size_t kMostTracedRanks = 64;
 
+// Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
+// each channel, so that all ports of a host have their share.
+struct Networks {
+  Network own, spread;
+};
+
 class Simulations {
  public:
-  Simulations(const SimulateRequest& request, const Network& network, const Costs& costs)
-      : request_(request), network_(network), costs_(costs) {
-    on_device_ = !network.cluster().host.all(NodeKind::gpu).empty();
+  Simulations(const SimulateRequest& request, const Networks& networks, const Costs& costs)
+      : request_(request), networks_(networks), network_(networks.own), costs_(costs) {
+    on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
   }
 
   // Makes ready what is asked for, or all that there is.
@@ -47,7 +53,8 @@ class Simulations {
     for (const Algorithm* algorithm : catalogue(request_.collective)) {
       if (!all && request_.algorithm != algorithm->name()) continue;
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
-      Result<Simulation> made = Simulation::make(network_, costs_, *algorithm, problem, limits);
+      const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
+      Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
       if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
       else if (!all) return std::move(made).status();
       else left_out_ += (left_out_.empty() ? "" : ", ") + std::string(algorithm->name());
@@ -93,8 +100,8 @@ class Simulations {
   std::vector<std::string_view> protocols(const Algorithm& algorithm) const {
     if (!request_.protocol.empty()) return {request_.protocol};
     if (std::string_view(algorithm.name()).ends_with("_mapped")) return {"bulk"};
-    if (!request_.algorithm.empty() || !on_device_) return {""};
-    return {"lines", "bulk"};
+    if (!on_device_) return {""};
+    return {"lines", "rows", "bulk"};
   }
 
   Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, double bytes) {
@@ -111,10 +118,14 @@ class Simulations {
     call.bytes = bytes;
     call.protocol = choice.protocol;
     call.launch = request_.launch;
-    call.channels = request_.channels > 0 ? request_.channels : choice.channels;
-    call.piece_bytes = request_.piece_bytes > 0 ? request_.piece_bytes : static_cast<double>(choice.piece_bytes);
+    call.channels = choice.channels;
+    call.piece_bytes = static_cast<double>(choice.piece_bytes);
     call.loop = choice.loop;
-    call.loop.slots = request_.slots;
+    call.loop.slots = costs_.slots;
+    if (on_device_) cut(call, costs_, request_.collective, network_.ranks());
+    if (request_.channels > 0) call.channels = request_.channels;
+    if (request_.piece_bytes > 0) call.piece_bytes = request_.piece_bytes;
+    if (request_.slots > 0) call.loop.slots = request_.slots;
     call.jitter = request_.jitter;
     call.seed = request_.seed;
     if (!request_.trace.empty()) call.trace = &traced_;
@@ -122,6 +133,7 @@ class Simulations {
   }
 
   const SimulateRequest& request_;
+  const Networks& networks_;
   const Network& network_;
   const Costs& costs_;
   bool on_device_ = false;
@@ -130,7 +142,7 @@ class Simulations {
   std::string left_out_;
 };
 
-Result<Network> network_of(const SimulateRequest& request) {
+Result<Networks> networks_of(const SimulateRequest& request) {
   Cluster cluster = request.cluster;
   cluster.host = TUTTI_TRY(named_topology(request.topology));
   if (!request.gpu.empty()) {
@@ -138,7 +150,9 @@ Result<Network> network_of(const SimulateRequest& request) {
     fill_in(cluster.host);
   }
   if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
-  return Network::make(std::move(cluster));
+  Network own = TUTTI_TRY(Network::make(cluster));
+  cluster.spread = cluster.hosts > cluster.host.hosts.size() && cluster.faults.empty();
+  return Networks{std::move(own), TUTTI_TRY(Network::make(std::move(cluster)))};
 }
 
 Status check(const SimulateRequest& request, const Network& network) {
@@ -167,10 +181,12 @@ Status simulate_command(int argc, char** argv) {
     std::fputs(kSimulateUsage, stdout);
     return {};
   }
-  const Network network = TUTTI_TRY(network_of(request));
+  const Networks networks = TUTTI_TRY(networks_of(request));
+  const Network& network = networks.own;
   TUTTI_CHECK_OK(check(request, network));
-  const Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
-  Simulations simulations(request, network, costs);
+  Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
+  for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(set_figure(costs, figure, value));
+  Simulations simulations(request, networks, costs);
   TUTTI_CHECK_OK(simulations.prepare());
   std::vector<std::vector<SimulatedRun>> sizes;
   if (!request.json) begin_report(request, network, costs);

@@ -29,8 +29,9 @@ const char* const kSimulateUsage =
     "  --bytes B               1G, or 8..16G for all powers of two between; as nccl-tests count\n"
     "  --algorithm A           (all: the best of those that can be simulated soon is named)\n"
     "  --protocol P            lines, bulk or rows (the best)\n"
-    "  --channels N  --piece B  --slots N    (as the tuner chooses; slots: 4)\n"
+    "  --channels N  --piece B  --slots N    (as the library does that was measured)\n"
     "  --launch MODE           eager, eager-many or graph (eager)\n"
+    "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
     "  --jitter X  --seed N    steps and latencies grow by an exponentially distributed part of mean X (0)\n"
     "  --unfolded              each rank is simulated, also those that do the same as others\n"
     "  --trace FILE            what happened when, for chrome://tracing or ui.perfetto.dev\n"
@@ -58,6 +59,7 @@ enum Option {
   kPiece,
   kSlots,
   kLaunch,
+  kFigure,
   kJitter,
   kSeed,
   kUnfolded,
@@ -86,6 +88,7 @@ constexpr option kOptions[] = {
     {"piece", required_argument, nullptr, kPiece},
     {"slots", required_argument, nullptr, kSlots},
     {"launch", required_argument, nullptr, kLaunch},
+    {"figure", required_argument, nullptr, kFigure},
     {"jitter", required_argument, nullptr, kJitter},
     {"seed", required_argument, nullptr, kSeed},
     {"unfolded", no_argument, nullptr, kUnfolded},
@@ -162,6 +165,13 @@ Result<Fault> parse_slow(const std::string& text) {
   return Fault{.link = text.substr(0, equals), .rate = rate};
 }
 
+Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos) return invalid_argument("it wants a name and a value: hop_us.network.bulk=10");
+  const double value = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
+  return std::pair(text.substr(0, equals), value);
+}
+
 Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) {
   switch (option) {
     case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1)); break;
@@ -192,6 +202,7 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
     case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1)); break;
     case kLaunch: request.launch = TUTTI_TRY(parse_launch_mode(value)); break;
+    case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
     case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0)); break;
     case kUnfolded: request.folded = false; break;

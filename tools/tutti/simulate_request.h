@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/model/network.h"
@@ -21,11 +22,12 @@ struct SimulateRequest {
   std::string protocol;   // Empty: as the tuner chooses, or whichever is best.
   Rank root = 0;
   std::uint32_t channels = 0;  // 0: as the tuner chooses.
-  std::uint32_t slots = 4;
-  double piece_bytes = 0;  // Likewise.
+  std::uint32_t slots = 0;     // Likewise.
+  double piece_bytes = 0;      // Likewise.
   LaunchMode launch = LaunchMode::eager;
   double jitter = 0;
   std::uint64_t seed = 1;
+  std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.
   bool folded = true;
   std::string trace;
   bool json = false;
