@@ -48,10 +48,12 @@ std::vector<Figure> figures_of(Costs& costs) {
 }
 
 std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
-  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"most_channels", &costs.most_channels},
-                                                             {"slots", &costs.slots}};
-  for (std::size_t i = 0; i < kProtocolCount; ++i)
-    all.emplace_back(std::string("slices.") + name(static_cast<Protocol>(i)), &costs.slices[i]);
+  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"most_channels", &costs.most_channels}};
+  for (std::size_t i = 0; i < kProtocolCount; ++i) {
+    const std::string protocol = name(static_cast<Protocol>(i));
+    all.emplace_back("slices." + protocol, &costs.slices[i]);
+    all.emplace_back("slots." + protocol, &costs.slots[i]);
+  }
   return all;
 }
 

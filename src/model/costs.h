@@ -61,7 +61,7 @@ struct Costs {
   std::array<double, kProtocolCount> chain_piece_bytes{65536, 4096, 16384};
   std::array<std::uint32_t, kProtocolCount> slices{1, 1, 1};
   double shortest_slice_bytes = 65536;
-  std::uint32_t slots = 4;
+  std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane.
 };
 
 // Of a call by a process that drives so many devices.

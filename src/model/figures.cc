@@ -17,9 +17,9 @@ Costs nccl() {
   costs.channel_bytes = {4096, 4096, 4096};  // 512 threads with 8 bytes each (NCCL, src/graph/tuning.cc).
   costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
   costs.chain_piece_bytes = {1 << 16, 1 << 12, 1 << 14};
-  costs.slices = {2, 1, 1};  // As NCCL's rings have.
+  costs.slices = {2, 1, 1};  // As NCCL's rings have, and their lanes: 8 steps, of which a slice of bulk takes two.
   costs.shortest_slice_bytes = 1 << 15;
-  costs.slots = 4;
+  costs.slots = {4, 8, 8};
   return costs;
 }
 

@@ -38,8 +38,8 @@ TEST(Costs, FiguresThatCannotBeAreRefused) {
                                     {"base_us.bulk", -1.0},
                                     {"base_us.bulk", std::numeric_limits<double>::infinity()},
                                     {"base_us.bulk", std::numeric_limits<double>::quiet_NaN()},
-                                    {"slots", 0.0},
-                                    {"slots", 1.5},
+                                    {"slots.bulk", 0.0},
+                                    {"slots.bulk", 1.5},
                                     {"most_channels", 1e12}})
     EXPECT_FALSE(set_figure(costs, name, value).ok()) << name << " " << value;
   Status unknown = set_figure(costs, "hop_us.network", 1);

@@ -121,7 +121,7 @@ class Simulations {
     call.channels = choice.channels;
     call.piece_bytes = static_cast<double>(choice.piece_bytes);
     call.loop = choice.loop;
-    call.loop.slots = costs_.slots;
+    call.loop.slots = costs_.slots[static_cast<std::size_t>(call.protocol)];
     if (on_device_) cut(call, costs_, request_.collective, network_.ranks());
     if (request_.channels > 0) call.channels = request_.channels;
     if (request_.piece_bytes > 0) call.piece_bytes = request_.piece_bytes;
