@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/plan/plan.h"
+
 namespace tutti {
 namespace {
 
@@ -20,6 +22,21 @@ double period_us(const EngineRequest& request, const EngineResult& result, std::
   const std::uint32_t last = request.pieces > drain + 2 ? request.pieces - 1 - drain : request.pieces - 1;
   const std::uint32_t first = last / 3;
   return (result.piece_us[last] - result.piece_us[first]) / (last - first);
+}
+
+// Steps that name all other ranks are too long for so many (Steps::add()); a small problem tells.
+constexpr Rank kMostPeers = 60'000;
+
+bool names_all_ranks(const Algorithm& algorithm, Collective collective) {
+  constexpr Rank kFew = 64, kOfAHost = 8;
+  Problem problem{.collective = collective, .ranks = kFew, .groups = {}};
+  problem.groups.emplace_back(kFew / kOfAHost, kOfAHost);
+  if (!algorithm.supports(problem)) return false;
+  const Plan plan = emit_plan(algorithm, problem, 0);
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    longest = std::max({longest, plan.steps[i].sources.size(), plan.steps[i].targets.size()});
+  return longest + 1 >= kFew;
 }
 
 void scale(Chain& chain, double factor) {
@@ -66,6 +83,9 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
     return invalid_argument(std::string(algorithm.name()) + " does not do " + name(problem.collective) + " of " +
                             std::to_string(problem.ranks) + " ranks on such hosts");
   }
+  if (problem.ranks > kMostPeers && names_all_ranks(algorithm, problem.collective))
+    return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
+                       std::to_string(problem.ranks) + " are too many for");
   Simulation simulation(network, costs, problem, limits);
   Status last;
   for (const Symmetry& symmetry :
