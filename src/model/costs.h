@@ -6,7 +6,8 @@
 //   each link on its way for wire_bytes[p] * S / (efficiency[kind] * its rate), one message after the other,
 //   it is there hop_us[c][p] after its last byte was sent (on top of the latencies of the links),
 //   the receiver's channel is busy as the sender's was.
-// A call begins launch_us[mode] + base_us[p] late, on every rank.
+// A call begins base_us[p] late, on every rank. Its host needs launch_us() for it, and is ahead of the devices: calls
+// that follow each other, as benchmarks make them, take the longer of the two.
 #pragma once
 
 #include <array>
@@ -37,10 +38,17 @@ inline constexpr std::size_t kProtocolCount = 3;  // By the numbers of Protocol.
 inline constexpr std::size_t kLinkKinds = 6;      // By those of LinkKind.
 
 struct Costs {
-  std::string_view name;  // "H100": whose figures.
-  std::array<double, kLaunchModes> launch_us{};
+  std::string_view name;                         // "H100": whose figures.
+  std::array<double, kLaunchModes> launch_us{};  // What a host needs for a call; of eager_many for the process alone,
+  double launch_device_us = 0;                   // then this for each of its devices,
+  double launch_channel_us = 0;                  // and for each channel of each device.
   std::array<double, kProtocolCount> base_us{};
   std::array<std::array<double, kProtocolCount>, kLinkClasses> hop_us{};
+  // Longer messages have longer hops, up to ramp_us more from ramp_bytes on: until a port that fetches from a device's
+  // memory has as much under way as it can.
+  std::array<double, kLinkClasses> ramp_us{}, ramp_bytes{};
+  // More of a hop where what comes is reduced: a host that drives the network hands it to the device, and waits.
+  std::array<double, kLinkClasses> fold_us{};
   std::array<double, kProtocolCount> step_us{};
   std::array<double, kProtocolCount> channel_gbytes_per_s{};
   std::array<double, kProtocolCount> wire_bytes{1, 1, 1};  // Sent for each byte of data.
@@ -48,6 +56,21 @@ struct Costs {
   double copy_gbytes_per_s = 0;  // What it copies within its rank's memory; likewise.
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
+  // How calls are cut: a channel for each so many bytes of a block, in messages of at most so many for a channel, sent
+  // in this many slices as long as those are not shorter than shortest_slice_bytes.
+  std::array<double, kProtocolCount> channel_bytes{65536, 4096, 4096}, piece_bytes{65536, 65536, 65536};
+  // Likewise, where whole blocks are handed from rank to rank: the first has to pass all before the last has anything.
+  std::array<double, kProtocolCount> chain_piece_bytes{65536, 4096, 16384};
+  std::array<std::uint32_t, kProtocolCount> slices{1, 1, 1};
+  double shortest_slice_bytes = 65536;
+  std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane.
 };
+
+// Of a call by a process that drives so many devices.
+double launch_us(const Costs& costs, LaunchMode mode, std::uint32_t devices, std::uint32_t channels);
+
+// A figure by name: "base_us.bulk", "hop_us.network.lines", "efficiency.nvlink", "most_channels". invalid_argument
+// where there is none, or the value cannot be.
+Status set_figure(Costs& costs, std::string_view name, double value);
 
 }  // namespace tutti

@@ -1,7 +1,9 @@
 #include "src/plan/sequence.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <numeric>
 
 #include "src/base/status.h"
 
@@ -14,22 +16,6 @@ Problem problem_of(const Part& part, const Problem& parent) {
   const bool callers_memory = part.input <= Place::output && part.output <= Place::output;
   problem.in_place = part.input == part.output || (parent.in_place && callers_memory);
   return problem;
-}
-
-struct StageShape {
-  std::uint32_t rounds = 0;
-  std::vector<std::uint32_t> stages{0};  // First rounds within the stage; one entry unless all parts agree on more.
-};
-
-StageShape shape_of(const std::vector<Part>& parts, const Problem& parent) {
-  StageShape result;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    Shape shape = parts[i].algorithm->shape(problem_of(parts[i], parent));
-    result.rounds = std::max(result.rounds, shape.rounds);
-    if (i == 0) result.stages = std::move(shape.stages);
-    else if (result.stages != shape.stages) result.stages = {0};
-  }
-  return result;
 }
 
 // The one block of the sides that have only one lies at the rank's own among the other side's.
@@ -127,11 +113,82 @@ class Translation {
 
 }  // namespace
 
+class Membership {
+ public:
+  struct Member {
+    std::uint32_t part = 0;  // Of its stage.
+    Rank rank = 0;           // Within the part.
+  };
+  struct PartShape {
+    Problem problem;  // As the part's algorithm sees it.
+    std::uint32_t rounds = 0, units = 1;
+  };
+  struct Stage {
+    std::uint32_t rounds = 0;
+    std::vector<std::uint32_t> stages{0};  // First rounds within the stage; one entry unless all parts agree on more.
+    std::vector<PartShape> parts;
+    std::vector<Member> members;  // Those of rank r: [first[r], first[r + 1]), in the order of the parts.
+    std::vector<std::uint32_t> first;
+  };
+
+  Membership(const Composition& composition, const Problem& problem) {
+    for (const std::vector<Part>& parts : composition.stages) {
+      stages_.emplace_back();
+      add_shapes(parts, problem, stages_.back());
+      add_members(parts, problem.ranks, stages_.back());
+    }
+  }
+
+  const std::vector<Stage>& stages() const { return stages_; }
+
+ private:
+  static void add_shapes(const std::vector<Part>& parts, const Problem& problem, Stage& stage) {
+    for (const Part& part : parts) {
+      Problem sub_problem = problem_of(part, problem);
+      Shape shape = part.algorithm->shape(sub_problem);
+      stage.rounds = std::max(stage.rounds, shape.rounds);
+      if (stage.parts.empty()) stage.stages = std::move(shape.stages);
+      else if (stage.stages != shape.stages) stage.stages = {0};
+      stage.parts.push_back({.problem = std::move(sub_problem), .rounds = shape.rounds, .units = shape.units});
+    }
+  }
+
+  static void add_members(const std::vector<Part>& parts, Rank ranks, Stage& stage) {
+    stage.first.assign(ranks + 1, 0);
+    for (const Part& part : parts) {
+      for (const Rank rank : part.members) ++stage.first[rank + 1];
+    }
+    std::partial_sum(stage.first.begin(), stage.first.end(), stage.first.begin());
+    stage.members.resize(stage.first.back());
+    std::vector<std::uint32_t> next(stage.first.begin(), stage.first.end() - 1);
+    for (std::uint32_t i = 0; i < parts.size(); ++i) {
+      for (Rank rank = 0; rank < parts[i].members.size(); ++rank)
+        stage.members[next[parts[i].members[rank]]++] = {.part = i, .rank = rank};
+    }
+  }
+
+  std::vector<Stage> stages_;
+};
+
+namespace {
+
+// Threads that ask at once may each make one; all are alike.
+std::shared_ptr<const Membership> membership_of(const Composition& composition, const Problem& problem) {
+  std::shared_ptr<const Membership>& kept = composition.membership[problem.in_place ? 1 : 0];
+  std::shared_ptr<const Membership> found = std::atomic_load(&kept);
+  if (found != nullptr) return found;
+  found = std::make_shared<const Membership>(composition, problem);
+  std::atomic_store(&kept, found);
+  return found;
+}
+
+}  // namespace
+
 Shape Sequence::shape(const Problem& problem) const {
   const auto composition = compose(problem);
+  const auto membership = membership_of(*composition, problem);
   Shape shape{.units = composition->units, .scratch = composition->scratch, .rounds = 0, .stages = {}};
-  for (const std::vector<Part>& parts : composition->stages) {
-    const StageShape stage = shape_of(parts, problem);
+  for (const Membership::Stage& stage : membership->stages()) {
     if (stage.rounds == 0) continue;
     for (const std::uint32_t first : stage.stages) shape.stages.push_back(shape.rounds + first);
     shape.rounds += stage.rounds;
@@ -142,22 +199,22 @@ Shape Sequence::shape(const Problem& problem) const {
 
 void Sequence::emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const {
   const auto composition = compose(problem);
-  for (const std::vector<Part>& parts : composition->stages) {
-    const std::uint32_t rounds = shape_of(parts, problem).rounds;
-    if (round >= rounds) {
-      round -= rounds;
+  const auto membership = membership_of(*composition, problem);
+  for (std::size_t i = 0; i < membership->stages().size(); ++i) {
+    const Membership::Stage& stage = membership->stages()[i];
+    if (round >= stage.rounds) {
+      round -= stage.rounds;
       continue;
     }
-    for (const Part& part : parts) {
-      const auto member = std::find(part.members.begin(), part.members.end(), self);
-      if (member == part.members.end()) continue;
-      const Problem sub_problem = problem_of(part, problem);
-      const Shape shape = part.algorithm->shape(sub_problem);
+    for (std::uint32_t j = stage.first[self]; j < stage.first[self + 1]; ++j) {
+      const Membership::Member& member = stage.members[j];
+      const Part& part = composition->stages[i][member.part];
+      const Membership::PartShape& shape = stage.parts[member.part];
       if (round >= shape.rounds) continue;
-      Steps sub_steps(static_cast<Rank>(member - part.members.begin()));
-      part.algorithm->emit(sub_problem, sub_steps.self(), round, sub_steps);
+      Steps sub_steps(member.rank);
+      part.algorithm->emit(shape.problem, member.rank, round, sub_steps);
       Translation translation(part, *composition, shape.units);
-      for (std::size_t i = 0; i < sub_steps.size(); ++i) translation.append(sub_steps[i], steps);
+      for (std::size_t k = 0; k < sub_steps.size(); ++k) translation.append(sub_steps[k], steps);
     }
     return;
   }

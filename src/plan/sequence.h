@@ -2,7 +2,7 @@
 // together. Ring all-reduce is a reduce-scatter, then an all-gather, from the same untouched files.
 #pragma once
 
-#include <functional>
+#include <array>
 #include <memory>
 
 #include "src/plan/algorithm.h"
@@ -26,10 +26,16 @@ struct Part {
   Fold fold = Fold::partial;  // Whether a fold that is complete in the part is complete in the parent.
 };
 
+// Who is in which parts of a composition, and how many rounds these take.
+class Membership;
+
 struct Composition {
   std::uint32_t units = 1;  // Per block of the parent.
   std::uint32_t scratch = 0;
   std::vector<std::vector<Part>> stages;
+  // [of a problem in place]: made by Sequence when a rank's steps are first asked for, so that nobody goes through the
+  // parts of thousands of hosts for each round of a rank. Read and written atomically.
+  mutable std::array<std::shared_ptr<const Membership>, 2> membership{};
 };
 
 class Sequence : public Algorithm {

@@ -104,7 +104,7 @@ TEST(Request, RefusesARootWhereThereIsNone) {
 
 TEST(Request, RefusesWhatItCannotRead) {
   EXPECT_EQ(complaint({"sing"}),
-            "'sing' is no command; the commands are plan, verify, explain, topo, doctor, version, help");
+            "'sing' is no command; the commands are plan, verify, explain, topo, simulate, doctor, version, help");
   EXPECT_NE(complaint({"plan", "--collective", "sum"}).find("'sum' is no collective; there are all_reduce"),
             std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "4-2"}).find("'4-2' is no range"), std::string::npos);

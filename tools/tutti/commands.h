@@ -8,8 +8,9 @@ namespace tutti {
 
 Status plan_command(const Request& request);
 Status verify_command(const Request& request);
-Status topo_command(int argc, char** argv);     // Reads its own options.
-Status explain_command(int argc, char** argv);  // Likewise.
+Status topo_command(int argc, char** argv);      // Reads its own options.
+Status explain_command(int argc, char** argv);   // Likewise.
+Status simulate_command(int argc, char** argv);  // Likewise.
 Status doctor_command();
 Status version_command();
 

@@ -9,6 +9,7 @@ tutti::Status run(int argc, char** argv) {
   const auto is = [&](int at, const char* word) { return at < argc && std::strcmp(argv[at], word) == 0; };
   if (is(1, "topo")) return tutti::topo_command(argc, argv);
   if (is(1, "explain")) return tutti::explain_command(argc, argv);
+  if (is(1, "simulate")) return tutti::simulate_command(argc, argv);
   const tutti::Request request = TUTTI_TRY(tutti::parse_request(argc, argv));
   if (request.command == "plan") return tutti::plan_command(request);
   if (request.command == "verify") return tutti::verify_command(request);

@@ -25,6 +25,9 @@ const char* const kUsage =
     "as one\n"
     "    [--rings] [--gpus 0,1,5-7]                                  the rings that GPUs would get, and what slows "
     "them\n"
+    "tutti simulate --topology dgx-h100 --hosts 64 --collective all_reduce --bytes 8..1G\n"
+    "    [...; tutti simulate --help]                                how long it would take on machines that are not "
+    "here\n"
     "tutti doctor                                                    what this machine offers, and what is "
     "configured\n"
     "tutti --version\n"
@@ -34,7 +37,7 @@ namespace {
 
 constexpr Rank kMostRanks = 65536;       // Of one rank alone.
 constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
-constexpr std::string_view kCommands = "plan, verify, explain, topo, doctor, version, help";
+constexpr std::string_view kCommands = "plan, verify, explain, topo, simulate, doctor, version, help";
 
 // The parts of "3+5" or "1,7", by their separator.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {

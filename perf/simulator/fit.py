@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Fits figures of src/model/figures.cc to published tables.  perf/simulator/fit.py sm90 [--without all_gather]
+
+Prints the figures that were found, and the errors of the rows that they were fitted to and of those left out; nothing is
+written. The search goes along one figure after the other and keeps what makes the errors smaller.
+"""
+
+import argparse
+import math
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tables  # noqa: E402
+
+# From which figures the search starts: all else is known from other sources.
+STARTS = {
+    "sm80": {"efficiency.nvlink": 0.8, "base_us.bulk": 100, "base_us.rows": 60},
+    "sm90": {"efficiency.nvlink": 0.8, "base_us.bulk": 80, "base_us.rows": 20, "channel_gbytes_per_s.lines": 7},
+    "sm100": {"efficiency.nvlink": 0.8, "base_us.bulk": 30, "base_us.rows": 9, "efficiency.network": 0.95,
+              "hop_us.network.bulk": 7, "ramp_us.network": 6, "ramp_bytes.network": 20000, "fold_us.network": 11},
+}
+SHARPEST = 0.01  # The last steps of the search, as a part of a figure.
+
+
+def cost(answers):
+    """Errors of some per cent count as their squares, greater ones as themselves: outliers do not lead."""
+    scale = 0.05
+    return sum(math.sqrt(1 + (math.log(answer.us / answer.row.us) / scale) ** 2) - 1 for answer in answers)
+
+
+def search(start, measure):
+    figures, least, step = dict(start), measure(start), 0.16
+    while step >= SHARPEST:
+        better = False
+        for name in figures:
+            for factor in (1 + step, 1 / (1 + step)):
+                tried = {**figures, name: figures[name] * factor}
+                if name.startswith("efficiency") and tried[name] > 1:
+                    continue
+                found = measure(tried)
+                if found < least:
+                    figures, least, better = tried, found, True
+        if not better:
+            step /= 2
+    return figures
+
+
+def mean_errors(answers):
+    cells = []
+    for name, low, high in tables.BANDS:
+        errors = [abs(tables.error(answer)) for answer in answers if low <= answer.row.bytes < high]
+        if errors:
+            cells.append(f"{name}: {100 * sum(errors) / len(errors):.1f} %, at most {100 * max(errors):.1f} %")
+    return "; ".join(cells) or "none"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("generation", choices=STARTS)
+    parser.add_argument("--without", default="", help="a collective to be left out of the fit")
+    parser.add_argument("--tutti", default=tables.TUTTI)
+    options = parser.parse_args()
+    rows = [row for table in tables.TABLES if table.generation == options.generation for row in tables.read(table)]
+    fitted = [row for row in rows if row.table.fitted(row) and row.collective != options.without]
+    left_out = [row for row in rows if row not in fitted]
+    large = [row for row in fitted if row.bytes >= tables.BANDS[1][1] or row.table.file.startswith("gb200")]
+    figures = search(STARTS[options.generation], lambda tried: cost(tables.answers(large, options.tutti, tried.items())))
+    for name, value in figures.items():
+        print(f"{name} {value:.4g}")
+    print("fitted:  ", mean_errors(tables.answers(fitted, options.tutti, figures.items())))
+    print("left out:", mean_errors(tables.answers(left_out, options.tutti, figures.items())))
+
+
+if __name__ == "__main__":
+    main()

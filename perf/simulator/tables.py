@@ -1,0 +1,105 @@
+"""Published tables of collectives, and what the simulator says of the same calls."""
+
+import csv
+import json
+import os
+import subprocess
+from collections import namedtuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDER = os.path.join(ROOT, "tests", "simulator", "tables")
+TUTTI = os.path.join(ROOT, "build", "tools", "tutti")
+KIB, MIB = 1 << 10, 1 << 20
+BANDS = (("below 64 KiB", 0, 64 * KIB), ("64 KiB to 16 MiB", 64 * KIB, 16 * MIB), ("from 16 MiB", 16 * MIB, 1 << 62))
+
+# A table's machine as `tutti simulate` takes it, for so many ranks, and which of its rows the figures were fitted to.
+Table = namedtuple("Table", "file title generation machine fitted")
+# What was published, and what is known of how exactly: times between `least` and `most` would be printed alike.
+Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us least most")
+Answer = namedtuple("Answer", "row us algorithm protocol")
+
+RINGS = ("all_reduce", "all_gather", "reduce_scatter")
+NETWORK = os.path.join(FOLDER, "gb200-network.json")
+
+
+def one_host(preset, launch):
+    return lambda ranks: ["--topology", preset, "--ranks-per-host", str(ranks), "--launch", launch]
+
+
+def rack(ranks):
+    return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "graph", "--channels", "4"]
+
+
+def network(ranks):
+    return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager"]
+
+
+TABLES = (
+    Table("a100-8.csv", "8 A100, one process", "sm80", one_host("dgx-a100", "eager-many"),
+          lambda row: row.collective in RINGS),
+    Table("h100-4.csv", "4 H100, one process", "sm90", one_host("dgx-h100", "eager-many"),
+          lambda row: row.collective in RINGS),
+    Table("h100-arms.csv", "2 to 6 H100, forced", "sm90", one_host("dgx-h100", "eager-many"),
+          lambda row: row.algorithm == "ring" and row.ranks == 4),
+    Table("h200-ring.csv", "4 to 8 H200, ring", "sm90", one_host("dgx-h200", "eager-many"), lambda row: False),
+    Table("b200-ring.csv", "4 to 8 B200, ring", "sm100", one_host("dgx-b200", "eager-many"),
+          lambda row: row.ranks == 8),
+    Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: True),
+    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network,
+          lambda row: row.algorithm == "ring" and row.ranks <= 8),
+)
+
+
+def bus_factor(collective, ranks):
+    if collective == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    return 1 if collective in ("broadcast", "reduce") else (ranks - 1) / ranks
+
+
+def read(table):
+    with open(os.path.join(FOLDER, table.file), encoding="utf-8") as file:
+        for line in csv.DictReader(line for line in file if not line.startswith("#")):
+            us, ranks, size = float(line["time_us"]), int(line["ranks"]), int(line["bytes"])
+            least = most = us
+            rate = float(line.get("busbw_gbytes_per_s") or 0)
+            if rate:  # Published with two decimals.
+                scale = size * bus_factor(line["collective"], ranks) * 1e-3
+                least, most = scale / (rate + 0.005), scale / (rate - 0.005)
+            yield Row(table, line["collective"], line["algorithm"], line["protocol"], ranks, size, us, least, most)
+
+
+def simulate(tutti, arguments):
+    done = subprocess.run([tutti, "simulate", "--json", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"tutti simulate {' '.join(arguments)}: {done.stderr.strip()}")
+    return {int(size["bytes"]): size["runs"] for size in json.loads(done.stdout)["sizes"]}
+
+
+def answers(rows, tutti=TUTTI, figures=()):
+    """The simulator's for each row: of the protocol that it takes for the best, unless the row has one."""
+    groups = {}
+    for row in rows:
+        groups.setdefault((row.table, row.collective, row.algorithm, row.protocol, row.ranks), []).append(row)
+    found = []
+    for (table, collective, algorithm, protocol, ranks), group in groups.items():
+        sizes = [row.bytes for row in group]
+        arguments = [*table.machine(ranks), "--collective", collective, "--bytes", f"{min(sizes)}..{max(sizes)}"]
+        arguments += ["--algorithm", algorithm] if algorithm else []
+        arguments += ["--protocol", protocol] if protocol else []
+        for name, value in dict(figures).items():
+            arguments += ["--figure", f"{name}={value:.9g}"]
+        runs = simulate(tutti, arguments)
+        for row in group:
+            best = runs[row.bytes][0]
+            found.append(Answer(row, best["time_us"], best["algorithm"], best["protocol"]))
+    return found
+
+
+def error(answer):
+    """Of the time, as a part of the published one."""
+    return answer.us / answer.row.us - 1
+
+
+def error_beyond_rounding(answer):
+    nearest = min(max(answer.us, answer.row.least), answer.row.most)
+    return answer.us / nearest - 1

@@ -1,0 +1,103 @@
+#include "src/model/figures.h"
+
+namespace tutti {
+namespace {
+
+// Figures without a word of their origin are fitted by perf/simulator/fit.py to the tables in tests/simulator/tables.
+// Arrays by protocol are in the order of Protocol: bulk (NCCL's Simple), lines (LL), rows (LL128).
+
+// What NCCL's GPUs have in common, whose tables these are.
+Costs nccl() {
+  Costs costs;
+  costs.launch_us = {8, 13.4, 2};  // eager: an estimate, below what devices take. eager_many: see launch_device_us.
+  costs.step_us = {0.5, 0.1, 0.2};
+  costs.wire_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
+  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.957};
+  costs.most_channels = 24;
+  costs.channel_bytes = {4096, 4096, 4096};  // 512 threads with 8 bytes each (NCCL, src/graph/tuning.cc).
+  costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
+  costs.chain_piece_bytes = {1 << 16, 1 << 12, 1 << 14};
+  costs.slices = {2, 1, 1};  // As NCCL's rings have, and their lanes: 8 steps, of which a slice of bulk takes two.
+  costs.shortest_slice_bytes = 1 << 15;
+  costs.slots = {4, 8, 8};
+  return costs;
+}
+
+// NVLinks: a hop beside the links' latencies. Network: NCCL's constants of a tree's step (src/graph/tuning.cc: 14, 5
+// and 8.5 us) less the latencies of ports and switches.
+constexpr std::array<std::array<double, kProtocolCount>, kLinkClasses> kHopsByProxy = {
+    {{1, 1, 1}, {0.3, 0.1, 0.1}, {2, 1, 1.5}, {12.5, 3.5, 7}}};
+
+// 8 A100-SXM4, NCCL 2.8 to 2.10, which took long to prepare a channel on the host.
+Costs ampere() {
+  Costs costs = nccl();
+  costs.name = "A100";
+  costs.launch_device_us = 2.65;
+  costs.launch_channel_us = 0.2;
+  costs.base_us = {117, 7, 86};
+  costs.hop_us = kHopsByProxy;
+  costs.channel_gbytes_per_s = {24, 3.9, 20};  // NCCL's limits of a channel; of lines 87.7 GB/s by 24 channels.
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.786;
+  return costs;
+}
+
+// 4 H100-SXM, NCCL 2.18.
+Costs hopper() {
+  Costs costs = nccl();
+  costs.name = "H100";
+  costs.launch_device_us = 2.45;
+  costs.launch_channel_us = 0.03;
+  costs.base_us = {95, 7, 21};
+  costs.hop_us = kHopsByProxy;
+  // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
+  costs.channel_gbytes_per_s = {65, 7.82, 36.7};
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.833;
+  return costs;
+}
+
+// B200 and GB200: NVLinks by NCCL, the network as NCCLX's CTRAN drives it from the host, which hands to the GPU what is
+// to be reduced.
+Costs blackwell() {
+  Costs costs = hopper();
+  costs.name = "B200";
+  costs.base_us = {30, 7, 9};
+  constexpr auto network = static_cast<std::size_t>(LinkClass::network);
+  costs.hop_us[network] = {6.8, 6.8, 6.8};
+  costs.ramp_us[network] = 6.2;
+  costs.ramp_bytes[network] = 20'700;
+  costs.fold_us[network] = 11.2;
+  costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.792;
+  return costs;
+}
+
+// One channel, a thread: decision 30. Of two near cores of the machine on which the project is measured.
+Costs processor() {
+  Costs costs;
+  costs.name = "host memory";
+  costs.base_us = {0.3, 0.2, 0.3};
+  costs.hop_us = {{{0.15, 0.1, 0.15}, {0.15, 0.1, 0.15}, {1, 1, 1}, {15, 15, 15}}};
+  costs.step_us = {0.05, 0.05, 0.05};
+  costs.channel_gbytes_per_s = {8, 4, 8};
+  costs.wire_bytes = {1, 8.0 / 7, 1};
+  return costs;
+}
+
+}  // namespace
+
+Result<Costs> costs_of(const Topology& topology) {
+  std::uint32_t sm = 0;
+  bool gpus = false;
+  for (const Node& node : topology.nodes) {
+    if (node.kind != NodeKind::gpu) continue;
+    if (gpus && node.sm != sm) return invalid_argument("GPUs of several kinds: there are no figures for a mixture");
+    gpus = true;
+    sm = node.sm;
+  }
+  if (!gpus) return processor();
+  if (sm == 0) return invalid_argument("nobody said what the GPUs are: name their model with --gpu");
+  if (sm >= 100) return blackwell();
+  return sm >= 90 ? hopper() : ampere();
+}
+
+}  // namespace tutti

@@ -1,0 +1,13 @@
+// Costs (costs.h) of kinds of machines: physical figures, one set for each generation of GPUs, fitted to published
+// measurements or taken from published constants. docs/simulator.md says how well they do, and how to fit them again.
+#pragma once
+
+#include "src/model/costs.h"
+
+namespace tutti {
+
+// Of its GPUs by their compute capability, of the next older one that is known; of the host's processors without any.
+// invalid_argument where GPUs are not all alike, or nobody said what they are.
+Result<Costs> costs_of(const Topology& topology);
+
+}  // namespace tutti

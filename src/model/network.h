@@ -1,0 +1,147 @@
+// A cluster: hosts of one kind, joined by a network of switches. What links there are, and over which of them a message
+// goes from rank to rank. Hosts that are alike share one description, so that 100,000 ranks take little memory.
+//
+// What is counted as one link:
+//   nvlink   all NVLinks of a GPU to NVSwitches, each way; NVSwitches among themselves pass all they get
+//   network  the ports that a rank uses together, each way; those of a leaf switch upwards, each way, as many side by
+//            side as it has hosts, over the oversubscription
+//   others   as in the topology, each way; on host memory, the memory of a NUMA domain
+// Switches above the leaves pass all they get. Beneath them, port i of all hosts of a pod are on one leaf (a rail).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/rank.h"
+#include "src/model/machine.h"
+#include "src/topology/ways.h"
+
+namespace tutti {
+
+// "host3:mlx5_0" or, of one link, "host3:gpu0-nvswitch1".
+struct Fault {
+  std::string link;
+  double rate = 0;  // What is left of it, as a part of 1. A port with 0 has failed: other ports do its work.
+};
+
+struct Cluster {
+  Topology host;                     // Or of several hosts, which the cluster has several times.
+  std::uint32_t hosts = 1;           // In all: a multiple of those in `host`.
+  std::uint32_t ranks_per_host = 0;  // 0: one for each GPU.
+  std::uint32_t rails = 0;           // Network ports of a host that are used. 0: all.
+  std::uint32_t tiers = 2;           // Of switches between hosts: 1 to 3.
+  std::uint32_t hosts_per_leaf = 32;
+  bool spread = false;          // What a rank sends to other hosts goes over all ports of its host: a channel, a port.
+  double oversubscription = 1;  // What hosts can send to a leaf switch, over what that can send upwards.
+  std::vector<Fault> faults;
+};
+
+using ResourceId = std::uint32_t;
+
+// Something that carries one message at a time, one way; or several links side by side that each do, of which a message
+// takes the first that is free.
+struct Resource {
+  LinkKind kind = LinkKind::memory;
+  double gbytes_per_s = 0;  // Of each, as its maker states, faults taken off.
+  std::uint32_t parallel = 1;
+};
+
+// The way of a message. Links of the sender's side, then those of the receiver's.
+struct Route {
+  static constexpr std::size_t kMost = 8;  // Links on a side.
+  std::array<ResourceId, kMost> out{}, in{};
+  std::uint8_t outs = 0, ins = 0;
+  std::uint8_t shared = 0;  // Of `out`, the last ones: of switches, where messages of other hosts come in between.
+  LinkClass links = LinkClass::memory;
+  float latency_us = 0;  // Of all links together.
+};
+
+class Network {
+ public:
+  // invalid_argument says what the cluster lacks: GPUs or a number of ranks, ports where there are several hosts, a
+  // link that a fault names.
+  static Result<Network> make(Cluster cluster);
+
+  Rank ranks() const { return cluster_.hosts * ranks_per_host_; }
+  std::uint32_t ranks_per_host() const { return ranks_per_host_; }
+  const Cluster& cluster() const { return cluster_; }
+  bool uniform() const { return cluster_.faults.empty(); }
+
+  // Any two ranks have one; a rank and itself too, with no links. Fails where nothing leads there.
+  Result<Route> route(Rank from, Rank to) const;
+
+  ResourceId resources() const;  // How many there are: their numbers are below.
+  Resource resource(ResourceId id) const;
+  std::string name(ResourceId id) const;  // "host3 gpu5 nvlink out", "leaf2 rail0 up".
+
+  // As predictions see it.
+  Machine machine(const Costs& costs) const;
+
+ private:
+  struct Way {  // Within a repetition of the topology: links of its table.
+    std::vector<std::uint32_t> links;
+    LinkClass kind = LinkClass::memory;
+    double latency_us = 0;
+    bool exists = false;
+  };
+  struct LocalLink {
+    LinkKind kind = LinkKind::memory;
+    double gbytes_per_s = 0;
+    std::uint32_t host = 0;  // Of the repetition.
+    std::string name;
+  };
+  struct Rail {  // Ports of a host that a rank uses together.
+    std::vector<NodeId> nics;
+    std::uint32_t out = 0, in = 0;  // Its links.
+  };
+  static constexpr std::uint32_t kNone = ~0U;
+
+  explicit Network(Cluster cluster);
+  Status place_ranks();
+  Status check_size() const;
+  void lay_nvlinks();
+  Status lay_rails();
+  void lay_ways();
+  Status apply(const Fault& fault);
+  Status fail_rail(std::uint32_t host, std::uint32_t rail, const std::string& link);
+
+  std::uint32_t link(const LocalLink& made);  // Its number; the same for the same host and name.
+  Way way_between(NodeId from, NodeId to);
+  LinkClass class_of(const tutti::Way& way) const;
+  std::uint32_t nearest_rail(std::uint32_t host, NodeId node) const;
+
+  std::uint32_t repetition_of(Rank rank) const { return rank / unit_ranks_; }
+  std::uint32_t host_of(Rank rank) const { return rank / ranks_per_host_; }
+  std::uint32_t rail_of(Rank rank) const;
+  ResourceId global(std::uint32_t repetition, std::uint32_t local) const {
+    return repetition * static_cast<std::uint32_t>(links_.size()) + local;
+  }
+  ResourceId leaf_link(std::uint32_t leaf, std::uint32_t rail, bool up) const;
+  void add(Route& route, bool out, std::uint32_t repetition, const Way& way) const;
+  Result<Route> over_network(Rank from, Rank to) const;
+  bool joined_by_nvlinks(Rank from, Rank to) const;
+
+  Cluster cluster_;
+  std::uint32_t unit_hosts_ = 1;  // Of cluster_.host.
+  std::uint32_t unit_ranks_ = 1;
+  std::uint32_t ranks_per_host_ = 0;
+  std::uint32_t most_rails_ = 0;
+  // Of a repetition. Ranks: of all its hosts, one host after the other.
+  std::vector<LocalLink> links_;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> link_numbers_;
+  std::vector<NodeId> nodes_;                          // [rank]
+  std::vector<std::array<std::uint32_t, 2>> nvlinks_;  // [rank]: out and in, to NVSwitches, or none.
+  std::vector<std::uint32_t> islands_;                 // [rank]: the same for those whose NVSwitches are joined.
+  std::vector<std::vector<Rail>> rails_;               // [host]
+  std::vector<std::uint32_t> rail_of_;                 // [rank]
+  std::vector<Way> within_;                            // [host * ranks_per_host^2 + from * ranks_per_host + to]
+  std::vector<std::array<Way, 2>> to_rail_;            // [rank * most_rails_ + rail]: there, and back.
+  std::map<ResourceId, double> slow_;                  // What is left of a link.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.
+};
+
+}  // namespace tutti

@@ -1,0 +1,286 @@
+// How a network is laid out: once, over one repetition of its topology.
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+
+#include "src/model/network.h"
+#include "src/topology/figures.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kMostRanks = 1U << 24;
+
+std::string ways_of(bool out) { return out ? " out" : " in"; }
+
+// Which NVSwitches are joined with each other: those of one island have the same number.
+std::vector<NodeId> islands_of(const Topology& topology) {
+  std::vector<NodeId> island(topology.nodes.size());
+  std::iota(island.begin(), island.end(), NodeId{0});
+  const auto top = [&](NodeId id) {
+    while (island[id] != id) id = island[id] = island[island[id]];
+    return id;
+  };
+  for (const Link& link : topology.links)
+    if (link.kind == LinkKind::nvlink &&
+        (topology.nodes[link.a].kind == NodeKind::nvswitch || topology.nodes[link.b].kind == NodeKind::nvswitch))
+      island[top(link.a)] = top(link.b);
+  for (NodeId id = 0; id < island.size(); ++id) island[id] = top(id);
+  return island;
+}
+
+}  // namespace
+
+Network::Network(Cluster cluster) : cluster_(std::move(cluster)) {}
+
+Result<Network> Network::make(Cluster cluster) {
+  TUTTI_CHECK_OK(check(cluster.host));
+  Network network(std::move(cluster));
+  TUTTI_CHECK_OK(network.place_ranks());
+  TUTTI_CHECK_OK(network.check_size());
+  network.lay_nvlinks();
+  TUTTI_CHECK_OK(network.lay_rails());
+  network.lay_ways();
+  for (const Fault& fault : network.cluster_.faults) TUTTI_CHECK_OK(network.apply(fault));
+  return network;
+}
+
+// Ranks are GPUs; without any, they are spread over the NUMA domains.
+Status Network::place_ranks() {
+  const Topology& topology = cluster_.host;
+  unit_hosts_ = std::min(static_cast<std::uint32_t>(topology.hosts.size()), cluster_.hosts);
+  for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
+    std::vector<NodeId> gpus, domains;
+    for (NodeId id = 0; id < topology.nodes.size(); ++id) {
+      if (topology.nodes[id].host != host) continue;
+      if (topology.nodes[id].kind == NodeKind::gpu) gpus.push_back(id);
+      if (topology.nodes[id].kind == NodeKind::numa) domains.push_back(id);
+    }
+    std::sort(gpus.begin(), gpus.end(),
+              [&](NodeId a, NodeId b) { return topology.nodes[a].index < topology.nodes[b].index; });
+    const auto found = static_cast<std::uint32_t>(gpus.size());
+    const std::string& name = topology.hosts[host];
+    if (ranks_per_host_ == 0) ranks_per_host_ = cluster_.ranks_per_host > 0 ? cluster_.ranks_per_host : found;
+    if (ranks_per_host_ == 0) return invalid_argument(name + " has no GPUs: say how many ranks a host has");
+    if (found > 0 && ranks_per_host_ > found) {
+      return invalid_argument(std::to_string(ranks_per_host_) + " ranks per host, but " + name + " has " +
+                              std::to_string(found) + " GPUs");
+    }
+    if (found == 0 && domains.empty()) return invalid_argument(name + " has neither GPUs nor NUMA domains");
+    for (std::uint32_t i = 0; i < ranks_per_host_; ++i)
+      nodes_.push_back(found > 0 ? gpus[i] : domains[i * domains.size() / ranks_per_host_]);
+  }
+  unit_ranks_ = unit_hosts_ * ranks_per_host_;
+  return {};
+}
+
+Status Network::check_size() const {
+  const std::string hosts = std::to_string(cluster_.hosts);
+  if (cluster_.hosts == 0) return invalid_argument("a cluster has at least one host");
+  if (cluster_.hosts % unit_hosts_ != 0)
+    return invalid_argument(hosts + " hosts: the topology has " + std::to_string(unit_hosts_) +
+                            " of them, so it takes a multiple of that");
+  if (std::uint64_t{cluster_.hosts} * ranks_per_host_ > kMostRanks)
+    return invalid_argument(hosts + " hosts have more than " + std::to_string(kMostRanks) + " ranks");
+  if (cluster_.tiers < 1 || cluster_.tiers > 3)
+    return invalid_argument(std::to_string(cluster_.tiers) + " tiers of switches: there are 1 to 3");
+  if (!(cluster_.oversubscription >= 1)) return invalid_argument("an oversubscription is at least 1, which is none");
+  if (cluster_.hosts_per_leaf == 0) return invalid_argument("a leaf switch has at least one host");
+  return {};
+}
+
+std::uint32_t Network::link(const LocalLink& made) {
+  const auto [found, is_new] =
+      link_numbers_.try_emplace({made.host, made.name}, static_cast<std::uint32_t>(links_.size()));
+  if (is_new) links_.push_back(made);
+  return found->second;
+}
+
+void Network::lay_nvlinks() {
+  const Topology& topology = cluster_.host;
+  const std::vector<NodeId> islands = islands_of(topology);
+  for (const NodeId node : nodes_) {
+    double rate = 0;
+    for (const Link& each : topology.links) {
+      if (each.kind != LinkKind::nvlink || (each.a != node && each.b != node)) continue;
+      if (topology.nodes[each.a == node ? each.b : each.a].kind == NodeKind::nvswitch) rate += each.gbytes_per_s;
+    }
+    std::array<std::uint32_t, 2> pair = {kNone, kNone};
+    const Node& gpu = topology.nodes[node];
+    for (std::size_t i = 0; rate > 0 && i < 2; ++i)
+      pair[i] = link({LinkKind::nvlink, rate, gpu.host, gpu.name + " nvlinks" + ways_of(i == 0)});
+    nvlinks_.push_back(pair);
+    islands_.push_back(rate > 0 ? islands[node] : kNone);
+  }
+}
+
+// As many ports together as there are for each rank; where there are fewer, several ranks use one.
+Status Network::lay_rails() {
+  const Topology& topology = cluster_.host;
+  for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
+    std::vector<NodeId> nics;
+    for (NodeId id = 0; id < topology.nodes.size(); ++id) {
+      const Node& node = topology.nodes[id];
+      if (node.kind == NodeKind::nic && node.host == host && !node.down && node.gbytes_per_s > 0) nics.push_back(id);
+    }
+    if (cluster_.rails > nics.size())
+      return invalid_argument(std::to_string(cluster_.rails) + " rails, but " + topology.hosts[host] + " has " +
+                              std::to_string(nics.size()) + " network ports that are up");
+    if (cluster_.rails > 0) nics.resize(cluster_.rails);
+    if (nics.empty() && cluster_.hosts > unit_hosts_)
+      return invalid_argument(topology.hosts[host] + " has no network port that is up: nothing leads to other hosts");
+    const std::size_t share = cluster_.spread ? nics.size() : nics.size() / ranks_per_host_;
+    const std::size_t together = std::max<std::size_t>(share, 1);
+    rails_.emplace_back();
+    for (std::size_t i = 0; i + together <= nics.size(); i += together) {
+      Rail rail;
+      rail.nics.assign(nics.begin() + static_cast<std::ptrdiff_t>(i),
+                       nics.begin() + static_cast<std::ptrdiff_t>(i + together));
+      double rate = 0;
+      std::string name;
+      for (const NodeId nic : rail.nics) {
+        rate += topology.nodes[nic].gbytes_per_s;
+        name += (name.empty() ? "" : "+") + topology.nodes[nic].name;
+      }
+      rail.out = link({LinkKind::network, rate, host, name + ways_of(true)});
+      rail.in = link({LinkKind::network, rate, host, name + ways_of(false)});
+      rails_.back().push_back(std::move(rail));
+    }
+    most_rails_ = std::max(most_rails_, static_cast<std::uint32_t>(rails_.back().size()));
+  }
+  return {};
+}
+
+LinkClass Network::class_of(const tutti::Way& way) const {
+  if (way.kind == WayKind::nvlink) return LinkClass::nvlink;
+  const bool memory = std::all_of(way.nodes.begin(), way.nodes.end(), [&](NodeId id) {
+    return cluster_.host.nodes[id].kind == NodeKind::numa || cluster_.host.nodes[id].kind == NodeKind::cpu;
+  });
+  return memory ? LinkClass::memory : LinkClass::pci;
+}
+
+// The links that way() goes over, one by one; of NVLinks between two GPUs all of them as one.
+Network::Way Network::way_between(NodeId from, NodeId to) {
+  const Topology& topology = cluster_.host;
+  const std::uint32_t host = topology.nodes[from].host;
+  Way made{.links = {}, .kind = LinkClass::memory, .latency_us = 0, .exists = true};
+  if (from == to) {
+    if (topology.nodes[from].kind == NodeKind::numa)
+      made.links.push_back(link({LinkKind::memory, kMemoryGbytesPerS, host, topology.nodes[from].name + " memory"}));
+    return made;
+  }
+  const tutti::Way found = way(topology, from, to);
+  made.exists = found.kind != WayKind::none;
+  made.kind = class_of(found);
+  made.latency_us = found.latency_us;
+  const auto between = [&](NodeId a, NodeId b) { return topology.nodes[a].name + "-" + topology.nodes[b].name; };
+  if (found.kind == WayKind::nvlink) {
+    made.links.push_back(link({LinkKind::nvlink, found.gbytes_per_s, host, between(from, to) + " nvlinks"}));
+    return made;
+  }
+  for (std::size_t i = 0; i + 1 < found.nodes.size(); ++i) {
+    const NodeId a = found.nodes[i], b = found.nodes[i + 1];
+    const Link* widest = nullptr;
+    for (const Link& each : topology.links) {
+      const bool joins = (each.a == a && each.b == b) || (each.a == b && each.b == a);
+      if (joins && each.kind != LinkKind::nvlink && (widest == nullptr || each.gbytes_per_s > widest->gbytes_per_s))
+        widest = &each;
+    }
+    made.links.push_back(link({widest->kind, widest->gbytes_per_s, topology.nodes[a].host, between(a, b)}));
+  }
+  return made;
+}
+
+std::uint32_t Network::nearest_rail(std::uint32_t host, NodeId node) const {
+  std::uint32_t best = 0;
+  std::optional<tutti::Way> nearest;
+  const std::uint32_t own = static_cast<std::uint32_t>(
+      std::find(nodes_.begin() + host * ranks_per_host_, nodes_.begin() + (host + 1) * ranks_per_host_, node) -
+      nodes_.begin() - host * ranks_per_host_);
+  const auto rails = static_cast<std::uint32_t>(rails_[host].size());
+  for (std::uint32_t i = 0; i < rails; ++i) {  // Of equally near ones, ranks begin with different ones.
+    const std::uint32_t rail = (i + own * rails / ranks_per_host_) % rails;
+    tutti::Way found = way(cluster_.host, node, rails_[host][rail].nics[0]);
+    if (found.kind == WayKind::none) continue;
+    if (nearest &&
+        (found.kind > nearest->kind || (found.kind == nearest->kind && found.gbytes_per_s <= nearest->gbytes_per_s)))
+      continue;
+    nearest = std::move(found);
+    best = rail;
+  }
+  return best;
+}
+
+void Network::lay_ways() {
+  for (Rank from = 0; from < unit_ranks_; ++from) {
+    const std::uint32_t host = from / ranks_per_host_;
+    for (Rank i = 0; i < ranks_per_host_; ++i) {
+      const Rank to = host * ranks_per_host_ + i;
+      const bool switched = joined_by_nvlinks(from, to);
+      within_.push_back(switched || from == to ? Way{} : way_between(nodes_[from], nodes_[to]));
+    }
+    rail_of_.push_back(rails_[host].empty() ? kNone : nearest_rail(host, nodes_[from]));
+    for (std::uint32_t rail = 0; rail < most_rails_; ++rail) {
+      to_rail_.emplace_back();
+      if (rail >= rails_[host].size()) continue;
+      const NodeId nic = rails_[host][rail].nics[0];
+      to_rail_.back() = {way_between(nodes_[from], nic), way_between(nic, nodes_[from])};
+      if (rails_[host][rail].nics.size() > 1)  // Each has PCI of its own, which carries more than it does.
+        for (Way& each : to_rail_.back()) each.links.clear();
+    }
+  }
+}
+
+// ---- Faults ----
+
+Status Network::apply(const Fault& fault) {
+  const std::string& text = fault.link;
+  const std::size_t colon = text.find(':');
+  std::uint32_t host = 0;
+  const char* const digits_end = text.data() + std::min(colon, text.size());
+  const bool named = colon != std::string::npos && text.starts_with("host");
+  const auto [end, error] = named ? std::from_chars(text.data() + 4, digits_end, host)
+                                  : std::from_chars_result{text.data(), std::errc::invalid_argument};
+  if (error != std::errc() || end != digits_end || host >= cluster_.hosts)
+    return invalid_argument("'" + text + "' is no link: it begins with a host, host0: to host" +
+                            std::to_string(cluster_.hosts - 1) + ":");
+  if (!(fault.rate >= 0 && fault.rate <= 1))
+    return invalid_argument("what is left of " + text + " is a part of 1, from 0 to 1");
+  const std::string wanted = text.substr(colon + 1);
+  const std::uint32_t local = host % unit_hosts_;
+  for (std::uint32_t rail = 0; fault.rate == 0 && rail < rails_[local].size(); ++rail)
+    if (links_[rails_[local][rail].out].name == wanted + ways_of(true)) return fail_rail(host, rail, text);
+  bool found = false;
+  std::string known;
+  for (std::uint32_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].host != local) continue;
+    const std::string& name = links_[i].name;
+    known += (known.empty() ? "" : ", ") + name;
+    if (name != wanted && !name.starts_with(wanted + " ")) continue;
+    slow_[global(host / unit_hosts_, i)] = fault.rate;
+    found = true;
+  }
+  if (!found) return invalid_argument("host" + std::to_string(host) + " has no link '" + wanted + "'; it has " + known);
+  if (fault.rate == 0)
+    return invalid_argument(text + " cannot fail: nothing else does its work. Slow it down, or let a port fail");
+  return {};
+}
+
+Status Network::fail_rail(std::uint32_t host, std::uint32_t rail, const std::string& failed) {
+  moved_[{host, rail}] = kNone;
+  const std::vector<Rail>& rails = rails_[host % unit_hosts_];
+  for (std::uint32_t lost = 0; lost < rails.size(); ++lost) {
+    const auto moved = moved_.find({host, lost});
+    if (moved == moved_.end()) continue;
+    moved->second = kNone;
+    for (std::uint32_t i = 1; i < rails.size() && moved->second == kNone; ++i) {
+      const auto next = static_cast<std::uint32_t>((lost + i) % rails.size());
+      if (!moved_.contains({host, next})) moved->second = next;
+    }
+    if (moved->second == kNone) return invalid_argument(failed + " was the last port of its host that worked");
+  }
+  return {};
+}
+
+}  // namespace tutti

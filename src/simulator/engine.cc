@@ -1,0 +1,302 @@
+#include "src/simulator/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/simulator/wires.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kMostSlices = 64;
+
+struct RankState {
+  double free_us = 0;
+  double stored_us = 0;  // When all it has written in place is there.
+  Chain chain;           // Up to free_us.
+  std::uint32_t step = 0, stage_end = 0;
+  std::uint32_t turn = 0, position = 0, piece = 0;
+  std::uint32_t waits_for = kNobody;  // Lane.
+  std::uint32_t slice = 0;            // Of a step in peers' memory.
+  std::uint32_t part = 0;             // Of any other step.
+  bool done = false;
+};
+
+class Engine {
+ public:
+  Engine(const Program& program, const Network& network, const EngineRequest& request)
+      : program_(program),
+        request_(request),
+        timeline_(request.jitter, request.seed),
+        wires_(program, network, request, timeline_),
+        step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
+        us_per_byte_(
+            1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
+        ranks_(program.classes()) {
+    result_.piece_us.resize(request.pieces);
+    const Loop& loop = request.loop;
+    turns_ = request.pieces + loop.skew * (program.stage_count - 1);
+    reversed_ = loop.skew > 0 && loop.order == StageOrder::latest_first;
+  }
+
+  Result<EngineResult> run() {
+    const double begin = request_.costs.base_us[static_cast<std::size_t>(request_.protocol)];
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      RankState& state = ranks_[rank];
+      state.free_us = begin;
+      state.chain.launch = static_cast<float>(begin);
+      if (enter_first(rank)) timeline_.wake(rank, begin);
+      else finish(rank);
+    }
+    EventQueue& queue = timeline_.queue;
+    while (!queue.empty()) {
+      const Event event = queue.pop();
+      if (!queue.empty()) prefetch(queue.top().subject);
+      timeline_.now = event.time;
+      if ((event.subject & kMessageBit) == 0) {
+        advance(event.subject);
+        continue;
+      }
+      wires_.enter_receiver(event.subject & ~kMessageBit);
+      ++result_.events;
+    }
+    if (done_ < ranks_.size()) return deadlock();
+    result_.links = wires_.uses();
+    result_.data_bytes = wires_.data_bytes();
+    return std::move(result_);
+  }
+
+ private:
+  // ---- The loop ----
+
+  std::uint32_t stage_of(const RankState& state) const {
+    return reversed_ ? program_.stage_count - 1 - state.position : state.position;
+  }
+
+  // False if the stage has no piece in this turn, or no step.
+  bool enter_stage(std::uint32_t rank) {
+    RankState& state = ranks_[rank];
+    const std::uint32_t stage = stage_of(state);
+    const std::uint32_t behind = request_.loop.skew * stage;
+    if (state.turn < behind || state.turn - behind >= request_.pieces) return false;
+    const std::uint32_t* const stages = &program_.stages[std::size_t{rank} * (program_.stage_count + 1)];
+    state.piece = state.turn - behind;
+    state.step = stages[stage];
+    state.stage_end = stages[stage + 1];
+    if (state.step < state.stage_end) return true;
+    leave_stage(state);
+    return false;
+  }
+
+  void leave_stage(const RankState& state) {
+    double& done = result_.piece_us[state.piece];
+    if (stage_of(state) + 1 == program_.stage_count) done = std::max(done, state.free_us);
+  }
+
+  bool next_stage(std::uint32_t rank) {
+    RankState& state = ranks_[rank];
+    do {
+      if (++state.position == program_.stage_count) {
+        state.position = 0;
+        if (++state.turn == turns_) return false;
+      }
+    } while (!enter_stage(rank));
+    return true;
+  }
+
+  bool enter_first(std::uint32_t rank) { return turns_ > 0 && (enter_stage(rank) || next_stage(rank)); }
+
+  void finish(std::uint32_t rank) {
+    RankState& state = ranks_[rank];
+    state.done = true;
+    ++done_;
+    if (state.free_us < result_.time_us) return;
+    result_.time_us = state.free_us;
+    result_.chain = state.chain;
+    result_.last = program_.symmetry.representative_of_class(rank);
+  }
+
+  // ---- A step ----
+
+  // What the step waited for, and until when.
+  struct Ready {
+    double us = 0;
+    const Chain* chain = nullptr;  // Null: the rank's own, and then for slots.
+    double handed_us = 0;          // By its host, of what was waited for.
+    bool known = true;
+  };
+
+  void prefetch(std::uint32_t subject) const {
+    if ((subject & kMessageBit) != 0) wires_.prefetch(subject & ~kMessageBit);
+    else __builtin_prefetch(&ranks_[subject]);
+  }
+
+  // Does the rank's step if it can be done, and sees when the next one can.
+  void advance(std::uint32_t rank) {
+    RankState& state = ranks_[rank];
+    const TimedStep& step = program_.steps[state.step];
+    const Ready ready = await(rank, step);
+    if (!ready.known) return;
+    if (ready.us > timeline_.now) return timeline_.wake(rank, ready.us);
+    const Chain chain = chain_to(state, ready);
+    const double end = perform(rank, step, chain);
+    state.chain = chain;
+    settle(state, end);
+    if (state.slice > 0) return timeline_.wake(rank, end);
+    if (++state.part < request_.parts) return timeline_.wake(rank, end);
+    state.part = 0;
+    if (++state.step == state.stage_end) {
+      leave_stage(state);
+      if (!next_stage(rank)) return finish(rank);
+    }
+    const Ready next = await(rank, program_.steps[state.step]);
+    if (next.known) timeline_.wake(rank, next.us);
+  }
+
+  Chain chain_to(const RankState& state, const Ready& ready) const {
+    Chain chain = ready.chain == nullptr ? state.chain : *ready.chain;
+    if (ready.chain == nullptr) chain.slots += static_cast<float>(ready.us - state.free_us);
+    else chain.hops += static_cast<float>(ready.handed_us);
+    return chain;
+  }
+
+  Ready await(std::uint32_t rank, const TimedStep& step) {
+    RankState& state = ranks_[rank];
+    Ready ready{.us = state.free_us, .chain = &state.chain, .known = true};
+    if (state.slice > 0) return ready;
+    for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
+      const End end = program_.ends[i];
+      const bool receives = end.kind() == EndKind::receive || end.kind() == EndKind::await;
+      if (!receives && end.kind() != EndKind::send) continue;
+      const Wires::Promise promise = receives ? wires_.next(end.lane(), rank) : wires_.slot(end.lane(), rank);
+      if (!promise.known) {
+        state.waits_for = end.lane();
+        ready.known = false;
+        return ready;
+      }
+      const bool handed = step.folds && end.kind() == EndKind::receive;
+      const double handed_us = handed ? wires_.handed_us(end.lane()) : 0;
+      if (promise.us + handed_us <= ready.us) continue;
+      ready = {.us = promise.us + handed_us, .chain = promise.chain, .handed_us = handed_us, .known = true};
+    }
+    return ready;
+  }
+
+  struct Ends {
+    std::uint32_t in = 0, out = 0, mapped = 0;  // That carry bytes; of these, in memory of peers.
+  };
+  Ends ends_of(const TimedStep& step) const {
+    Ends ends;
+    for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
+      const EndKind kind = program_.ends[i].kind();
+      ends.in += kind == EndKind::receive || kind == EndKind::read ? 1 : 0;
+      ends.out += kind == EndKind::send || kind == EndKind::write ? 1 : 0;
+      ends.mapped += kind == EndKind::read || kind == EndKind::write ? 1 : 0;
+    }
+    return ends;
+  }
+
+  // In peers' memory all operands of a step are read and written side by side: slice by slice, as messages go in
+  // pieces, so that none of them has the links for itself.
+  std::uint32_t slices_of(const TimedStep& step) const {
+    if (ends_of(step).mapped == 0 || request_.slice_bytes == 0) return 1;
+    const double slices = std::ceil(step.units * request_.unit_bytes / request_.slice_bytes);
+    return static_cast<std::uint32_t>(std::clamp(slices, 1.0, kMostSlices));
+  }
+
+  // Returns when the channel is free again.
+  double perform(std::uint32_t rank, const TimedStep& step, const Chain& chain) {
+    RankState& state = ranks_[rank];
+    const auto [in, out, mapped] = ends_of(step);
+    const double bytes = step.units * request_.unit_bytes / request_.parts;
+    if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max({in, out, 1U}));
+    double end = timeline_.now + timeline_.jittered(step_us_ + bytes * std::max({in, out, 1U}) * us_per_byte_);
+    const End* const ends = &program_.ends[step.first];
+    for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
+    for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
+      if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes, end, chain);
+      else wires_.signal(ends[i].lane(), end, state.stored_us, chain);
+    }
+    trace(rank, state.piece, end, bytes);
+    ++result_.events;
+    return end;
+  }
+
+  // A slice of the step. Lanes and flags are taken with the first one, and signalled after the last.
+  double perform_mapped(std::uint32_t rank, const TimedStep& step, const Chain& chain, double moved_bytes) {
+    RankState& state = ranks_[rank];
+    const std::uint32_t slices = slices_of(step);
+    const bool last = state.slice + 1 == slices;
+    const double bytes = step.units * request_.unit_bytes / slices;
+    const double busy = timeline_.jittered((state.slice == 0 ? step_us_ : 0) + moved_bytes / slices * us_per_byte_);
+    double end = timeline_.now + busy;
+    const End* const ends = &program_.ends[step.first];
+    for (std::uint32_t i = 0; i < step.sources; ++i) {
+      const std::uint32_t lane = ends[i].lane();
+      // What is read is asked for, and comes; further slices are asked for meanwhile.
+      const double way = last ? 2 * wires_.latency_us(lane) : 0;
+      if (ends[i].kind() == EndKind::read) end = std::max(end, wires_.transfer(lane, bytes) + way);
+      else if (state.slice == 0) wires_.take(ends[i], timeline_.now + busy);
+    }
+    const std::uint32_t all = std::uint32_t{step.sources} + step.targets;
+    for (std::uint32_t i = step.sources; i < all; ++i)
+      if (ends[i].kind() == EndKind::write)
+        state.stored_us = std::max({state.stored_us, end, wires_.transfer(ends[i].lane(), bytes)});
+    for (std::uint32_t i = step.sources; last && i < all; ++i) {
+      if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes * slices, end, chain);
+      if (ends[i].kind() == EndKind::signal) wires_.signal(ends[i].lane(), end, state.stored_us, chain);
+    }
+    state.slice = last ? 0 : state.slice + 1;
+    trace(rank, state.piece, end, bytes);
+    ++result_.events;
+    return end;
+  }
+
+  // The channel was busy until then, or waited for what it read.
+  void settle(RankState& state, double end) {
+    state.chain.channel += static_cast<float>(end - timeline_.now);
+    state.free_us = end;
+  }
+
+  void trace(std::uint32_t rank, std::uint32_t piece, double end, double bytes) {
+    if (request_.trace == nullptr || request_.trace->size() >= request_.most_traced) return;
+    request_.trace->push_back(
+        {false, program_.symmetry.representative_of_class(rank), piece, timeline_.now, end, bytes});
+  }
+
+  Status deadlock() const {
+    std::string who;
+    std::uint32_t told = 0;
+    for (std::uint32_t rank = 0; rank < ranks_.size() && told < 4; ++rank) {
+      const RankState& state = ranks_[rank];
+      if (state.done || state.waits_for == kNobody) continue;
+      const LaneLinks& links = program_.lanes[state.waits_for];
+      const bool reads = wires_.reader_waits(state.waits_for, rank);
+      who += (told++ == 0 ? "" : ", ") + std::string("rank ") +
+             std::to_string(program_.symmetry.representative_of_class(rank)) +
+             (reads ? " for a message from rank " : " for a slot to rank ") +
+             std::to_string(reads ? links.from : links.to);
+    }
+    return internal_error(std::to_string(ranks_.size() - done_) + " ranks wait for ever: " + who);
+  }
+
+  const Program& program_;
+  const EngineRequest& request_;
+  Timeline timeline_;
+  Wires wires_;
+  const double step_us_;
+  const double us_per_byte_;
+  std::vector<RankState> ranks_;
+  EngineResult result_;
+  std::uint32_t turns_ = 0;
+  std::size_t done_ = 0;
+  bool reversed_ = false;
+};
+
+}  // namespace
+
+Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request) {
+  return Engine(program, network, request).run();
+}
+
+}  // namespace tutti

@@ -1,0 +1,267 @@
+#include "src/simulator/program.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "src/plan/fuse.h"
+#include "src/plan/plan.h"
+
+namespace tutti {
+namespace {
+
+bool is_source(EndKind kind) { return kind <= EndKind::read; }
+
+EndKind kind_of(const Operand& operand, bool source) {
+  if (operand.place == Place::lane) return source ? EndKind::receive : EndKind::send;
+  if (operand.place == Place::flag) return source ? EndKind::await : EndKind::signal;
+  return source ? EndKind::read : EndKind::write;
+}
+
+// Which lane: who, with whom, and which of those between the two. Tags of images may differ, their order does not.
+struct LaneKey {
+  Rank from = 0, to = 0;
+  std::uint32_t which = 0;  // What it is, and its number among the tags of such lanes.
+  bool operator==(const LaneKey&) const = default;
+};
+
+struct HashOfLane {
+  std::size_t operator()(const LaneKey& key) const {
+    std::uint64_t mixed = (std::uint64_t{key.from} << 32 | key.to) * 0x9e3779b97f4a7c15ULL + key.which;
+    mixed ^= mixed >> 29;
+    return static_cast<std::size_t>(mixed * 0xbf58476d1ce4e5b9ULL);
+  }
+};
+
+// What goes in at one end, and out at the other, in order.
+struct Traffic {
+  std::uint64_t sent = 0, received = 0;  // Digests.
+  std::uint32_t messages = 0, taken = 0;
+};
+
+std::uint64_t digested(std::uint64_t digest, std::uint32_t units) { return (digest ^ units) * 0x100000001b3ULL + 1; }
+
+class Compiler {
+ public:
+  Compiler(Program& program, const Network& network) : program_(program), network_(network) {
+    program_.sharers.resize(network.resources());
+  }
+
+  Status add(const Plan& plan) {
+    const Rank self = plan.steps.self();
+    find_tags(plan);
+    std::size_t stage = 0;
+    for (std::uint32_t round = 0; round <= plan.shape.rounds; ++round) {
+      while (stage < plan.shape.stages.size() && plan.shape.stages[stage] == round) {
+        program_.stages.push_back(static_cast<std::uint32_t>(program_.steps.size()));
+        ++stage;
+      }
+      if (round == plan.shape.rounds) break;
+      for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i)
+        TUTTI_CHECK_OK(add(self, plan.steps[i]));
+    }
+    program_.stages.push_back(static_cast<std::uint32_t>(program_.steps.size()));
+    return {};
+  }
+
+  Status check() const {
+    for (std::uint32_t lane = 0; lane < traffic_.size(); ++lane) {
+      const Traffic& traffic = traffic_[lane];
+      if (traffic.sent == traffic.received && traffic.messages == traffic.taken) continue;
+      const LaneLinks& links = program_.lanes[lane];
+      return internal_error("a broken plan: what rank " + std::to_string(links.from) + " sends to rank " +
+                            std::to_string(links.to) + ", " + std::to_string(traffic.messages) +
+                            " messages or signals, is not what that awaits, " + std::to_string(traffic.taken));
+    }
+    return {};
+  }
+
+ private:
+  using TagKey = std::pair<std::uint64_t, std::uint16_t>;  // {peer and kind, tag}
+
+  static std::uint64_t tag_group(const Operand& operand, EndKind kind) {
+    return std::uint64_t{operand.peer} << 8 | static_cast<std::uint64_t>(kind);
+  }
+
+  void find_tags(const Plan& plan) {
+    tags_.clear();
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
+      for (const Operand& operand : step.sources) note_tag(operand, true);
+      for (const Operand& operand : step.targets) note_tag(operand, false);
+    }
+    std::sort(tags_.begin(), tags_.end());
+    tags_.erase(std::unique(tags_.begin(), tags_.end()), tags_.end());
+  }
+  void note_tag(const Operand& operand, bool source) {
+    if (!operand.is_memory()) tags_.emplace_back(tag_group(operand, kind_of(operand, source)), operand.tag);
+  }
+  std::uint32_t number_of_tag(const Operand& operand, EndKind kind) const {
+    if (operand.is_memory()) return 0;
+    const std::uint64_t group = tag_group(operand, kind);
+    const auto first = std::lower_bound(tags_.begin(), tags_.end(), TagKey{group, 0});
+    return static_cast<std::uint32_t>(std::lower_bound(first, tags_.end(), TagKey{group, operand.tag}) - first);
+  }
+
+  // What is read in place is read side by side: no two ranks begin with the same peer.
+  std::span<const Operand> in_turn(Rank self, std::span<const Operand> sources) {
+    const auto later = std::find_if(sources.begin(), sources.end(),
+                                    [&](const Operand& operand) { return operand.is_memory() && operand.peer > self; });
+    if (later == sources.end()) return sources;
+    turned_.assign(later, sources.end());
+    turned_.insert(turned_.end(), sources.begin(), later);
+    return turned_;
+  }
+
+  Status add(Rank self, const Step& step) {
+    TimedStep timed{.first = static_cast<std::uint32_t>(program_.ends.size())};
+    for (const Operand& operand : in_turn(self, step.sources)) {
+      timed.units = std::max(timed.units, operand.count);
+      if (operand.is_memory() && operand.peer == self) continue;
+      const End end = TUTTI_TRY(end_of(self, operand, true));
+      program_.ends.push_back(end);
+      ++timed.sources;
+    }
+    for (const Operand& operand : step.targets) {
+      timed.units = std::max(timed.units, operand.count);
+      if (operand.is_memory() && operand.peer == self) continue;
+      const End end = TUTTI_TRY(end_of(self, operand, false));
+      program_.ends.push_back(end);
+      ++timed.targets;
+    }
+    timed.folds = step.sources.size() > 1;
+    longest_ = std::max(longest_, timed.units);
+    if (has_lanes_) program_.longest = longest_;
+    program_.steps.push_back(timed);
+    return {};
+  }
+
+  Result<End> end_of(Rank self, const Operand& operand, bool source) {
+    const EndKind kind = kind_of(operand, source);
+    const Rank from = source ? operand.peer : self;
+    const Rank to = source ? self : operand.peer;
+    const Symmetry& symmetry = program_.symmetry;
+    const auto channel = kind == EndKind::receive || kind == EndKind::send   ? 0U
+                         : kind == EndKind::await || kind == EndKind::signal ? 1U
+                                                                             : 2U;
+    const LaneKey key = {symmetry.representative(from), symmetry.seen(from, to),
+                         channel << 16 | number_of_tag(operand, kind)};
+    const auto [found, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(program_.lanes.size()));
+    if (is_new) TUTTI_CHECK_OK(add_lane(from, to));
+    const std::uint32_t lane = found->second;
+    Traffic& traffic = traffic_[lane];
+    if (channel < 2 && is_source(kind)) {
+      traffic.received = digested(traffic.received, operand.count);
+      ++traffic.taken;
+    } else if (channel < 2) {
+      traffic.sent = digested(traffic.sent, operand.count);
+      ++traffic.messages;
+    }
+    if (channel == 0) has_lanes_ = true;
+    else program_.sliceable = false;
+    if (kind == EndKind::send || channel == 2) {
+      ++program_.messages;
+      program_.sent_units += operand.count;
+    }
+    return End(kind, lane);
+  }
+
+  // Links of the sender's side as its representative has them, those of the receiver's as the receiver's has.
+  Status add_lane(Rank from, Rank to) {
+    const Symmetry& symmetry = program_.symmetry;
+    LaneLinks lane{.from = symmetry.representative(from),
+                   .to = symmetry.seen(from, to),
+                   .distance = symmetry.distance(from, to),
+                   .route = {}};
+    lane.route = TUTTI_TRY(network_.route(lane.from, lane.to));
+    if (!symmetry.trivial()) {
+      const Rank writer = symmetry.seen(lane.to, lane.from), reader = symmetry.representative(lane.to);
+      const Route there = TUTTI_TRY(network_.route(writer, reader));
+      lane.route.in = there.in;
+      lane.route.ins = there.ins;
+    }
+    program_.lanes.push_back(lane);
+    traffic_.emplace_back();
+    for (std::size_t i = 0; i < lane.route.outs; ++i) TUTTI_CHECK_OK(count_sharers(lane, lane.route.out[i], i, true));
+    for (std::size_t i = 0; i < lane.route.ins; ++i) TUTTI_CHECK_OK(count_sharers(lane, lane.route.in[i], i, false));
+    return {};
+  }
+
+  // Of links side by side that the group leaves where they are, all images of a representative have as many each. One
+  // alone would be shared out evenly, which first-come queues do not.
+  Status count_sharers(const LaneLinks& lane, ResourceId id, std::size_t at, bool out) {
+    std::uint32_t& sharers = program_.sharers[id];
+    if (sharers > 0) return {};
+    const Symmetry& symmetry = program_.symmetry;
+    const Rank to = out ? lane.to : symmetry.representative(lane.to);
+    const Rank from = out ? lane.from : symmetry.seen(lane.to, lane.from);
+    for (Rank element = 0; element < symmetry.order(); ++element) {
+      const Route image = TUTTI_TRY(network_.route(symmetry.moved(from, element), symmetry.moved(to, element)));
+      sharers += (out ? image.out[at] : image.in[at]) == id ? 1 : 0;
+    }
+    if (network_.resource(id).parallel % sharers == 0) return {};
+    return internal_error(std::to_string(sharers) + " ranks share " + network_.name(id) +
+                          ", of which one would stand for all");
+  }
+
+  Program& program_;
+  const Network& network_;
+  std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
+  std::vector<Traffic> traffic_;  // [lane]
+  std::vector<TagKey> tags_;      // Of the plan at hand, sorted.
+  std::vector<Operand> turned_;
+  std::uint32_t longest_ = 0;
+  bool has_lanes_ = false;
+};
+
+// Plans of all classes at once, so that stages can be merged as executors have them.
+Status compile_merged(const Algorithm& algorithm, const Problem& problem, Program& program, Compiler& compiler) {
+  std::vector<Plan> plans;
+  for (Rank number = 0; number < program.classes(); ++number) {
+    plans.push_back(emit_plan(algorithm, problem, program.symmetry.representative_of_class(number)));
+    fuse(plans.back());
+  }
+  fuse_stages(plans);
+  program.stage_count = static_cast<std::uint32_t>(plans[0].shape.stages.size());
+  for (const Plan& plan : plans) TUTTI_CHECK_OK(compiler.add(plan));
+  return {};
+}
+
+Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Program& program, Compiler& compiler) {
+  for (Rank number = 0; number < program.classes(); ++number) {
+    Plan plan = emit_plan(algorithm, problem, program.symmetry.representative_of_class(number));
+    if (program.fused) fuse(plan);
+    program.stage_count = static_cast<std::uint32_t>(plan.shape.stages.size());
+    TUTTI_CHECK_OK(compiler.add(plan));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             const Symmetry& symmetry, const ProgramLimits& limits) {
+  Program program;
+  program.symmetry = symmetry;
+  program.units = algorithm.shape(problem).units;
+  // Ranks differ in steps, but not by much: the largest of a few tells how many there will be.
+  std::uint64_t most = 0;
+  for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number)
+    most = std::max<std::uint64_t>(
+        most, emit_plan(algorithm, problem, symmetry.representative_of_class(number)).steps.size());
+  const std::uint64_t steps = most * program.classes();
+  if (steps > limits.most_steps) {
+    return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(steps) +
+                       " steps for the ranks that are simulated, more than " + std::to_string(limits.most_steps));
+  }
+  program.fused = steps * most <= limits.most_fusing;
+  Compiler compiler(program, network);
+  const bool merged = program.fused && steps <= limits.most_merging;
+  TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, program, compiler)
+                        : compile_one_by_one(algorithm, problem, program, compiler));
+  TUTTI_CHECK_OK(compiler.check());
+  return program;
+}
+
+}  // namespace tutti

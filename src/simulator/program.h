@@ -1,0 +1,76 @@
+// The plans of all ranks that are simulated, as the event loop reads them: steps with bytes instead of units, and lanes
+// with the links that their messages go over.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/model/network.h"
+#include "src/plan/algorithm.h"
+#include "src/simulator/symmetry.h"
+
+namespace tutti {
+
+// One end of what passes between two ranks, as a step has it.
+enum class EndKind : std::uint8_t {
+  receive,  // Sources: the next message of a lane, the next signal of a flag, memory of a peer.
+  await,
+  read,
+  send,  // Targets.
+  signal,
+  write,
+};
+
+struct End {
+  std::uint32_t value = 0;  // The kind, and which lane.
+  End() = default;
+  End(EndKind kind, std::uint32_t lane) : value(static_cast<std::uint32_t>(kind) << 29 | lane) {}
+  EndKind kind() const { return static_cast<EndKind>(value >> 29); }
+  std::uint32_t lane() const { return value & 0x1fffffff; }
+};
+
+struct TimedStep {
+  std::uint32_t first = 0;  // Of its ends.
+  std::uint16_t sources = 0, targets = 0;
+  std::uint32_t units = 0;  // Of each operand.
+  bool folds = false;       // Reduces what it takes.
+};
+
+// What passes from one rank to another: a lane, a flag, or memory that is read or written in place.
+struct LaneLinks {
+  Rank from = 0, to = 0;  // `from` is a representative, `to` is as it sees it.
+  Rank distance = 0;      // The same for all images that rotations make: which of equally early messages is first.
+  Route route;            // Links of representatives.
+};
+
+struct ProgramLimits {
+  std::uint64_t most_steps = 100'000'000;     // Of all simulated ranks.
+  std::uint64_t most_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
+  std::uint64_t most_merging = 3'000'000;     // Steps beyond which stages are left as they are.
+};
+
+// Of no bytes yet: one program serves all sizes.
+struct Program {
+  Symmetry symmetry;
+  std::vector<TimedStep> steps;
+  std::vector<End> ends;
+  std::vector<std::uint32_t> stages;  // Of class c: steps [stages[c * (stage_count + 1) + s], ... + 1).
+  std::uint32_t stage_count = 1;
+  std::uint32_t units = 1;    // Per block.
+  std::uint32_t longest = 0;  // Units of the longest operand, by which calls are cut; 0: there are no lanes.
+  std::vector<LaneLinks> lanes;
+  std::vector<std::uint32_t> sharers;  // [resource]: how many images of a representative use it; 0: none.
+  std::uint64_t messages = 0;          // Of all simulated ranks, with data, for one piece.
+  std::uint64_t sent_units = 0;        // By these.
+  bool fused = false;
+  bool sliceable = true;  // All that passes goes through lanes: a message can be cut wherever it goes.
+
+  Rank classes() const { return symmetry.classes(); }
+};
+
+// Fails with `internal` where what a rank sends is not what its peer receives: of a broken plan, or of a symmetry that
+// does not hold after all. With `unsupported` where there are too many steps.
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             const Symmetry& symmetry, const ProgramLimits& limits = {});
+
+}  // namespace tutti

@@ -1,0 +1,185 @@
+#include "src/simulator/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/plan/plan.h"
+
+namespace tutti {
+namespace {
+
+// How many pieces show what all of them do: the loop fills and drains, and goes on evenly in between.
+std::uint32_t pieces_to_simulate(std::uint32_t pieces, const Program& program, std::uint64_t most_events) {
+  const std::uint64_t each = program.steps.size() + program.messages;
+  const std::uint64_t affordable = most_events / std::max<std::uint64_t>(each, 1);
+  const std::uint64_t least = 8 + 3 * std::uint64_t{program.stage_count};
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pieces, std::max(affordable, least)));
+}
+
+// Between two of the pieces that neither fill nor drain the loop.
+double period_us(const EngineRequest& request, const EngineResult& result, std::uint32_t stages) {
+  const std::uint32_t drain = request.loop.skew * (stages - 1);
+  const std::uint32_t last = request.pieces > drain + 2 ? request.pieces - 1 - drain : request.pieces - 1;
+  const std::uint32_t first = last / 3;
+  return (result.piece_us[last] - result.piece_us[first]) / (last - first);
+}
+
+// Steps that name all other ranks are too long for so many (Steps::add()); a small problem tells.
+constexpr Rank kMostPeers = 60'000;
+
+bool names_all_ranks(const Algorithm& algorithm, Collective collective) {
+  constexpr Rank kFew = 64, kOfAHost = 8;
+  Problem problem{.collective = collective, .ranks = kFew, .groups = {}};
+  problem.groups.emplace_back(kFew / kOfAHost, kOfAHost);
+  if (!algorithm.supports(problem)) return false;
+  const Plan plan = emit_plan(algorithm, problem, 0);
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    longest = std::max({longest, plan.steps[i].sources.size(), plan.steps[i].targets.size()});
+  return longest + 1 >= kFew;
+}
+
+void scale(Chain& chain, double factor) {
+  const auto by = static_cast<float>(factor);
+  for (float* part : {&chain.channel, &chain.hops, &chain.slots, &chain.queues}) *part *= by;
+  for (float& part : chain.links) part *= by;
+}
+
+}  // namespace
+
+double bus_factor(Collective collective, Rank ranks) {
+  const double n = ranks;
+  switch (collective) {
+    case Collective::all_reduce: return 2 * (n - 1) / n;
+    case Collective::broadcast:
+    case Collective::reduce: return 1;
+    default: return (n - 1) / n;
+  }
+}
+
+double block_bytes(Collective collective, Rank ranks, double bytes) {
+  const bool whole =
+      collective == Collective::all_reduce || collective == Collective::broadcast || collective == Collective::reduce;
+  return whole ? bytes : bytes / ranks;
+}
+
+void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks) {
+  const auto protocol = static_cast<std::size_t>(call.protocol);
+  const double channels = std::ceil(call.bytes / ranks / costs.channel_bytes[protocol]);
+  call.channels = static_cast<std::uint32_t>(std::clamp<double>(channels, 1, costs.most_channels));
+  call.piece_bytes = has_root(collective) ? costs.chain_piece_bytes[protocol] : costs.piece_bytes[protocol];
+}
+
+Problem problem_on(const Network& network, Collective collective, Rank root) {
+  Problem problem{.collective = collective, .ranks = network.ranks(), .root = root, .groups = {}};
+  const Rank hosts = network.ranks() / network.ranks_per_host();
+  if (hosts > 1 && network.ranks_per_host() > 1) problem.groups.emplace_back(hosts, network.ranks_per_host());
+  return problem;
+}
+
+Result<Simulation> Simulation::make(const Network& network, const Costs& costs, const Algorithm& algorithm,
+                                    const Problem& problem, const SimulationLimits& limits) {
+  if (!algorithm.supports(problem)) {
+    return invalid_argument(std::string(algorithm.name()) + " does not do " + name(problem.collective) + " of " +
+                            std::to_string(problem.ranks) + " ranks on such hosts");
+  }
+  if (problem.ranks > kMostPeers && names_all_ranks(algorithm, problem.collective))
+    return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
+                       std::to_string(problem.ranks) + " are too many for");
+  Simulation simulation(network, costs, problem, limits);
+  Status last;
+  for (const Symmetry& symmetry :
+       limits.fold ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
+    Result<Program> program = make_program(algorithm, problem, network, symmetry, limits.program);
+    if (program.ok()) {
+      simulation.program_ = std::move(program).value();
+      return simulation;
+    }
+    last = std::move(program).status();
+  }
+  return last;
+}
+
+EngineRequest Simulation::request_for(const SimulatedCall& call) const {
+  EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
+  request.channels = std::clamp(call.channels, 1U, costs_.most_channels);
+  const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program_.units;
+  const double longest = unit * program_.longest / request.channels;  // Of a channel.
+  const double wanted = call.piece_bytes > 0 ? std::ceil(longest / call.piece_bytes) : 1;
+  request.loop.pieces = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
+  if (request.loop.pieces == 1) request.loop.skew = 0;
+  request.pieces = pieces_to_simulate(request.loop.pieces, program_, limits_.most_events);
+  request.unit_bytes = unit / request.loop.pieces;
+  const double slices = std::floor(longest / request.loop.pieces / std::max(costs_.shortest_slice_bytes, 1.0));
+  const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
+  request.parts = program_.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
+  request.slice_bytes = call.piece_bytes * request.channels;
+  request.jitter = call.jitter;
+  request.seed = call.seed;
+  request.trace = call.trace;
+  return request;
+}
+
+Result<Outcome> Simulation::run(const SimulatedCall& call) const {
+  EngineRequest request = request_for(call);
+  Result<EngineResult> result = run_engine(program_, *network_, request);
+  std::string note;
+  if (!result.ok() && request.loop.skew > 0) {  // As executors do where the slots do not suffice.
+    note = "pieces do not overlap: " + std::move(result).status().message();
+    request.loop.skew = 0;
+    if (request.trace != nullptr) request.trace->clear();
+    result = run_engine(program_, *network_, request);
+  }
+  Outcome outcome = outcome_of(call, request, TUTTI_TRY(std::move(result)));
+  if (!note.empty()) outcome.notes.push_back(note);
+  return outcome;
+}
+
+Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const {
+  const std::uint32_t pieces = request.loop.pieces;
+  Outcome outcome;
+  outcome.time_us = result.time_us;
+  outcome.chain = result.chain;
+  outcome.pieces = pieces;
+  outcome.simulated_pieces = request.pieces;
+  outcome.events = result.events;
+  const double times = static_cast<double>(pieces) / request.pieces;
+  if (pieces > request.pieces) {
+    outcome.time_us += (pieces - request.pieces) * period_us(request, result, program_.stage_count);
+    scale(outcome.chain, (outcome.time_us - result.chain.launch) / (result.time_us - result.chain.launch));
+    outcome.notes.push_back(std::to_string(request.pieces) + " of " + std::to_string(pieces) +
+                            " pieces were simulated; the others were taken to follow as evenly");
+  }
+  if (!program_.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program_.symmetry));
+  if (!program_.fused)
+    outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
+  if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
+  const double host = launch_us(costs_, call.launch, network_->ranks_per_host(), request.channels);
+  if (host > outcome.time_us) {
+    outcome.chain.launch += static_cast<float>(host - outcome.time_us);
+    outcome.time_us = host;
+    outcome.notes.emplace_back("the host needs longer for a call than the devices");
+  }
+  outcome.algorithm_gbytes_per_s = call.bytes / outcome.time_us * 1e-3;
+  outcome.bus_gbytes_per_s = outcome.algorithm_gbytes_per_s * bus_factor(problem_.collective, problem_.ranks);
+  outcome.data_bytes = result.data_bytes * times * program_.symmetry.order();
+  for (std::size_t kind = 0; kind < kLinkKinds; ++kind) {
+    KindUse use;
+    use.kind = static_cast<LinkKind>(kind);
+    ResourceId busiest = 0;
+    for (ResourceId id = 0; id < result.links.size(); ++id) {
+      if (result.links[id].bytes == 0 || network_->resource(id).kind != use.kind) continue;
+      use.bytes += result.links[id].bytes * times * program_.symmetry.order();
+      if (result.links[id].busy_us <= use.busiest_part) continue;
+      use.busiest_part = result.links[id].busy_us;
+      busiest = id;
+    }
+    if (use.bytes == 0) continue;
+    use.busiest = network_->name(busiest);
+    use.busiest_part *= times / outcome.time_us;
+    outcome.links.push_back(std::move(use));
+  }
+  return outcome;
+}
+
+}  // namespace tutti

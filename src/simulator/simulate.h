@@ -1,0 +1,88 @@
+// How long a collective takes on a cluster: the plans of its algorithm, as they are emitted, fused and run, on a clock.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/simulator/engine.h"
+
+namespace tutti {
+
+// One call, as a tuner has chosen it.
+struct SimulatedCall {
+  double bytes = 0;  // As nccl-tests count it: of the larger of a rank's buffers.
+  Protocol protocol = Protocol::bulk;
+  LaunchMode launch = LaunchMode::eager;
+  std::uint32_t channels = 1;
+  double piece_bytes = 65536;                                                // The longest message of a channel.
+  Loop loop = {.skew = 1, .order = StageOrder::earliest_first, .slots = 4};  // Pieces follow from the rest.
+  double jitter = 0;
+  std::uint64_t seed = 1;
+  std::vector<TraceEvent>* trace = nullptr;
+};
+
+// Channels and pieces as the library has them whose figures these are, for the call's bytes and protocol.
+void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks);
+
+struct SimulationLimits {
+  bool fold = true;                        // Ranks that do the same, where nothing tells them apart.
+  std::uint64_t most_events = 30'000'000;  // Of a call: pieces beyond are taken to go on as those before.
+  ProgramLimits program;
+};
+
+// Of a kind of links: those that were used, together, and the busiest.
+struct KindUse {
+  LinkKind kind = LinkKind::memory;
+  double bytes = 0;         // Over all links and ranks, on the wire.
+  double busiest_part = 0;  // Of the time.
+  std::string busiest;
+};
+
+struct Outcome {
+  double time_us = 0;
+  double algorithm_gbytes_per_s = 0;
+  double bus_gbytes_per_s = 0;
+  Chain chain;  // Its parts add up to the time.
+  std::vector<KindUse> links;
+  std::uint32_t pieces = 1;
+  std::uint32_t simulated_pieces = 1;
+  std::uint64_t events = 0;
+  double data_bytes = 0;           // Sent by all ranks, without what protocols add.
+  std::vector<std::string> notes;  // What was left out, or not as asked: a sentence each.
+};
+
+// By nccl-tests: what a second of algorithm bandwidth is on the links.
+double bus_factor(Collective collective, Rank ranks);
+// What one rank contributes or receives of these bytes.
+double block_bytes(Collective collective, Rank ranks, double bytes);
+
+// An algorithm made ready for calls of all sizes.
+class Simulation {
+ public:
+  // The network has to outlive it. The problem's ranks and groups are those of the network. Fails where the algorithm
+  // does not support them, and as make_program() does.
+  static Result<Simulation> make(const Network& network, const Costs& costs, const Algorithm& algorithm,
+                                 const Problem& problem, const SimulationLimits& limits = {});
+  // Fails with `internal` where ranks would wait for ever.
+  Result<Outcome> run(const SimulatedCall& call) const;
+
+  const Program& program() const { return program_; }
+
+ private:
+  Simulation(const Network& network, const Costs& costs, const Problem& problem, const SimulationLimits& limits)
+      : network_(&network), costs_(costs), problem_(problem), limits_(limits) {}
+  EngineRequest request_for(const SimulatedCall& call) const;
+  Outcome outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const;
+
+  const Network* network_;
+  Costs costs_;
+  Problem problem_;
+  SimulationLimits limits_;
+  Program program_;
+};
+
+// The problem of a collective over all ranks of a network.
+Problem problem_on(const Network& network, Collective collective, Rank root = 0);
+
+}  // namespace tutti

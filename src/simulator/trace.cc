@@ -1,0 +1,51 @@
+#include "src/simulator/trace.h"
+
+#include <array>
+#include <cstdio>
+#include <set>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kRanks = 1, kLinks = 2;  // Processes, in the words of the format.
+
+std::string escaped(const std::string& text) {
+  std::string made;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') made += '\\';
+    made += c;
+  }
+  return made;
+}
+
+std::string named(std::uint32_t process, std::uint32_t thread, const std::string& name) {
+  return R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(process) + R"(,"tid":)" + std::to_string(thread) +
+         R"(,"args":{"name":")" + escaped(name) + "\"}},\n";
+}
+
+std::string shown(const TraceEvent& event) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                R"({"ph":"X","pid":%u,"tid":%u,"ts":%.4f,"dur":%.4f,"name":"%.0f bytes","args":{"piece":%u}})",
+                event.link ? kLinks : kRanks, event.subject, event.begin_us, event.end_us - event.begin_us, event.bytes,
+                event.piece);
+  return text.data();
+}
+
+}  // namespace
+
+std::string chrome_trace(const std::vector<TraceEvent>& events, const Network& network) {
+  std::set<std::uint32_t> ranks, links;
+  for (const TraceEvent& event : events) (event.link ? links : ranks).insert(event.subject);
+  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  text += R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"ranks"}},)"
+          "\n"
+          R"({"ph":"M","name":"process_name","pid":2,"args":{"name":"links"}},)"
+          "\n";
+  for (const std::uint32_t rank : ranks) text += named(kRanks, rank, "rank " + std::to_string(rank));
+  for (const std::uint32_t link : links) text += named(kLinks, link, network.name(link));
+  for (std::size_t i = 0; i < events.size(); ++i) text += shown(events[i]) + (i + 1 < events.size() ? ",\n" : "\n");
+  return text + "]}\n";
+}
+
+}  // namespace tutti

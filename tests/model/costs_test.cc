@@ -1,0 +1,66 @@
+#include "src/model/costs.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "src/model/figures.h"
+#include "src/topology/presets.h"
+
+namespace tutti {
+namespace {
+
+TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
+  Costs costs;
+  costs.launch_us = {8, 10, 2};
+  costs.launch_device_us = 3;
+  costs.launch_channel_us = 0.5;
+  EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, 4, 2), 10 + 4 * (3 + 2 * 0.5));
+  EXPECT_EQ(launch_us(costs, LaunchMode::eager, 4, 2), 8);
+  EXPECT_EQ(launch_us(costs, LaunchMode::graph, 4, 2), 2);
+}
+
+TEST(Costs, FiguresHaveNames) {
+  Costs costs;
+  EXPECT_TRUE(set_figure(costs, "hop_us.network.lines", 7).ok());
+  EXPECT_EQ(costs.hop_us[static_cast<std::size_t>(LinkClass::network)][static_cast<std::size_t>(Protocol::lines)], 7);
+  EXPECT_TRUE(set_figure(costs, "efficiency.c2c", 0.5).ok());
+  EXPECT_EQ(costs.efficiency[static_cast<std::size_t>(LinkKind::c2c)], 0.5);
+  EXPECT_TRUE(set_figure(costs, "slices.rows", 3).ok());
+  EXPECT_EQ(costs.slices[static_cast<std::size_t>(Protocol::rows)], 3U);
+  EXPECT_TRUE(set_figure(costs, "launch_us.eager-many", 0).ok());
+}
+
+TEST(Costs, FiguresThatCannotBeAreRefused) {
+  Costs costs;
+  for (const auto& [name, value] : {std::pair{"channel_gbytes_per_s.bulk", 0.0},
+                                    {"piece_bytes.lines", 0.0},
+                                    {"base_us.bulk", -1.0},
+                                    {"base_us.bulk", std::numeric_limits<double>::infinity()},
+                                    {"base_us.bulk", std::numeric_limits<double>::quiet_NaN()},
+                                    {"slots.bulk", 0.0},
+                                    {"slots.bulk", 1.5},
+                                    {"most_channels", 1e12}})
+    EXPECT_FALSE(set_figure(costs, name, value).ok()) << name << " " << value;
+  Status unknown = set_figure(costs, "hop_us.network", 1);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.message().find("hop_us.network.bulk"), std::string::npos) << unknown.message();
+}
+
+TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {
+  double least = 0;
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) {
+    const Topology topology = preset(name).value();
+    const Costs costs = costs_of(topology).value();
+    double nvlinks = 0;
+    for (const Link& link : topology.links) nvlinks += link.kind == LinkKind::nvlink ? link.gbytes_per_s : 0;
+    const double carried = nvlinks / 8 * costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)];
+    EXPECT_GT(carried, least) << name;
+    least = carried;
+  }
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, costs_of(preset("dgx-b200").value()).value().name);
+  EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,160 @@
+#include "src/model/network.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "src/model/figures.h"
+#include "src/topology/presets.h"
+
+namespace tutti {
+namespace {
+
+Cluster cluster_of(const char* name, std::uint32_t hosts) {
+  Cluster cluster;
+  cluster.host = preset(name).value();
+  cluster.hosts = hosts;
+  return cluster;
+}
+
+Network network_of(const Cluster& cluster) {
+  auto network = Network::make(cluster);
+  if (!network.ok()) ADD_FAILURE() << std::move(network).status().message();
+  return std::move(network).value();
+}
+
+std::string complaint(const Cluster& cluster) {
+  auto network = Network::make(cluster);
+  return network.ok() ? "" : std::move(network).status().message();
+}
+
+// "host0 gpu0 nvlinks out, host0 gpu1 nvlinks in"
+std::string links_of(const Network& network, Rank from, Rank to) {
+  const Route route = network.route(from, to).value();
+  std::string text;
+  for (std::size_t i = 0; i < route.outs; ++i) text += (text.empty() ? "" : ", ") + network.name(route.out[i]);
+  for (std::size_t i = 0; i < route.ins; ++i) text += (text.empty() ? "" : ", ") + network.name(route.in[i]);
+  return text;
+}
+
+TEST(Network, GoesOverNvlinksWithinAHost) {
+  const Network network = network_of(cluster_of("dgx-h100", 2));
+  EXPECT_EQ(network.ranks(), 16U);
+  EXPECT_EQ(links_of(network, 8, 11), "host1 gpu0 nvlinks out, host1 gpu3 nvlinks in");
+  const Route route = network.route(8, 11).value();
+  EXPECT_EQ(route.links, LinkClass::nvlink);
+  EXPECT_DOUBLE_EQ(network.resource(route.out[0]).gbytes_per_s, 450);
+}
+
+TEST(Network, GoesOverTheNearestPortBetweenHosts) {
+  const Network network = network_of(cluster_of("dgx-h100", 2));
+  const Route route = network.route(3, 11).value();
+  EXPECT_EQ(route.links, LinkClass::network);
+  EXPECT_NE(links_of(network, 3, 11).find("host0 mlx5_3 out, host1 mlx5_3 in"), std::string::npos)
+      << links_of(network, 3, 11);
+}
+
+TEST(Network, ReachesOtherRailsAndPodsOverTheSpine) {
+  Cluster cluster = cluster_of("dgx-h100", 64);
+  cluster.oversubscription = 4;
+  const Network network = network_of(cluster);
+  EXPECT_EQ(links_of(network, 0, 8).find("leaf"), std::string::npos);
+  EXPECT_NE(links_of(network, 0, 9).find("leaf0 rail0 up, leaf0 rail1 down"), std::string::npos);
+  EXPECT_NE(links_of(network, 0, 40 * 8).find("leaf0 rail0 up, leaf1 rail0 down"), std::string::npos);
+  EXPECT_GT(network.route(0, 9).value().latency_us, network.route(0, 8).value().latency_us);
+  const Route far = network.route(0, 40 * 8).value();
+  EXPECT_DOUBLE_EQ(network.resource(far.out[far.outs - 1]).gbytes_per_s, 50);
+  EXPECT_EQ(network.resource(far.out[far.outs - 1]).parallel, 32 / 4U);
+  cluster.tiers = 1;
+  EXPECT_EQ(links_of(network_of(cluster), 0, 40 * 8).find("leaf"), std::string::npos);
+}
+
+TEST(Network, ARackIsJoinedByNvlinksAndRacksByPorts) {
+  const Network network = network_of(cluster_of("gb200-nvl72", 36));
+  EXPECT_EQ(network.ranks(), 144U);
+  EXPECT_EQ(network.route(0, 71).value().links, LinkClass::nvlink);
+  EXPECT_EQ(network.route(0, 72).value().links, LinkClass::network);
+  EXPECT_EQ(complaint(cluster_of("gb200-nvl72", 20)),
+            "20 hosts: the topology has 18 of them, so it takes a multiple of that");
+}
+
+TEST(Network, PortsThatOutnumberRanksWorkTogether) {
+  Cluster cluster = cluster_of("dgx-h100", 2);
+  cluster.ranks_per_host = 4;
+  const Network network = network_of(cluster);
+  const Route route = network.route(0, 4).value();
+  double port = 0;
+  for (std::size_t i = 0; i < route.outs; ++i)
+    if (network.resource(route.out[i]).kind == LinkKind::network) port = network.resource(route.out[i]).gbytes_per_s;
+  EXPECT_DOUBLE_EQ(port, 100);
+}
+
+TEST(Network, APortThatFailedIsReplaced) {
+  Cluster cluster = cluster_of("dgx-h100", 2);
+  cluster.faults = {{"host1:mlx5_3", 0}};
+  const Network network = network_of(cluster);
+  EXPECT_EQ(links_of(network, 3, 11).find("host1 mlx5_3"), std::string::npos);
+  EXPECT_NE(links_of(network, 3, 11).find("host1 mlx5_4 in"), std::string::npos) << links_of(network, 3, 11);
+  EXPECT_NE(links_of(network, 11, 3).find("host0 mlx5_3 in"), std::string::npos);
+}
+
+TEST(Network, ASlowLinkIsOfOneHost) {
+  Cluster cluster = cluster_of("dgx-h100", 2);
+  cluster.faults = {{"host1:gpu2", 0.5}};
+  const Network network = network_of(cluster);
+  EXPECT_DOUBLE_EQ(network.resource(network.route(10, 8).value().out[0]).gbytes_per_s, 225);
+  EXPECT_DOUBLE_EQ(network.resource(network.route(2, 0).value().out[0]).gbytes_per_s, 450);
+}
+
+TEST(Network, SaysWhatIsWrongWithFaults) {
+  Cluster cluster = cluster_of("dgx-h100", 2);
+  cluster.faults = {{"host2:mlx5_0", 0.5}};
+  EXPECT_EQ(complaint(cluster), "'host2:mlx5_0' is no link: it begins with a host, host0: to host1:");
+  cluster.faults = {{"host1:mlx9", 0.5}};
+  EXPECT_NE(complaint(cluster).find("host1 has no link 'mlx9'; it has gpu0 nvlinks out"), std::string::npos);
+  cluster.faults = {{"host1:gpu1", 0}};
+  EXPECT_NE(complaint(cluster).find("cannot fail"), std::string::npos);
+  cluster.rails = 1;
+  cluster.faults = {{"host1:mlx5_0", 0}};
+  EXPECT_NE(complaint(cluster).find("the last port of its host"), std::string::npos);
+}
+
+TEST(Network, HostsWithoutGpusWantANumberOfRanks) {
+  Cluster cluster;
+  cluster.host.hosts = {"here"};
+  Node domain;
+  domain.name = "numa0";
+  cluster.host.add(domain);
+  EXPECT_EQ(complaint(cluster), "here has no GPUs: say how many ranks a host has");
+  cluster.ranks_per_host = 4;
+  const Network network = network_of(cluster);
+  EXPECT_EQ(links_of(network, 1, 2), "host0 numa0 memory");
+  EXPECT_EQ(network.route(1, 2).value().links, LinkClass::memory);
+  cluster.hosts = 2;
+  EXPECT_NE(complaint(cluster).find("nothing leads to other hosts"), std::string::npos);
+}
+
+TEST(Network, ItsMachineHasALevelForHostsAndOneBetweenThem) {
+  const Network network = network_of(cluster_of("dgx-h100", 2));
+  const Machine machine = network.machine(costs_of(network.cluster().host).value());
+  ASSERT_EQ(machine.levels.size(), 2U);
+  EXPECT_EQ(machine.levels[0].links, LinkClass::nvlink);
+  EXPECT_DOUBLE_EQ(machine.levels[0].rank_gbytes_per_s, 450);
+  EXPECT_EQ(machine.levels[1].links, LinkClass::network);
+  EXPECT_DOUBLE_EQ(machine.levels[1].rank_gbytes_per_s, 50);
+  EXPECT_DOUBLE_EQ(machine.levels[1].member_gbytes_per_s, 400);
+}
+
+TEST(Figures, AreOfTheGpusThatThereAre) {
+  EXPECT_EQ(costs_of(preset("dgx-a100").value()).value().name, "A100");
+  EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, "B200");
+  EXPECT_EQ(costs_of(Topology{}).value().name, "host memory");
+  Topology unknown = preset("dgx-a100").value();
+  for (Node& node : unknown.nodes) node.sm = 0;
+  auto costs = costs_of(unknown);
+  EXPECT_NE(std::move(costs).status().message().find("--gpu"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,113 @@
+// Plans that are wrong, and the queue of events.
+#include "src/simulator/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "src/simulator/event_queue.h"
+#include "src/simulator/simulate.h"
+
+namespace tutti {
+namespace {
+
+// A ring that goes wrong in one way or other.
+class WrongRing : public Algorithm {
+ public:
+  enum class Wrong { receives_first, sends_too_much, sends_another_length };
+  explicit WrongRing(Wrong wrong) : wrong_(wrong) {}
+  const char* name() const override { return "wrong"; }
+  const char* summary() const override { return "for tests"; }
+  bool supports(const Problem&) const override { return true; }
+  Shape shape(const Problem&) const override { return {.units = 2, .rounds = 1, .stages = {0}}; }
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const Rank next = (self + 1) % problem.ranks, previous = (self + problem.ranks - 1) % problem.ranks;
+    if (wrong_ == Wrong::receives_first) steps.recv(previous, output(1));
+    steps.send(input(0), next);
+    if (wrong_ == Wrong::sends_too_much) steps.send(input(0), next);
+    if (wrong_ == Wrong::sends_another_length) steps.recv(previous, output(0, 2));
+    if (wrong_ == Wrong::sends_too_much) steps.recv(previous, output(1));
+  }
+
+ private:
+  Wrong wrong_;
+};
+
+Network three_ranks() {
+  Cluster cluster;
+  cluster.host.hosts = {"host"};
+  Node domain;
+  domain.name = "numa0";
+  cluster.host.add(domain);
+  cluster.ranks_per_host = 3;
+  return Network::make(cluster).value();
+}
+
+std::string failure(WrongRing::Wrong wrong) {
+  const Network network = three_ranks();
+  const WrongRing ring(wrong);
+  Costs costs;
+  costs.channel_gbytes_per_s.fill(1);
+  for (const bool fold : {true, false}) {
+    SimulationLimits limits;
+    limits.fold = fold;
+    auto simulation = Simulation::make(network, costs, ring, problem_on(network, Collective::all_gather), limits);
+    if (!simulation.ok()) {
+      if (fold) continue;
+      return std::move(simulation).status().message();
+    }
+    SimulatedCall call;
+    call.bytes = 3e3;
+    auto outcome = simulation.value().run(call);
+    EXPECT_FALSE(outcome.ok());
+    if (outcome.ok()) return "";
+    if (!fold) return std::move(outcome).status().message();
+  }
+  return "";
+}
+
+TEST(Engine, ReportsRanksThatWaitForEver) {
+  EXPECT_EQ(failure(WrongRing::Wrong::receives_first),
+            "3 ranks wait for ever: rank 0 for a message from rank 2, rank 1 for a message from rank 0, rank 2 for a "
+            "message from rank 1");
+}
+
+TEST(Engine, ReportsWhatIsSentAndNotReceived) {
+  EXPECT_EQ(failure(WrongRing::Wrong::sends_too_much),
+            "a broken plan: what rank 0 sends to rank 1, 2 messages or signals, is not what that awaits, 1");
+  EXPECT_NE(failure(WrongRing::Wrong::sends_another_length).find("a broken plan: what rank 0 sends to rank 1"),
+            std::string::npos);
+}
+
+TEST(EventQueue, GoesByTime) {
+  const std::uint32_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  EventQueue queue;
+  double last = 0;
+  std::uint32_t pushed = 0, popped = 0;
+  while (popped < 5000) {
+    if (pushed < 5000 && (queue.empty() || random() % 3 != 0)) {
+      queue.push({last + random() % 8, 1 + static_cast<std::uint32_t>(random() % 4), pushed++});
+      continue;
+    }
+    const Event event = queue.pop();
+    ASSERT_GE(event.time, last);
+    last = event.time;
+    ++popped;
+  }
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(EventQueue, OfEqualTimesTheOrderDecides) {
+  EventQueue queue;
+  for (const std::uint32_t order : {3U, 1U, 2U, 0U, 1U}) queue.push({7, order, 9 - order});
+  queue.push({6, 9, 0});
+  std::vector<std::uint32_t> orders;
+  while (!queue.empty()) orders.push_back(queue.pop().order);
+  EXPECT_EQ(orders, (std::vector<std::uint32_t>{9, 0, 1, 1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,100 @@
+// What the measured libraries do beside sending messages: launches, slices, hops that grow, and ports in turn.
+#include <gtest/gtest.h>
+
+#include "src/simulator/simulate.h"
+#include "tests/simulator/machines.h"
+
+namespace tutti {
+namespace {
+
+using test::cluster_of;
+using test::network_of;
+using test::plain_costs;
+using test::simulated;
+using test::whole;
+
+constexpr double kWay = 2 + 2 * test::kNvlinkLatency;  // A hop, and the links' own.
+constexpr auto kNvlink = static_cast<std::size_t>(LinkClass::nvlink);
+const test::Wanted kRing = {Collective::all_gather, "ring"};
+
+TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  const double device = simulated(network, costs, kRing, whole(4e3)).time_us;
+  costs.launch_us = {device / 2, device, 1};
+  costs.launch_device_us = 1;
+  SimulatedCall call = whole(4e3);
+  EXPECT_EQ(simulated(network, costs, kRing, call).time_us, device);
+  call.launch = LaunchMode::eager_many;
+  const Outcome bound = simulated(network, costs, kRing, call);
+  EXPECT_NEAR(bound.time_us, device + 4, 1e-9);
+  EXPECT_NEAR(bound.chain.sum(), bound.time_us, 1e-3);
+}
+
+TEST(Library, SlicesOverlapAHopWithTheLinks) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs(5, 3);
+  const double way = 3 + 2 * test::kNvlinkLatency;
+  const SimulatedCall call = whole(4e6);  // 10 us on a link for each round.
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
+  costs.slices.fill(2);
+  costs.shortest_slice_bytes = 1e3;  // While one half is on its way the other one is on the link.
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * 10 + way, 1e-3);
+  costs.shortest_slice_bytes = 1e6;
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
+}
+
+TEST(Library, HopsGrowWithMessagesUntilTheyAreLong) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  costs.ramp_us[kNvlink] = 6;
+  costs.ramp_bytes[kNvlink] = 1e6;
+  costs.wire_bytes.fill(2);  // Lengths are those of the data.
+  const double half = simulated(network, costs, kRing, whole(2e6)).time_us;
+  EXPECT_NEAR(half, 5 + 3 * (10 + kWay + 3), 1e-3);
+  const double twice = simulated(network, costs, kRing, whole(8e6)).time_us;
+  EXPECT_NEAR(twice, 5 + 3 * (40 + kWay + 6), 1e-3);
+}
+
+TEST(Library, WhatIsReducedIsHandedToTheDeviceFirst) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  const test::Wanted reduce = {Collective::reduce_scatter, "ring"};
+  const double before = simulated(network, costs, reduce, whole(4e6)).time_us;
+  costs.fold_us[kNvlink] = 9;
+  EXPECT_NEAR(simulated(network, costs, reduce, whole(4e6)).time_us, before + 3 * 9, 1e-3);
+  EXPECT_NEAR(simulated(network, costs, kRing, whole(4e6)).time_us, before, 1e-3);
+}
+
+// One rank of a host sends to the next host, on each channel by another port.
+TEST(Library, PortsInTurnCarryWhatOneAloneCannot) {
+  Cluster cluster = cluster_of(4, 4);
+  const double own = simulated(network_of(cluster), plain_costs(), kRing, whole(64e6)).time_us;
+  cluster.spread = true;
+  const double spread = simulated(network_of(cluster), plain_costs(), kRing, whole(64e6)).time_us;
+  EXPECT_GT(own, 15 * 4e6 / 10 * 1e-3);  // 10 GB/s of one port.
+  EXPECT_LT(spread, 15 * 4e6 / 40 * 1e-3 * 1.2);
+  EXPECT_GT(spread, 15 * 4e6 / 40 * 1e-3);
+}
+
+TEST(Library, CallsAreCutByBytesOfARank) {
+  Costs costs;
+  costs.most_channels = 24;
+  costs.channel_bytes = {4096, 4096, 4096};
+  costs.piece_bytes = {1e6, 1e5, 1e4};
+  costs.chain_piece_bytes = {3, 2, 1};
+  SimulatedCall call{.bytes = 8 * 4096 * 3};
+  cut(call, costs, Collective::all_gather, 8);
+  EXPECT_EQ(call.channels, 3U);
+  EXPECT_EQ(call.piece_bytes, 1e6);
+  call = {.bytes = 1, .protocol = Protocol::lines};
+  cut(call, costs, Collective::broadcast, 8);
+  EXPECT_EQ(call.channels, 1U);
+  EXPECT_EQ(call.piece_bytes, 2);
+  call.bytes = 1e12;
+  cut(call, costs, Collective::broadcast, 8);
+  EXPECT_EQ(call.channels, 24U);
+}
+
+}  // namespace
+}  // namespace tutti

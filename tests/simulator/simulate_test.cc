@@ -1,0 +1,212 @@
+#include "src/simulator/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "src/plan/plan.h"
+#include "src/simulator/trace.h"
+#include "tests/simulator/machines.h"
+
+namespace tutti {
+namespace {
+
+using test::cluster_of;
+using test::network_of;
+using test::plain_costs;
+using test::simulated;
+using test::whole;
+
+constexpr double kWay = 2 + 2 * test::kNvlinkLatency;  // A hop, and the links' own.
+
+TEST(Simulate, ARingTakesWhatItsRoundsTake) {
+  for (const Rank n : {2U, 5U, 8U}) {
+    const Network network = network_of(cluster_of(1, n));
+    const double each = 8e6 / n / 100 * 1e-3;  // A block on a link of 100 GB/s.
+    const Outcome gather = simulated(network, plain_costs(), {Collective::all_gather, "ring"}, whole(8e6));
+    EXPECT_NEAR(gather.time_us, 5 + (n - 1) * (each + kWay), 1e-3) << n;
+    const Outcome reduce = simulated(network, plain_costs(), {Collective::all_reduce, "ring"}, whole(8e6));
+    EXPECT_NEAR(reduce.time_us, 5 + 2 * (n - 1) * (each + kWay), 1e-3) << n;
+    EXPECT_NEAR(reduce.bus_gbytes_per_s, 8e6 / reduce.time_us * 1e-3 * 2 * (n - 1) / n, 1e-9);
+  }
+}
+
+TEST(Simulate, TwoShotsTakeAllBlocksTwice) {
+  const Network network = network_of(cluster_of(1, 8));
+  const Outcome outcome = simulated(network, plain_costs(), {Collective::all_reduce, "two_shot"}, whole(8e6));
+  EXPECT_NEAR(outcome.time_us, 5 + 2 * (7 * 10 + kWay), 1e-3);
+}
+
+TEST(Simulate, ATreeIsAsDeepAsItIs) {
+  const Network network = network_of(cluster_of(1, 8));
+  const Outcome outcome = simulated(network, plain_costs(), {Collective::broadcast, "binary_tree"}, whole(1));
+  EXPECT_NEAR(outcome.time_us, 5 + 3 * kWay, 1e-3);
+}
+
+TEST(Simulate, ChannelsStepsAndProtocolsCost) {
+  const Network network = network_of(cluster_of(1, 2));
+  Costs costs = plain_costs();
+  costs.channel_gbytes_per_s.fill(10);
+  costs.step_us.fill(0.5);
+  costs.base_us = {6, 8, 6};
+  costs.wire_bytes = {1, 2, 1};
+  SimulatedCall call = whole(1e6);
+  // Rank 0 sends for 100 us, rank 1 takes for as long; the link of 100 GB/s is faster.
+  const test::Wanted wanted = {Collective::broadcast, "direct"};
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 100.5 + kWay + 100.5, 1e-3);
+  call.channels = 4;
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 25.5 + kWay + 25.5, 1e-3);
+  call.channels = 99;  // More than there are: 8, so that the link of 100 GB/s is slower for twice the bytes.
+  call.protocol = Protocol::lines;
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 3 + 20 + kWay + 13, 1e-3);
+}
+
+TEST(Simulate, SlotsBoundWhatIsUnderWay) {
+  const Network network = network_of(cluster_of(1, 2));
+  SimulatedCall call = whole(64e3);
+  call.piece_bytes = 1e3;
+  call.loop.skew = 0;
+  call.loop.slots = 1;
+  const test::Wanted wanted = {Collective::broadcast, "direct"};
+  // Each piece waits for the slot to come back: 0.01 us on the link, there, and back.
+  EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * (0.01 + kWay) + 63 * kWay, 1e-2);
+  call.loop.slots = 64;
+  EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * 0.01 + kWay, 1e-2);
+}
+
+TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
+  Cluster cluster = cluster_of(2, 2, 100, 0.1);
+  const test::Wanted wanted = {Collective::all_reduce, "hierarchical"};
+  const double own = simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us;
+  cluster.rails = 1;
+  EXPECT_NEAR(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us / own, 2, 0.02);
+}
+
+TEST(Simulate, ASlowerLinkIsNeverFaster) {
+  const SimulatedCall call = whole(4e6);
+  for (const std::string_view name : {"ring", "two_shot", "halving_doubling", "hierarchical", "double_binary_tree"}) {
+    const test::Wanted wanted = {Collective::all_reduce, name};
+    Cluster cluster = cluster_of(4, 4);
+    double before = simulated(network_of(cluster), plain_costs(), wanted, call).time_us;
+    for (const double left : {0.9, 0.5, 0.1, 0.01}) {
+      cluster.faults = {{"host1:nic2", left}, {"host2:gpu0", left}};
+      const double now = simulated(network_of(cluster), plain_costs(), wanted, call).time_us;
+      EXPECT_GE(now, before * (1 - 1e-9)) << name << " with " << left;
+      before = now;
+    }
+  }
+}
+
+TEST(Simulate, OversubscriptionCounts) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.hosts_per_leaf = 2;
+  const test::Wanted wanted = {Collective::all_to_all, "direct"};
+  const double full = simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us;
+  cluster.oversubscription = 4;
+  EXPECT_GT(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us, 2 * full);
+}
+
+// Bytes that all ranks' plans send to others, or read and write in their memory.
+double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double block) {
+  double units = 0;
+  for (const Plan& plan : emit_plans(algorithm, problem)) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      for (const Operand& target : plan.steps[i].targets)
+        if (target.place == Place::lane || (target.is_memory() && target.peer != plan.steps.self()))
+          units += target.count;
+      for (const Operand& source : plan.steps[i].sources)
+        if (source.is_memory() && source.peer != plan.steps.self()) units += source.count;
+    }
+  }
+  return units * block / algorithm.shape(problem).units;
+}
+
+TEST(Simulate, SendsWhatThePlansSendAndNoMore) {
+  const Network network = network_of(cluster_of(1, 6));
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    const Problem problem = problem_on(network, collective);
+    for (const Algorithm* algorithm : catalogue(collective)) {
+      if (!algorithm->supports(problem)) continue;
+      for (const bool fold : {true, false}) {
+        SimulationLimits limits;
+        limits.fold = fold;
+        const Outcome outcome = simulated(network, plain_costs(), {collective, algorithm->name()}, whole(6e6), limits);
+        const double sent = bytes_of_plans(*algorithm, problem, block_bytes(collective, 6, 6e6));
+        EXPECT_NEAR(outcome.data_bytes, sent, sent * 1e-5) << name(collective) << " " << algorithm->name();
+        ASSERT_EQ(outcome.links.size(), 1U);
+        EXPECT_NEAR(outcome.links[0].bytes, 2 * sent, sent * 1e-5) << "Out of one rank, and into another.";
+        EXPECT_NEAR(outcome.chain.sum(), outcome.time_us, outcome.time_us * 1e-4) << algorithm->name();
+        EXPECT_LE(outcome.links[0].busiest_part, 1 + 1e-9);
+      }
+    }
+  }
+}
+
+TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
+  const Network network = network_of(cluster_of(4, 4));
+  for (const std::string_view name : {"hierarchical", "hierarchical_ring", "double_binary_tree", "two_shot"}) {
+    SimulatedCall call;
+    call.bytes = 256e6;
+    call.piece_bytes = 64e3;
+    SimulationLimits few;
+    few.fold = false;
+    few.most_events = 1;
+    SimulationLimits all = few;
+    all.most_events = 1'000'000'000;
+    const test::Wanted wanted = {Collective::all_reduce, name};
+    const Outcome some = simulated(network, plain_costs(), wanted, call, few);
+    const Outcome every = simulated(network, plain_costs(), wanted, call, all);
+    EXPECT_LT(some.simulated_pieces, every.simulated_pieces);
+    EXPECT_NEAR(some.time_us, every.time_us, every.time_us * 0.02) << name;
+    EXPECT_NEAR(some.data_bytes, every.data_bytes, every.data_bytes * 1e-6) << name;
+    EXPECT_NEAR(some.chain.sum(), some.time_us, some.time_us * 1e-3) << name;
+  }
+}
+
+TEST(Simulate, JitterIsDrawnFromItsSeed) {
+  const Network network = network_of(cluster_of(2, 4));
+  SimulatedCall call = whole(1e6);
+  const test::Wanted wanted = {Collective::all_reduce, "ring"};
+  SimulationLimits limits;
+  limits.fold = false;
+  const double calm = simulated(network, plain_costs(), wanted, call, limits).time_us;
+  call.jitter = 0.2;
+  const double first = simulated(network, plain_costs(), wanted, call, limits).time_us;
+  EXPECT_EQ(first, simulated(network, plain_costs(), wanted, call, limits).time_us);
+  EXPECT_GT(first, calm);
+  call.seed = 2;
+  EXPECT_NE(first, simulated(network, plain_costs(), wanted, call, limits).time_us);
+}
+
+TEST(Simulate, ATraceShowsStepsAndLinks) {
+  const Network network = network_of(cluster_of(1, 3));
+  SimulatedCall call = whole(3e3);
+  std::vector<TraceEvent> events;
+  call.trace = &events;
+  SimulationLimits limits;
+  limits.fold = false;
+  const Outcome outcome = simulated(network, plain_costs(), {Collective::all_gather, "ring"}, call, limits);
+  std::size_t links = 0;
+  for (const TraceEvent& event : events) {
+    EXPECT_LE(event.begin_us, event.end_us);
+    EXPECT_LE(event.end_us, outcome.time_us + 1e-9);
+    links += event.link ? 1 : 0;
+  }
+  EXPECT_EQ(links, 3 * 2 * 2U);  // Each rank sends two blocks, out of one and into another.
+  const std::string text = chrome_trace(events, network);
+  EXPECT_NE(text.find("host0 gpu1 nvlinks out"), std::string::npos);
+  EXPECT_NE(text.find("\"rank 2\""), std::string::npos);
+}
+
+TEST(Simulate, RefusesWhatAnAlgorithmDoesNotDo) {
+  const Network network = network_of(cluster_of(1, 4));
+  auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "hierarchical"),
+                                     problem_on(network, Collective::all_reduce));
+  ASSERT_FALSE(simulation.ok());
+  EXPECT_EQ(std::move(simulation).status().code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace tutti

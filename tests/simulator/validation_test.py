@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The simulator is as near to published tables as docs/simulator.md says.  validation_test.py PATH/tutti"""
+
+import os
+import re
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "perf", "simulator"))
+sys.dont_write_bytecode = True
+import tables  # noqa: E402
+import validate  # noqa: E402
+
+TUTTI = sys.argv.pop() if len(sys.argv) > 1 else tables.TUTTI
+# Mean errors by size, in per cent: somewhat more than what was reached. None: the table has no such rows.
+BANDS = {
+    ("a100-8.csv", "all_reduce", "ring", 8): (4, 6, 4),
+    ("a100-8.csv", "all_gather", "ring", 8): (6, 9, 7),
+    ("a100-8.csv", "reduce_scatter", "ring", 8): (5, 12, 4),
+    ("a100-8.csv", "all_to_all", "direct", 8): (60, 31, 5),
+    ("a100-8.csv", "broadcast", "chain", 8): (6, 9, 8),
+    ("a100-8.csv", "reduce", "chain", 8): (4, 11, 9),
+    ("h100-4.csv", "all_reduce", "ring", 4): (3, 8, 5),
+    ("h100-4.csv", "all_gather", "ring", 4): (12, 10, 5),
+    ("h100-4.csv", "reduce_scatter", "ring", 4): (9, 5, 4),
+    ("gb200-network.csv", "all_reduce", "ring", 4): (3, 6, 4),
+    ("gb200-network.csv", "all_reduce", "ring", 8): (3, 5, 5),
+    ("gb200-network.csv", "all_reduce", "ring", 16): (13, 4, 7),
+    ("gb200-network.csv", "all_reduce", "ring", 32): (18, 4, 7),
+    ("gb200-network.csv", "all_gather", "ring", 16): (14, 6, 7),
+    ("gb200-network.csv", "all_gather", "ring", 32): (15, 6, 7),
+    ("gb200-network.csv", "all_gather", "doubling", 32): (17, 6, 18),
+    ("h200-ring.csv", "all_reduce", "ring", 8): (None, None, 3),
+    ("b200-ring.csv", "all_reduce", "ring", 4): (None, None, 6),
+    ("gb200-nvlink.csv", "all_reduce", "", 4): (8, 12, None),
+}
+
+
+class Validation(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.answers = tables.answers([row for table in tables.TABLES for row in tables.read(table)], TUTTI)
+
+    def test_errors_are_within_the_bands_that_were_reached(self):
+        for (file, collective, algorithm, ranks), most in BANDS.items():
+            wanted = (file, collective, algorithm, ranks)
+            mine = [answer for answer in self.answers
+                    if (answer.row.table.file, answer.row.collective, answer.row.algorithm, answer.row.ranks) == wanted]
+            for (name, low, high), limit in zip(tables.BANDS, most):
+                errors = [abs(tables.error(answer)) for answer in mine if low <= answer.row.bytes < high]
+                with self.subTest(table=wanted, band=name):
+                    self.assertEqual(bool(errors), limit is not None)
+                    if errors:
+                        self.assertLessEqual(100 * sum(errors) / len(errors), limit)
+
+    def test_the_algorithm_that_is_predicted_to_be_best_is_nearly_that(self):
+        chosen = validate.regrets(self.answers)
+        self.assertGreater(len(chosen), 70)
+        self.assertLess(sum(regret for regret, *_ in chosen) / len(chosen), 0.03)
+
+    def test_the_page_says_what_is_reached(self):
+        with open(validate.PAGE, encoding="utf-8") as file:
+            page = file.read().split(validate.BEGIN)[1].split(validate.END)[0]
+        said, reached = ([float(each) for each in re.findall(r"\d+\.\d+", text)]
+                         for text in (page, validate.report(self.answers)))
+        self.assertEqual(len(said), len(reached))
+        for one, other in zip(said, reached):
+            self.assertAlmostEqual(one, other, delta=0.3, msg="run perf/simulator/validate.py --write")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/model/figures.h"
+#include "src/simulator/simulate.h"
+#include "src/simulator/trace.h"
+#include "src/topology/fill.h"
+#include "src/tuner/choose.h"
+#include "tools/tutti/commands.h"
+#include "tools/tutti/names.h"
+#include "tools/tutti/simulate_report.h"
+#include "tools/tutti/simulate_request.h"
+#include "tools/tutti/topologies.h"
+
+namespace tutti {
+namespace {
+
+// Of each candidate while many are compared.
+constexpr std::uint64_t kMostStepsOfMany = 2'000'000;
+constexpr std::uint64_t kMostEventsOfMany = 1'000'000;
+constexpr std::size_t kMostTracedRanks = 64;
+
+// Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
+// each channel, so that all ports of a host have their share.
+struct Networks {
+  Network own, spread;
+};
+
+class Simulations {
+ public:
+  Simulations(const SimulateRequest& request, const Networks& networks, const Costs& costs)
+      : request_(request), networks_(networks), network_(networks.own), costs_(costs) {
+    on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
+  }
+
+  // Makes ready what is asked for, or all that there is.
+  Status prepare() {
+    const Problem problem = problem_on(network_, request_.collective, request_.root);
+    const bool all = request_.algorithm.empty();
+    SimulationLimits limits;
+    limits.fold = request_.folded && request_.trace.empty();
+    if (all) {
+      limits.program.most_steps = kMostStepsOfMany;
+      limits.most_events = kMostEventsOfMany;
+    }
+    for (const Algorithm* algorithm : catalogue(request_.collective)) {
+      if (!all && request_.algorithm != algorithm->name()) continue;
+      if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
+      const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
+      Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
+      if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
+      else if (!all) return std::move(made).status();
+      else left_out_ += (left_out_.empty() ? "" : ", ") + std::string(algorithm->name());
+    }
+    if (!simulations_.empty()) return {};
+    if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
+    return unsupported("no algorithm can be simulated for so many ranks without more time: name one with --algorithm");
+  }
+
+  Result<std::vector<SimulatedRun>> run(double bytes) {
+    std::vector<SimulatedRun> runs;
+    for (const auto& [algorithm, simulation] : simulations_) {
+      for (const std::string_view protocol : protocols(*algorithm)) {
+        const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, bytes));
+        const auto begin = std::chrono::steady_clock::now();
+        Result<Outcome> outcome = simulation.run(call);
+        if (!outcome.ok()) {
+          if (simulations_.size() == 1) return std::move(outcome).status();
+          continue;
+        }
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+        runs.push_back({algorithm->name(), call, std::move(outcome).value(), seconds.count()});
+      }
+    }
+    if (runs.empty()) return internal_error("every algorithm failed in the simulation");
+    std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {
+      return a.outcome.time_us < b.outcome.time_us;
+    });
+    return runs;
+  }
+
+  const std::string& left_out() const { return left_out_; }
+  std::vector<TraceEvent>& traced() { return traced_; }
+
+ private:
+  // Peers' memory is reached within a host, and where NVLinks lead to it.
+  bool can_be_mapped(const Algorithm& algorithm) const {
+    if (!std::string_view(algorithm.name()).ends_with("_mapped")) return true;
+    const auto far = network_.route(0, network_.ranks() - 1);
+    return far.ok() && far.value().links != LinkClass::network;
+  }
+
+  std::vector<std::string_view> protocols(const Algorithm& algorithm) const {
+    if (!request_.protocol.empty()) return {request_.protocol};
+    if (std::string_view(algorithm.name()).ends_with("_mapped")) return {"bulk"};
+    if (!on_device_) return {""};
+    return {"lines", "rows", "bulk"};
+  }
+
+  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, double bytes) {
+    const double block = block_bytes(request_.collective, network_.ranks(), bytes);
+    const Query query = {.problem = problem_on(network_, request_.collective, request_.root),
+                         .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
+                         .mapped = false,
+                         .algorithm = algorithm.name(),
+                         .protocol = protocol,
+                         .network = network_.ranks() > network_.ranks_per_host(),
+                         .teams = on_device_ ? costs_.most_channels : 0};
+    const Choice choice = TUTTI_TRY(choose(query));
+    SimulatedCall call;
+    call.bytes = bytes;
+    call.protocol = choice.protocol;
+    call.launch = request_.launch;
+    call.channels = choice.channels;
+    call.piece_bytes = static_cast<double>(choice.piece_bytes);
+    call.loop = choice.loop;
+    call.loop.slots = costs_.slots[static_cast<std::size_t>(call.protocol)];
+    if (on_device_) cut(call, costs_, request_.collective, network_.ranks());
+    if (request_.channels > 0) call.channels = request_.channels;
+    if (request_.piece_bytes > 0) call.piece_bytes = request_.piece_bytes;
+    if (request_.slots > 0) call.loop.slots = request_.slots;
+    call.jitter = request_.jitter;
+    call.seed = request_.seed;
+    if (!request_.trace.empty()) call.trace = &traced_;
+    return call;
+  }
+
+  const SimulateRequest& request_;
+  const Networks& networks_;
+  const Network& network_;
+  const Costs& costs_;
+  bool on_device_ = false;
+  std::vector<std::pair<const Algorithm*, Simulation>> simulations_;
+  std::vector<TraceEvent> traced_;
+  std::string left_out_;
+};
+
+Result<Networks> networks_of(const SimulateRequest& request) {
+  Cluster cluster = request.cluster;
+  cluster.host = TUTTI_TRY(named_topology(request.topology));
+  if (!request.gpu.empty()) {
+    TUTTI_CHECK_OK(set_gpu_model(cluster.host, request.gpu));
+    fill_in(cluster.host);
+  }
+  if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
+  Network own = TUTTI_TRY(Network::make(cluster));
+  cluster.spread = cluster.hosts > cluster.host.hosts.size() && cluster.faults.empty();
+  return Networks{std::move(own), TUTTI_TRY(Network::make(std::move(cluster)))};
+}
+
+Status check(const SimulateRequest& request, const Network& network) {
+  if (request.root >= network.ranks())
+    return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
+                            std::to_string(network.ranks() - 1));
+  if (request.trace.empty()) return {};
+  if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
+  if (network.ranks() > kMostTracedRanks)
+    return invalid_argument("--trace shows at most " + std::to_string(kMostTracedRanks) + " ranks");
+  return {};
+}
+
+Status write_trace(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  return file ? Status() : system_error("write " + path);
+}
+
+}  // namespace
+
+Status simulate_command(int argc, char** argv) {
+  const SimulateRequest request = TUTTI_TRY(parse_simulate(argc - 1, argv + 1));
+  if (request.help) {
+    std::fputs(kSimulateUsage, stdout);
+    return {};
+  }
+  const Networks networks = TUTTI_TRY(networks_of(request));
+  const Network& network = networks.own;
+  TUTTI_CHECK_OK(check(request, network));
+  Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
+  for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(set_figure(costs, figure, value));
+  Simulations simulations(request, networks, costs);
+  TUTTI_CHECK_OK(simulations.prepare());
+  std::vector<std::vector<SimulatedRun>> sizes;
+  if (!request.json) begin_report(request, network, costs);
+  for (const double bytes : request.bytes) {
+    std::vector<SimulatedRun> runs = TUTTI_TRY(simulations.run(bytes));
+    if (!request.json) report(request, runs);
+    sizes.push_back(std::move(runs));
+  }
+  if (request.json) report_json(request, network, sizes);
+  else end_report(sizes, simulations.left_out());
+  if (request.trace.empty()) return {};
+  return write_trace(request.trace, chrome_trace(simulations.traced(), network));
+}
+
+}  // namespace tutti

@@ -1,0 +1,248 @@
+#include "tools/tutti/simulate_request.h"
+
+#include <getopt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "src/tuner/choose.h"
+
+namespace tutti {
+
+const char* const kSimulateUsage =
+    "tutti simulate --topology dgx-h100 --hosts 2048 --collective all_reduce --bytes 1G\n"
+    "How long a collective would take, by the plans that would be run. The topology is a system that is sold as one\n"
+    "(tutti topo --preset) or a file that tutti topo --file reads; hosts are taken to be alike.\n"
+    "  --topology T            what a host is, or the hosts of a rack\n"
+    "  --hosts N               how many (1, or those of the rack)\n"
+    "  --ranks-per-host N      (one for each GPU)\n"
+    "  --gpu MODEL             for files that do not say what their GPUs are\n"
+    "  --rails N               network ports of a host that are used (all)\n"
+    "  --tiers N               of switches between hosts, 1 to 3 (2)\n"
+    "  --hosts-per-leaf N      (32)\n"
+    "  --oversubscription X    what hosts send to a leaf switch over what that sends on (1)\n"
+    "  --slow HOST:LINK=X      what is left of a link: host3:mlx5_0=0.5, host0:gpu1=0.9; may be repeated\n"
+    "  --fail HOST:PORT        a network port that has failed: host3:mlx5_0; may be repeated\n"
+    "  --collective C          all_reduce and so on\n"
+    "  --root R                (0)\n"
+    "  --bytes B               1G, or 8..16G for all powers of two between; as nccl-tests count\n"
+    "  --algorithm A           (all: the best of those that can be simulated soon is named)\n"
+    "  --protocol P            lines, bulk or rows (the best)\n"
+    "  --channels N  --piece B  --slots N    (as the library does that was measured)\n"
+    "  --launch MODE           eager, eager-many or graph (eager)\n"
+    "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
+    "  --jitter X  --seed N    steps and latencies grow by an exponentially distributed part of mean X (0)\n"
+    "  --unfolded              each rank is simulated, also those that do the same as others\n"
+    "  --trace FILE            what happened when, for chrome://tracing or ui.perfetto.dev\n"
+    "  --json                  instead of text\n";
+
+namespace {
+
+enum Option {
+  kTopology,
+  kHosts,
+  kRanksPerHost,
+  kGpu,
+  kRails,
+  kTiers,
+  kHostsPerLeaf,
+  kOversubscription,
+  kSlow,
+  kFail,
+  kCollective,
+  kRoot,
+  kBytes,
+  kAlgorithm,
+  kProtocol,
+  kChannels,
+  kPiece,
+  kSlots,
+  kLaunch,
+  kFigure,
+  kJitter,
+  kSeed,
+  kUnfolded,
+  kTrace,
+  kJson,
+  kHelp
+};
+
+constexpr option kOptions[] = {
+    {"topology", required_argument, nullptr, kTopology},
+    {"hosts", required_argument, nullptr, kHosts},
+    {"ranks-per-host", required_argument, nullptr, kRanksPerHost},
+    {"gpu", required_argument, nullptr, kGpu},
+    {"rails", required_argument, nullptr, kRails},
+    {"tiers", required_argument, nullptr, kTiers},
+    {"hosts-per-leaf", required_argument, nullptr, kHostsPerLeaf},
+    {"oversubscription", required_argument, nullptr, kOversubscription},
+    {"slow", required_argument, nullptr, kSlow},
+    {"fail", required_argument, nullptr, kFail},
+    {"collective", required_argument, nullptr, kCollective},
+    {"root", required_argument, nullptr, kRoot},
+    {"bytes", required_argument, nullptr, kBytes},
+    {"algorithm", required_argument, nullptr, kAlgorithm},
+    {"protocol", required_argument, nullptr, kProtocol},
+    {"channels", required_argument, nullptr, kChannels},
+    {"piece", required_argument, nullptr, kPiece},
+    {"slots", required_argument, nullptr, kSlots},
+    {"launch", required_argument, nullptr, kLaunch},
+    {"figure", required_argument, nullptr, kFigure},
+    {"jitter", required_argument, nullptr, kJitter},
+    {"seed", required_argument, nullptr, kSeed},
+    {"unfolded", no_argument, nullptr, kUnfolded},
+    {"trace", required_argument, nullptr, kTrace},
+    {"json", no_argument, nullptr, kJson},
+    {"help", no_argument, nullptr, kHelp},
+    {},
+};
+
+constexpr double kMostBytes = 1e15;
+constexpr std::uint32_t kMostCount = 1U << 24;
+
+Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error != std::errc() || end != text.end() || value < least || value > kMostCount)
+    return invalid_argument("'" + std::string(text) + "' is no number from " + std::to_string(least) + " to " +
+                            std::to_string(kMostCount));
+  return value;
+}
+
+Result<double> parse_real(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error != std::errc() || end != text.end() || !(value >= 0 && value <= kMostBytes))
+    return invalid_argument("'" + std::string(text) + "' is no number from 0 on");
+  return value;
+}
+
+// "64K": K, M and G are powers of 1024, as nccl-tests have them.
+Result<double> parse_bytes(std::string_view text) {
+  constexpr std::string_view kSuffixes = "KMGT";
+  double factor = 1;
+  std::string_view digits = text;
+  const std::size_t suffix = text.empty() ? std::string_view::npos : kSuffixes.find(text.back());
+  if (suffix != std::string_view::npos) {
+    for (std::size_t i = 0; i <= suffix; ++i) factor *= 1024;
+    digits.remove_suffix(1);
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value);
+  const double bytes = static_cast<double>(value) * factor;
+  if (error != std::errc() || end != digits.end() || value == 0 || bytes > kMostBytes)
+    return invalid_argument("'" + std::string(text) + "' is no number of bytes: 8, 64K, 1G");
+  return bytes;
+}
+
+Result<std::vector<double>> parse_sizes(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  const double first = TUTTI_TRY(parse_bytes(text.substr(0, dots)));
+  if (dots == std::string_view::npos) return std::vector<double>{first};
+  const double last = TUTTI_TRY(parse_bytes(text.substr(dots + 2)));
+  if (last < first) return invalid_argument("'" + std::string(text) + "' is no range: the smaller size comes first");
+  std::vector<double> sizes;
+  for (double bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
+  return sizes;
+}
+
+Result<Collective> parse_collective(std::string_view text) {
+  std::string known;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (text == name(collective)) return collective;
+    known += (i == 0 ? "" : ", ") + std::string(name(collective));
+  }
+  return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
+}
+
+Result<Fault> parse_slow(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos) return invalid_argument("it wants a link and what is left of it: host3:mlx5_0=0.5");
+  const double rate = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
+  if (rate == 0 || rate > 1) return invalid_argument("what is left of a link is more than 0 and at most 1");
+  return Fault{.link = text.substr(0, equals), .rate = rate};
+}
+
+Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos) return invalid_argument("it wants a name and a value: hop_us.network.bulk=10");
+  const double value = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
+  return std::pair(text.substr(0, equals), value);
+}
+
+Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) {
+  switch (option) {
+    case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1)); break;
+    case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1)); break;
+    case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1)); break;
+    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1)); break;
+    case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1)); break;
+    case kOversubscription: cluster.oversubscription = TUTTI_TRY(parse_real(value)); break;
+    case kSlow: cluster.faults.push_back(TUTTI_TRY(parse_slow(value))); break;
+    default: cluster.faults.push_back({.link = value, .rate = 0}); break;
+  }
+  return {};
+}
+
+Status apply(SimulateRequest& request, int option, const std::string& value) {
+  switch (option) {
+    case kTopology: request.topology = value; break;
+    case kGpu: request.gpu = value; break;
+    case kCollective: request.collective = TUTTI_TRY(parse_collective(value)); break;
+    case kRoot: request.root = TUTTI_TRY(parse_count(value, 0)); break;
+    case kBytes: request.bytes = TUTTI_TRY(parse_sizes(value)); break;
+    case kAlgorithm: request.algorithm = value == "all" ? "" : value; break;
+    case kProtocol:
+      request.protocol = value;
+      TUTTI_CHECK_OK(check_protocol(value));
+      break;
+    case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1)); break;
+    case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
+    case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1)); break;
+    case kLaunch: request.launch = TUTTI_TRY(parse_launch_mode(value)); break;
+    case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
+    case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
+    case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0)); break;
+    case kUnfolded: request.folded = false; break;
+    case kTrace: request.trace = value; break;
+    case kJson: request.json = true; break;
+    case 'h':
+    case kHelp: request.help = true; break;
+    case ':': return invalid_argument("it wants a value after it");
+    case '?': return invalid_argument("there is no such option; tutti simulate --help lists them");
+    default: return apply_to_cluster(request.cluster, option, value);
+  }
+  return {};
+}
+
+Status check(const SimulateRequest& request) {
+  if (request.topology.empty() || request.bytes.empty())
+    return invalid_argument("simulate wants --topology and --bytes; tutti simulate --help lists what else there is");
+  if (request.root > 0 && !has_root(request.collective))
+    return invalid_argument("--root has no meaning for " + std::string(name(request.collective)) + ": it has none");
+  if (!request.trace.empty() && request.bytes.size() > 1)
+    return invalid_argument("--trace is of one size: --bytes gives several");
+  return {};
+}
+
+}  // namespace
+
+Result<SimulateRequest> parse_simulate(int argc, char** argv) {
+  SimulateRequest request;
+  request.cluster.hosts = 0;
+  opterr = 0;
+  optind = 0;  // Whatever was read before.
+  for (;;) {
+    const int at = std::max(optind, 1);
+    const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
+    if (chosen == -1) break;
+    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + argv[at]));
+  }
+  if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
+  if (!request.help) TUTTI_CHECK_OK(check(request));
+  return request;
+}
+
+}  // namespace tutti

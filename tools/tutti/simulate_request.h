@@ -1,0 +1,41 @@
+// What `tutti simulate` was asked for: its command line, parsed and checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/model/network.h"
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+struct SimulateRequest {
+  bool help = false;
+  std::string topology;
+  std::string gpu;
+  Cluster cluster;  // Its topology is filled in later.
+  Collective collective = Collective::all_reduce;
+  std::vector<double> bytes;
+  std::string algorithm;  // Empty or "all": whichever is best.
+  std::string protocol;   // Empty: as the tuner chooses, or whichever is best.
+  Rank root = 0;
+  std::uint32_t channels = 0;  // 0: as the tuner chooses.
+  std::uint32_t slots = 0;     // Likewise.
+  double piece_bytes = 0;      // Likewise.
+  LaunchMode launch = LaunchMode::eager;
+  double jitter = 0;
+  std::uint64_t seed = 1;
+  std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.
+  bool folded = true;
+  std::string trace;
+  bool json = false;
+};
+
+// `argv` begins with the command.
+Result<SimulateRequest> parse_simulate(int argc, char** argv);
+
+extern const char* const kSimulateUsage;
+
+}  // namespace tutti
