@@ -141,7 +141,11 @@ Result<Network> network_of(const SimulateRequest& request) {
   return Network::make(std::move(cluster));
 }
 
-Status check(const SimulateRequest& request, const Network& network) {
+Status check(const SimulateRequest& request, const Network& network, const Costs& costs) {
+  if (request.channels > costs.most_channels)
+    return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
+                            std::to_string(costs.most_channels) +
+                            " of a rank are under way at once by the figures of " + std::string(costs.name));
   if (request.root >= network.ranks())
     return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
                             std::to_string(network.ranks() - 1));
@@ -168,8 +172,8 @@ Status simulate_command(int argc, char** argv) {
     return {};
   }
   const Network network = TUTTI_TRY(network_of(request));
-  TUTTI_CHECK_OK(check(request, network));
   const Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
+  TUTTI_CHECK_OK(check(request, network, costs));
   Simulations simulations(request, network, costs);
   TUTTI_CHECK_OK(simulations.prepare());
   std::vector<std::vector<SimulatedRun>> sizes;
