@@ -11,6 +11,8 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kMostRanks = 1U << 24;
+constexpr std::uint32_t kMostRanksPerHost = 1024;  // The ways between all of them are laid out.
+constexpr std::uint32_t kMostHostsAlike = 64;      // Of a topology that is repeated, likewise.
 
 std::string ways_of(bool out) { return out ? " out" : " in"; }
 
@@ -50,6 +52,12 @@ Result<Network> Network::make(Cluster cluster) {
 Status Network::place_ranks() {
   const Topology& topology = cluster_.host;
   unit_hosts_ = std::min(static_cast<std::uint32_t>(topology.hosts.size()), cluster_.hosts);
+  if (unit_hosts_ > kMostHostsAlike)
+    return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts: give one of them, or a rack of " +
+                            std::to_string(kMostHostsAlike) + " at most, and say how many there are");
+  if (cluster_.ranks_per_host > kMostRanksPerHost)
+    return invalid_argument(std::to_string(cluster_.ranks_per_host) + " ranks per host are more than " +
+                            std::to_string(kMostRanksPerHost));
   for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
     std::vector<NodeId> gpus, domains;
     for (NodeId id = 0; id < topology.nodes.size(); ++id) {

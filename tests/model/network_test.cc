@@ -126,6 +126,8 @@ TEST(Network, HostsWithoutGpusWantANumberOfRanks) {
   domain.name = "numa0";
   cluster.host.add(domain);
   EXPECT_EQ(complaint(cluster), "here has no GPUs: say how many ranks a host has");
+  cluster.ranks_per_host = 1'000'000;
+  EXPECT_EQ(complaint(cluster), "1000000 ranks per host are more than 1024");
   cluster.ranks_per_host = 4;
   const Network network = network_of(cluster);
   EXPECT_EQ(links_of(network, 1, 2), "host0 numa0 memory");

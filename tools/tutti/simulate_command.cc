@@ -157,7 +157,11 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   return Networks{std::move(own), TUTTI_TRY(Network::make(std::move(cluster)))};
 }
 
-Status check(const SimulateRequest& request, const Network& network) {
+Status check(const SimulateRequest& request, const Network& network, const Costs& costs) {
+  if (request.channels > costs.most_channels)
+    return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
+                            std::to_string(costs.most_channels) +
+                            " of a rank are under way at once by the figures of " + std::string(costs.name));
   if (request.root >= network.ranks())
     return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
                             std::to_string(network.ranks() - 1));
@@ -185,9 +189,9 @@ Status simulate_command(int argc, char** argv) {
   }
   const Networks networks = TUTTI_TRY(networks_of(request));
   const Network& network = networks.own;
-  TUTTI_CHECK_OK(check(request, network));
   Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
   for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(set_figure(costs, figure, value));
+  TUTTI_CHECK_OK(check(request, network, costs));
   Simulations simulations(request, networks, costs);
   TUTTI_CHECK_OK(simulations.prepare());
   std::vector<std::vector<SimulatedRun>> sizes;

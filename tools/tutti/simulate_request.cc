@@ -100,6 +100,7 @@ constexpr option kOptions[] = {
 
 constexpr double kMostBytes = 1e15;
 constexpr std::uint32_t kMostCount = 1U << 24;
+constexpr std::uint32_t kMostSlots = 1024;
 
 Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least) {
   std::uint32_t value = 0;
@@ -222,6 +223,9 @@ Status check(const SimulateRequest& request) {
     return invalid_argument("simulate wants --topology and --bytes; tutti simulate --help lists what else there is");
   if (request.root > 0 && !has_root(request.collective))
     return invalid_argument("--root has no meaning for " + std::string(name(request.collective)) + ": it has none");
+  if (request.slots > kMostSlots)
+    return invalid_argument("--slots " + std::to_string(request.slots) + " are more than " +
+                            std::to_string(kMostSlots));
   if (!request.trace.empty() && request.bytes.size() > 1)
     return invalid_argument("--trace is of one size: --bytes gives several");
   return {};
