@@ -56,8 +56,8 @@ struct Costs {
   double copy_gbytes_per_s = 0;  // What it copies within its rank's memory; likewise.
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
-  // How calls are cut: a channel for each so many bytes of a block, in messages of at most so many for a channel, sent
-  // in this many slices as long as those are not shorter than shortest_slice_bytes.
+  // How calls are cut: a channel for each so many bytes of the call (lines: of a rank's part), in messages of at most
+  // so many for a channel, sent in this many slices as long as those are not shorter than shortest_slice_bytes.
   std::array<double, kProtocolCount> channel_bytes{65536, 4096, 4096}, piece_bytes{65536, 65536, 65536};
   // Likewise, where whole blocks are handed from rank to rank: the first has to pass all before the last has anything.
   std::array<double, kProtocolCount> chain_piece_bytes{65536, 4096, 16384};

@@ -14,7 +14,7 @@ Costs nccl() {
   costs.wire_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
   costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.957};
   costs.most_channels = 24;
-  costs.channel_bytes = {4096, 4096, 4096};  // 512 threads with 8 bytes each (NCCL, src/graph/tuning.cc).
+  costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
   costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
   costs.chain_piece_bytes = {1 << 16, 1 << 12, 1 << 14};
   costs.slices = {2, 1, 1};  // As NCCL's rings have, and their lanes: 8 steps, of which a slice of bulk takes two.

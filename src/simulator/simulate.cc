@@ -65,7 +65,8 @@ double block_bytes(Collective collective, Rank ranks, double bytes) {
 
 void cut(SimulatedCall& call, const Costs& costs, Collective collective, Rank ranks) {
   const auto protocol = static_cast<std::size_t>(call.protocol);
-  const double channels = std::ceil(call.bytes / ranks / costs.channel_bytes[protocol]);
+  const double part = call.protocol == Protocol::lines ? call.bytes / ranks : call.bytes;
+  const double channels = std::ceil(part / costs.channel_bytes[protocol]);
   call.channels = static_cast<std::uint32_t>(std::clamp<double>(channels, 1, costs.most_channels));
   call.piece_bytes = has_root(collective) ? costs.chain_piece_bytes[protocol] : costs.piece_bytes[protocol];
 }

@@ -83,13 +83,13 @@ TEST(Library, CallsAreCutByBytesOfARank) {
   costs.channel_bytes = {4096, 4096, 4096};
   costs.piece_bytes = {1e6, 1e5, 1e4};
   costs.chain_piece_bytes = {3, 2, 1};
-  SimulatedCall call{.bytes = 8 * 4096 * 3};
+  SimulatedCall call{.bytes = 4096 * 3};
   cut(call, costs, Collective::all_gather, 8);
   EXPECT_EQ(call.channels, 3U);
   EXPECT_EQ(call.piece_bytes, 1e6);
-  call = {.bytes = 1, .protocol = Protocol::lines};
+  call = {.bytes = 8 * 4096 * 2, .protocol = Protocol::lines};
   cut(call, costs, Collective::broadcast, 8);
-  EXPECT_EQ(call.channels, 1U);
+  EXPECT_EQ(call.channels, 2U);
   EXPECT_EQ(call.piece_bytes, 2);
   call.bytes = 1e12;
   cut(call, costs, Collective::broadcast, 8);

@@ -26,6 +26,8 @@ namespace {
 constexpr std::uint64_t kMostStepsOfMany = 2'000'000;
 constexpr std::uint64_t kMostEventsOfMany = 1'000'000;
 constexpr std::size_t kMostTracedRanks = 64;
+// For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
+constexpr Rank kMostRanksByProtocols = 1024;
 
 // Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
 // each channel, so that all ports of a host have their share.
@@ -100,7 +102,7 @@ class Simulations {
   std::vector<std::string_view> protocols(const Algorithm& algorithm) const {
     if (!request_.protocol.empty()) return {request_.protocol};
     if (std::string_view(algorithm.name()).ends_with("_mapped")) return {"bulk"};
-    if (!on_device_) return {""};
+    if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return {""};
     return {"lines", "rows", "bulk"};
   }
 
