@@ -75,6 +75,26 @@ TEST(Simulate, SlotsBoundWhatIsUnderWay) {
   EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * 0.01 + kWay, 1e-2);
 }
 
+TEST(Simulate, AFanOutTakesAChannelOnceForEachMessage) {
+  Costs costs = plain_costs();
+  costs.channel_gbytes_per_s.fill(10);
+  const Outcome outcome = simulated(network_of(cluster_of(1, 4)), costs, {Collective::broadcast, "direct"}, whole(1e6));
+  EXPECT_NEAR(outcome.time_us, 5 + 3 * 100 + kWay + 100, 1e-2);
+}
+
+TEST(Simulate, ASlotComesBackAfterTheStepThatTookIt) {
+  const Network network = network_of(cluster_of(1, 2));
+  Costs costs = plain_costs();
+  costs.channel_gbytes_per_s.fill(0.1);
+  SimulatedCall call = whole(8e3);
+  call.piece_bytes = 1e3;  // 10 us of a channel each.
+  call.loop.skew = 0;
+  call.loop.slots = 2;
+  // Every other piece waits for a slot: taken 10 + 2.5 us after it was begun to be sent, for 10, and 2.5 back.
+  EXPECT_NEAR(simulated(network, costs, {Collective::broadcast, "direct"}, call).time_us,
+              5 + 10 + 3 * 25 + (10 + kWay + 10), 1e-2);
+}
+
 TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
   Cluster cluster = cluster_of(2, 2, 100, 0.1);
   const test::Wanted wanted = {Collective::all_reduce, "hierarchical"};
