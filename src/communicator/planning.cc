@@ -106,7 +106,7 @@ Machine machine_of(const Hosts& hosts) {
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = hosts.ranks_per_cpu();
   if (!hosts.one_machine()) return machine;
-  for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = 0;
+  for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
   return machine;
 }
 

@@ -28,6 +28,7 @@ Costs host_costs() {
 constexpr Level kMemoryOfHosts = {.links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.5};
 constexpr Level kTcp = {.links = LinkClass::network,
                         .member_gbytes_per_s = 1.2,  // 10 Gbit/s, as nobody has asked.
+                        .latency_us = 10,            // Of cards and a switch; none within one machine.
                         .message_us = 4,             // A system call, and what the kernel does then.
                         .receive_us = 1.5,           // One call takes in what several ranks have sent.
                         .work_gbytes_per_s = 10,

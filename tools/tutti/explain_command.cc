@@ -127,7 +127,8 @@ Status settle(ExplainRequest& request, bool has_ranks) {
   if (request.cores > 0) {  // So they are on one machine, with no links between them.
     request.machine = machine_of_hosts();
     request.machine.ranks_per_core = std::max(1.0, static_cast<double>(query.problem.ranks) / request.cores);
-    for (Level& level : request.machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = 0;
+    for (Level& level : request.machine.levels)
+      level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
   }
   query.catalogue = catalogue(query.problem.collective);
   query.algorithm = request.algorithm;
