@@ -2,10 +2,11 @@
 
 In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
 them alike. A cell is one size of one collective; its regret is the time of what was chosen, by the best time of the cell.
-A choice that was also forced is one contestant, with the samples of both.
+Contestants that turn out to run the same steps, as many do between two ranks, are one, with the samples of all.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
 PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
@@ -37,11 +39,14 @@ def arguments():
     return parser.parse_args()
 
 
+def tutti(build, command, collective, *rest):
+    call = "all_to_all" if collective == "alltoall" else collective
+    return subprocess.run([f"{build}/tools/tutti", command, "--collective", call, *rest], capture_output=True, text=True)
+
+
 def names(build, collective):
     """The algorithms of a collective, as the tool tells them to who names none."""
-    call = "all_to_all" if collective == "alltoall" else collective
-    asked = subprocess.run([f"{build}/tools/tutti", "plan", "--collective", call, "--algorithm", "?", "--ranks", "2"],
-                           capture_output=True, text=True)
+    asked = tutti(build, "plan", collective, "--algorithm", "?", "--ranks", "2")
     return re.search(r"there are (.*)", asked.stderr).group(1).split(", ")
 
 
@@ -95,7 +100,8 @@ def run(options, collective, ranks, place, contestant, environment):
 
 
 def ran(timing):
-    return timing.get("algorithm"), timing.get("protocol"), timing.get("median_us")
+    median = timing.get("median_us")
+    return timing.get("algorithm"), timing.get("protocol"), median and float(f"{median:.4g}")
 
 
 def measure(options, collective, ranks, place, environment):
@@ -117,13 +123,49 @@ def measure(options, collective, ranks, place, environment):
                 cell["times"].setdefault(name, []).append(time)
                 if not contestant[0]:
                     cell["chosen"] = name
-    return {size: cell for size, cell in cells.items() if cell["chosen"]}
+    cells = {size: cell for size, cell in cells.items() if cell["chosen"]}
+    for size, cell in cells.items():
+        cell["same"] = same_steps(options, collective, ranks, place, size, cell)
+    return cells
+
+
+@functools.cache
+def steps(build, collective, ranks, algorithm):
+    """What the ranks do, line by line, with and without the stages, which matter only if there are several pieces."""
+    text = tutti(build, "plan", collective, "--algorithm", algorithm, "--ranks", str(ranks), "--fused").stdout
+    lines = text.split("\n")[1:]  # Without its name.
+    return "\n".join(lines), "\n".join(line for line in lines if "->" in line or line.startswith("rank"))
+
+
+@functools.cache
+def pieces(build, collective, ranks, place, block, protocol):
+    """{algorithm: bytes of a piece, or 0 where all is in one}"""
+    rest = ["--bytes", str(block), "--ranks", str(ranks), "--transport", "tcp" if place == "tcp" else "shm",
+            "--protocol", protocol, "--mapped", "--json"]
+    found = json.loads(tutti(build, "explain", collective, *rest).stdout)["candidates"]
+    return {one["algorithm"]: 0 if one["longest"] * block <= one["piece_bytes"] else one["piece_bytes"] for one in found}
+
+
+def same_steps(options, collective, ranks, place, size, cell):
+    """Those of the cell's names that run the same share the first of them."""
+    whole = collective in ("all_reduce", "broadcast", "reduce")
+    first, same = {}, {}
+    for name in cell["times"]:
+        algorithm, protocol = name.split("/")
+        piece = pieces(options.build, collective, ranks, place, size if whole else size // ranks,
+                       protocol or "bulk").get(algorithm, 0)
+        key = (steps(options.build, collective, ranks, algorithm)[0 if piece else 1], piece, protocol)
+        same[name] = first.setdefault(key, name)
+    return same
 
 
 def regret(cell):
-    medians = {name: statistics.median(times) for name, times in cell["times"].items()}
+    samples = {}
+    for name, times in cell["times"].items():
+        samples.setdefault(cell["same"][name], []).extend(times)
+    medians = {name: statistics.median(times) for name, times in samples.items()}
     best = min(medians, key=medians.get)
-    return medians[cell["chosen"]] / medians[best], best, medians
+    return medians[cell["same"][cell["chosen"]]] / medians[best], best, medians
 
 
 def table(results, worst):
@@ -132,7 +174,8 @@ def table(results, worst):
         return "nothing was measured\n"
     lines = ["| cell | chosen | us | best | us | regret |", "|---|---|---|---|---|---|"]
     for (factor, best, medians), key, size, cell in sorted(cells, key=lambda one: -one[0][0])[:worst]:
-        lines.append(f"| {key}, {size} B | {cell['chosen']} | {medians[cell['chosen']]:.4g} | {best} | "
+        chosen = medians[cell["same"][cell["chosen"]]]
+        lines.append(f"| {key}, {size} B | {cell['chosen']} | {chosen:.4g} | {best} | "
                      f"{medians[best]:.4g} | {factor:.2f} |")
     lines += ["", "| where | cells | within 1.05 | mean | worst |", "|---|---|---|---|---|"]
     for where in sorted({key.split(" ", 1)[1] for _, key, _, _ in cells}) + [""]:
@@ -141,6 +184,20 @@ def table(results, worst):
         lines.append(f"| {where or 'all'} | {len(factors)} | {share:.0%} | {statistics.mean(factors):.3f} | "
                      f"{max(factors):.2f} |")
     return "\n".join(lines) + "\n"
+
+
+def store(options, results):
+    about = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(), "passes": options.passes,
+             "commit": subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
+                                      cwd=os.path.dirname(os.path.abspath(__file__))).stdout.strip()}
+    lines = [json.dumps(key) + ": " + json.dumps(cells, separators=(",", ":")) for key, cells in results.items()]
+    with open(options.output, "w") as file:
+        file.write(json.dumps(about)[:-1] + ', "cells": {\n' + ",\n".join(lines) + "\n}}\n")
+
+
+def cpu():
+    found = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
+    return found.group(1) if found else "unknown"
 
 
 def main():
@@ -163,10 +220,9 @@ def main():
                     if options.learned:
                         environment.update(TUTTI_TUNE="1", TUTTI_TUNE_FILE=folder + "/tune")
                         learn(options, collective, ranks, place, environment)
-                    results[key] = measure(options, collective, ranks, place, environment)
+                    results[key] = measure(options, collective, int(ranks), place, environment)
                 if options.output:
-                    with open(options.output, "w") as file:
-                        json.dump({"passes": options.passes, "cells": results}, file, indent=1)
+                    store(options, results)
     sys.stdout.write(table(results, options.worst))
 
 

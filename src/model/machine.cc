@@ -13,7 +13,7 @@ Costs host_costs() {
   costs.base_us[kBulk] = 0.025;
   costs.base_us[kLines] = 0.015;
   auto& memory = costs.hop_us[static_cast<std::size_t>(LinkClass::memory)];
-  memory[kBulk] = 0.1;  // A counter, and then the data.
+  memory[kBulk] = 0.12;  // A counter, and then the data.
   memory[kLines] = 0.045;
   costs.hop_us[static_cast<std::size_t>(LinkClass::network)][kBulk] = 1.5;
   costs.step_us[kBulk] = 0.02;
@@ -28,7 +28,8 @@ Costs host_costs() {
 constexpr Level kMemoryOfHosts = {.links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.5};
 constexpr Level kTcp = {.links = LinkClass::network,
                         .member_gbytes_per_s = 1.2,  // 10 Gbit/s, as nobody has asked.
-                        .message_us = 3,             // A system call, and what the kernel does then.
+                        .message_us = 4,             // A system call, and what the kernel does then.
+                        .receive_us = 1.5,           // One call takes in what several ranks have sent.
                         .work_gbytes_per_s = 10,
                         .stall_us = 0.1,
                         .handover_us = 4};

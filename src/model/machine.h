@@ -14,7 +14,8 @@ struct Level {
                                    // ranks of a host together to other hosts (level 1).
   double rank_gbytes_per_s = 0;    // What one rank can of that.
   double latency_us = 0;           // One way, of the links alone.
-  double message_us = 0;           // What a rank does for a message there, beside Costs::step_us.
+  double message_us = 0;           // What a rank does for a message that it sends there, beside Costs::step_us;
+  double receive_us = 0;           // and for one that it receives.
   double work_gbytes_per_s = 0;    // Of such messages it makes and takes in; 0: Costs::channel_gbytes_per_s.
   double stall_us = 0;             // That it loses whenever it has to wait in the middle of a piece.
   double handover_us = 0;          // Until who waits for a message has the core, where ranks share cores.

@@ -38,8 +38,10 @@ double work_us(const Traffic& traffic, const Passing& passing) {
   const double in_turn = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.pieces;
   const double own_rate = passing.level.work_gbytes_per_s;
   const double rate = own_rate > 0 ? own_rate : passing.costs.channel_gbytes_per_s[protocol];
-  return traffic.messages * passing.pieces * (passing.costs.step_us[protocol] + passing.level.message_us) +
-         traffic.stalls * passing.pieces * passing.level.stall_us +
+  const double sends = moved > 0 ? traffic.sent / moved : 0.5;  // Of the messages.
+  const double message_us =
+      passing.costs.step_us[protocol] + sends * passing.level.message_us + (1 - sends) * passing.level.receive_us;
+  return traffic.messages * passing.pieces * message_us + traffic.stalls * passing.pieces * passing.level.stall_us +
          time_us((moved + in_turn) * passing.load.block_bytes, rate);
 }
 

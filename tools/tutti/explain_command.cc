@@ -19,10 +19,25 @@ struct ExplainRequest {
   Query query;
   std::string algorithm, protocol;
   Groups groups;
+  Rank cores = 0;  // That all ranks share; 0: each has its own.
+  Machine machine;
   bool json = false, help = false;
 };
 
-enum Option { kCollective, kBytes, kRanks, kGroups, kMemory, kTransport, kMapped, kAlgorithm, kProtocol, kJson, kHelp };
+enum Option {
+  kCollective,
+  kBytes,
+  kRanks,
+  kGroups,
+  kMemory,
+  kTransport,
+  kMapped,
+  kCores,
+  kAlgorithm,
+  kProtocol,
+  kJson,
+  kHelp
+};
 constexpr option kOptions[] = {
     {"collective", required_argument, nullptr, kCollective},
     {"bytes", required_argument, nullptr, kBytes},
@@ -32,6 +47,7 @@ constexpr option kOptions[] = {
     {"memory", required_argument, nullptr, kMemory},
     {"transport", required_argument, nullptr, kTransport},
     {"mapped", no_argument, nullptr, kMapped},
+    {"cores", required_argument, nullptr, kCores},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
     {"json", no_argument, nullptr, kJson},
@@ -58,7 +74,7 @@ Result<Rank> parse_ranks(const std::string& text) {
   char* end = nullptr;
   const unsigned long value = std::strtoul(text.c_str(), &end, 10);
   if (end == text.c_str() || *end != '\0' || text.front() == '-' || value < 1 || value > 1'000'000)
-    return invalid_argument("'" + text + "' is no number of ranks from 1 to 1000000");
+    return invalid_argument("'" + text + "' is no number from 1 to 1000000");
   return static_cast<Rank>(value);
 }
 
@@ -84,6 +100,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;
+    case kCores: request.cores = TUTTI_TRY(parse_ranks(value)); break;
     case kAlgorithm: request.algorithm = value; break;
     case kProtocol: request.protocol = value; break;
     case kJson: request.json = true; break;
@@ -106,6 +123,11 @@ Status settle(ExplainRequest& request, bool has_ranks) {
     query.problem.ranks = ranks;
     query.network = request.groups.front().size() > 1;
     if (query.network && ranks > request.groups.front().size()) query.problem.groups = request.groups;
+  }
+  if (request.cores > 0) {  // So they are on one machine, with no links between them.
+    request.machine = machine_of_hosts();
+    request.machine.ranks_per_core = std::max(1.0, static_cast<double>(query.problem.ranks) / request.cores);
+    for (Level& level : request.machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = 0;
   }
   query.catalogue = catalogue(query.problem.collective);
   query.algorithm = request.algorithm;
@@ -245,6 +267,7 @@ Status explain_command(int argc, char** argv) {
   Query query = request.query;
   query.algorithm = request.algorithm;  // Names that this copy does not own.
   query.protocol = request.protocol;
+  if (request.cores > 0 && query.teams == 0) query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   if (request.json) print_json(query, found);
   else print_text(query, found);

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""What perf/regret.py makes of its measurements."""
+
+import os
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "perf"))
+sys.dont_write_bytecode = True
+import regret  # noqa: E402
+
+
+def cell(chosen, same=None, **times):
+    times = {name.replace("_", "/"): found for name, found in times.items()}
+    return {"chosen": chosen, "times": times, "same": {name: name for name in times} | (same or {})}
+
+
+class Regret(unittest.TestCase):
+    def test_is_the_chosen_by_the_best(self):
+        factor, best, _ = regret.regret(cell("a/bulk", a_bulk=[3, 2, 9], b_bulk=[2, 2, 2]))
+        self.assertEqual((factor, best), (1.5, "b/bulk"))
+
+    def test_is_none_where_the_best_was_chosen(self):
+        self.assertEqual(regret.regret(cell("a/bulk", a_bulk=[1], b_bulk=[2]))[0], 1)
+
+    def test_pools_those_that_run_the_same_steps(self):
+        same = {"b/bulk": "a/bulk"}
+        factor, best, medians = regret.regret(cell("b/bulk", same, a_bulk=[1, 1], b_bulk=[3], c_bulk=[2]))
+        self.assertEqual((factor, best, medians["a/bulk"]), (1, "a/bulk", 1))
+
+    def test_names_the_worst_cells_first_and_counts_the_near_ones(self):
+        cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1], b_bulk=[1]),
+                                         "64": cell("a/bulk", a_bulk=[4], b_bulk=[2])},
+                 "reduce tcp, 2 ranks": {"8": cell("a/bulk", a_bulk=[1.2], b_bulk=[1])}}
+        lines = regret.table(cells, 2).split("\n")
+        self.assertTrue(lines[2].startswith("| reduce shm, 2 ranks, 64 B | a/bulk | 4 | b/bulk | 2 | 2.00 |"))
+        self.assertTrue(lines[3].startswith("| reduce tcp, 2 ranks, 8 B |"))
+        self.assertIn("| shm, 2 ranks | 2 | 50% | 1.500 | 2.00 |", lines)
+        self.assertIn("| all | 3 | 33% | 1.400 | 2.00 |", lines)
+
+    def test_says_so_where_there_is_nothing(self):
+        self.assertEqual(regret.table({}, 5), "nothing was measured\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
