@@ -220,7 +220,7 @@ def main():
                     if options.learned:
                         environment.update(TUTTI_TUNE="1", TUTTI_TUNE_FILE=folder + "/tune")
                         learn(options, collective, ranks, place, environment)
-                    results[key] = measure(options, collective, ranks, place, environment)
+                    results[key] = measure(options, collective, int(ranks), place, environment)
                 if options.output:
                     store(options, results)
     sys.stdout.write(table(results, options.worst))
