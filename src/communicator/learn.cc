@@ -18,15 +18,10 @@ CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::ui
   return own;
 }
 
-// What it says goes.
-bool has_plugin(const CommunicatorOptions& options) {
-  return !options.tuner_plugin.empty() && options.tuner_plugin != "none";
-}
-
 }  // namespace
 
 bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {
-  return ranks_ > 1 && !has_plugin(options_) && Learning::concerns(call, options);
+  return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options);
 }
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_learning(
