@@ -115,7 +115,7 @@ void Learning::read() {
   for (const TunedClass& tuned : machine->classes) {
     const std::uint32_t code = code_of(tuned.collective, tuned.size_class);
     const TunedCandidate& first = tuned.candidates.front();
-    if (!tuned.mapped) kept_[code - 1].candidate = code_of(first.algorithm, first.protocol);
+    kept_[code - 1].candidate = code_of(first.algorithm, first.protocol);
   }
 }
 
