@@ -61,10 +61,11 @@ bool Learning::concerns(const Call& call, const CommunicatorOptions& options) {
          options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
 }
 
-// Where buffers are such that calls always go by mapped memory, they stop asking.
+// Where buffers are such that calls go by mapped memory from now on, they stop asking.
 bool Learning::Class::took(bool mapped_memory, std::int64_t duration_ns) {
+  mapped = mapped_memory ? mapped + 1 : 0;
   if (!mapped_memory) return trial.took(duration_ns);
-  if (++mapped == kMostMapped && !trial.begun()) trial.settle(trial.next());
+  if (mapped >= kMostMapped && !trial.settled()) trial.give_up();
   return false;
 }
 

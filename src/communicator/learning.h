@@ -24,7 +24,7 @@ class Learning {
     std::uint32_t size_class = 0;
     std::vector<Candidate> candidates;  // For the size of the first call.
     Trial trial;
-    std::uint32_t mapped = 0;  // Calls that went by mapped memory, which there is no trial of.
+    std::uint32_t mapped = 0;  // Calls in a row that went by mapped memory, which there is no trial of.
 
     // A call has been made, and this rank took so long. True: the ranks are to add up what they have seen.
     bool took(bool mapped_memory, std::int64_t duration_ns);

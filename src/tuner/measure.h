@@ -45,8 +45,9 @@ class Trial {
   // What this rank has seen, for each candidate that was predicted; 0: it is out. Summed up over all ranks, each:
   std::vector<std::uint64_t> seen() const;
   void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
-  // Without a trial, or without its end.
-  void settle(std::size_t winner);
+  void settle(std::size_t winner);  // Without a trial.
+  // Without its end: the first of those that are not out yet, and as if nothing had been measured.
+  void give_up();
 
   // What the verdict was drawn from: the mean over the ranks, in us; 0: the candidate was not tried, or not known yet.
   const std::vector<double>& measured_us() const { return measured_us_; }

@@ -305,8 +305,7 @@ TEST(Learning, RanksOfWhichSomeHaveAPluginHearOfIt) {
     EXPECT_NE(status.message().find("tuner plugin (TUTTI_TUNER_PLUGIN"), std::string::npos) << status.message();
 }
 
-// They need no message, and are as quick as ever when nothing is to be learned any more.
-TEST(Learning, StopsAskingWhereMemoryIsMapped) {
+TEST(Learning, CallsByMappedMemoryAreNotTried) {
   Communicators ranks = make_ranks(2, learning(Tune::all));
   const auto ways = run_often(ranks, case_of(Collective::all_gather, 2, 20'000), 200, learning(Tune::all));
   EXPECT_EQ(distinct(ways), std::set<std::string>{"direct_mapped "});
