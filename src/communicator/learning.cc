@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "src/base/log.h"
+#include "src/communicator/planning.h"
 
 namespace tutti {
 namespace {
@@ -69,20 +70,18 @@ bool Learning::Class::took(bool mapped_memory, std::int64_t duration_ns) {
   return false;
 }
 
-Learning::Class* Learning::find(Collective collective, std::uint64_t block_bytes) {
-  const auto found = classes_.find(code_of(collective, size_class(block_bytes)));
-  return found == classes_.end() ? nullptr : &found->second;
-}
-
-Learning::Class& Learning::make(const Query& query, std::vector<Candidate> candidates) {
+Learning::Class& Learning::class_of(const Query& query, std::vector<Candidate> candidates) {
   TUTTI_ASSERT(!candidates.empty());
-  std::vector<double> predicted_us;
-  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
   const Collective collective = query.problem.collective;
   const std::uint32_t size = size_class(query.block_bytes);
   const std::uint32_t code = code_of(collective, size);
+  const std::pair<std::uint32_t, std::uint32_t> key = {code, code_of(candidates)};
+  const auto known = classes_.find(key);
+  if (known != classes_.end()) return known->second;
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
   Class& made =
-      classes_.emplace(code, Class{collective, size, std::move(candidates), Trial(predicted_us)}).first->second;
+      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us)}).first->second;
   const Kept kept = kept_.empty() ? Kept{} : kept_[code - 1];
   for (std::size_t i = 0; i < made.candidates.size(); ++i) {
     const Choice& choice = made.candidates[i].choice;
@@ -101,6 +100,13 @@ std::uint32_t Learning::code_of(std::string_view algorithm, Protocol protocol) {
   std::uint32_t code = static_cast<std::uint32_t>(protocol) + 1;
   for (const char letter : algorithm) code = (code ^ static_cast<unsigned char>(letter)) * 16777619U;
   return code;
+}
+
+std::uint32_t Learning::code_of(std::span<const Candidate> candidates) {
+  std::uint32_t sum = 0;
+  for (const Candidate& candidate : candidates)
+    sum += mix(code_of(candidate.choice.algorithm, candidate.choice.protocol));
+  return sum;
 }
 
 void Learning::read() {
@@ -123,7 +129,7 @@ void Learning::read() {
 void Learning::write() const {
   if (rank_ != 0 || file_.empty()) return;
   TuneCache::Machine machine = {machine_, {}};
-  for (const auto& [code, learned] : classes_) {
+  for (const auto& [key, learned] : classes_) {
     if (!learned.trial.settled() || learned.trial.measured_us()[learned.trial.next()] == 0) continue;
     TunedClass& tuned = machine.classes.emplace_back();
     tuned.collective = learned.collective;

@@ -37,7 +37,6 @@ class Trial {
   explicit Trial(std::span<const double> predicted_us, const TrialTerms& terms = {});
 
   bool settled() const { return stage_ == Stage::settled; }
-  bool begun() const { return stage_ != Stage::idle; }
   // Of the next operation, an index into what was predicted. Once settled: the verdict.
   std::size_t next() const { return remaining_[turn_]; }
   // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/communicator/learning.h"
+#include "src/communicator/planning.h"
 
 namespace tutti {
 namespace {
@@ -51,6 +52,33 @@ TEST(Classes, GoOnWherePrivateMemoryComesBetween) {
   const std::vector<double> verdict = learned.trial.measured_us();
   for (int mapped = 0; mapped < 200; ++mapped) EXPECT_FALSE(learned.took(true, 1));
   EXPECT_EQ(learned.trial.measured_us(), verdict) << "what was learned stays";
+}
+
+// Lines end at a length, and a class of sizes goes on: those of either side are tried apart.
+TEST(Classes, EveryCandidateIsThereForEveryCall) {
+  CommunicatorOptions options;
+  options.tune = Tune::all;
+  const Machine machine = machine_of(Hosts::together(4));
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    Problem problem;
+    problem.collective = static_cast<Collective>(c);
+    problem.ranks = 4;
+    for (const bool grows : {true, false}) {
+      Learning learning(options, 0, "");
+      for (std::uint64_t i = 0; i < 2000; i += 4) {
+        Query query = query_of(problem, grows ? i + 4 : 2000 - i);
+        query.machine = &machine;
+        const auto& tried = learning.class_of(query, candidates(query).value()).candidates;
+        ASSERT_EQ(tried.size(), candidates(query).value().size());
+        for (const Candidate& candidate : tried) {
+          const auto choice = choose_like(candidate.choice, query);
+          ASSERT_TRUE(choice.ok());
+          EXPECT_EQ(choice.value().algorithm, candidate.choice.algorithm) << query.block_bytes;
+          EXPECT_EQ(choice.value().protocol, candidate.choice.protocol) << query.block_bytes;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
