@@ -43,6 +43,8 @@ struct CommunicatorOptions {
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }
+  // What it says goes, so nothing is learned where there is one, whether or not it can be opened.
+  bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
   void force();
 };
 

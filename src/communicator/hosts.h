@@ -45,8 +45,16 @@ class Hosts {
   struct Seat {
     Rank machine = 0;        // A number that only ranks there have.
     std::uint32_t cpus = 0;  // Of all of it.
+    // There, that the rank is known to share them with, itself included: of this communicator, or of one that it is
+    // part of, whose other ranks may be at work as well.
+    std::uint32_t ranks = 0;
   };
-  Hosts(std::span<const Rank> host_of, std::vector<Seat> seats) : Hosts(host_of) { seats_ = std::move(seats); }
+  Hosts(std::span<const Rank> host_of, std::vector<Seat> seats) : Hosts(host_of) {
+    seats_ = std::move(seats);
+    std::map<Rank, std::uint32_t> ranks;  // By machine.
+    for (const Seat& seat : seats_) ++ranks[seat.machine];
+    for (Seat& seat : seats_) seat.ranks = std::max(seat.ranks, ranks[seat.machine]);
+  }
 
   static Hosts together(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
   static Hosts apart(Rank ranks) {
@@ -86,9 +94,8 @@ class Hosts {
   }
   // On the most crowded machine; 1 where each has a CPU, or nobody said.
   double ranks_per_cpu() const {
-    std::map<Rank, std::uint32_t> ranks;
     double most = 1;
-    for (const Seat& seat : seats_) most = std::max(most, static_cast<double>(++ranks[seat.machine]) / seat.cpus);
+    for (const Seat& seat : seats_) most = std::max(most, static_cast<double>(seat.ranks) / seat.cpus);
     return most;
   }
   // Whether there are no links between hosts, since one machine plays them all.

@@ -18,29 +18,21 @@ CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::ui
   return own;
 }
 
-// What it says goes.
-bool has_plugin(const CommunicatorOptions& options) {
-  return !options.tuner_plugin.empty() && options.tuner_plugin != "none";
-}
-
 }  // namespace
 
 bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {
-  return ranks_ > 1 && !has_plugin(options_) && Learning::concerns(call, options);
+  return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options);
 }
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_learning(
     const Call& call, const CommunicatorOptions& options) {
-  Learning::Class* learned = learning_.find(call.collective, call.count * size_of(call.type));
-  if (learned == nullptr) {
-    const Query query = TUTTI_TRY(query_for(call, options));
-    std::vector<Candidate> all = TUTTI_TRY(candidates(query));
-    if (all.empty()) return prepare(call, options, nullptr);
-    learned = &learning_.make(query, std::move(all));
-  }
-  if (learned->trial.settled()) return prepare(call, options, &learned->next());
+  const Query query = TUTTI_TRY(query_for(call, options));
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  if (all.empty()) return prepare(call, options, nullptr);
+  Learning::Class& learned = learning_.class_of(query, std::move(all));
+  if (learned.trial.settled()) return prepare(call, options, &learned.next());
   auto on_trial = std::make_unique<Prepared>();
-  on_trial->learned = learned;
+  on_trial->learned = &learned;
   return on_trial;
 }
 

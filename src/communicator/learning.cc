@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "src/base/log.h"
+#include "src/communicator/planning.h"
 
 namespace tutti {
 namespace {
@@ -61,27 +62,26 @@ bool Learning::concerns(const Call& call, const CommunicatorOptions& options) {
          options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
 }
 
-// Where buffers are such that calls always go by mapped memory, they stop asking.
+// Where buffers are such that calls go by mapped memory from now on, they stop asking.
 bool Learning::Class::took(bool mapped_memory, std::int64_t duration_ns) {
+  mapped = mapped_memory ? mapped + 1 : 0;
   if (!mapped_memory) return trial.took(duration_ns);
-  if (++mapped == kMostMapped && !trial.begun()) trial.settle(trial.next());
+  if (mapped >= kMostMapped && !trial.settled()) trial.give_up();
   return false;
 }
 
-Learning::Class* Learning::find(Collective collective, std::uint64_t block_bytes) {
-  const auto found = classes_.find(code_of(collective, size_class(block_bytes)));
-  return found == classes_.end() ? nullptr : &found->second;
-}
-
-Learning::Class& Learning::make(const Query& query, std::vector<Candidate> candidates) {
+Learning::Class& Learning::class_of(const Query& query, std::vector<Candidate> candidates) {
   TUTTI_ASSERT(!candidates.empty());
-  std::vector<double> predicted_us;
-  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
   const Collective collective = query.problem.collective;
   const std::uint32_t size = size_class(query.block_bytes);
   const std::uint32_t code = code_of(collective, size);
+  const std::pair<std::uint32_t, std::uint32_t> key = {code, code_of(candidates)};
+  const auto known = classes_.find(key);
+  if (known != classes_.end()) return known->second;
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
   Class& made =
-      classes_.emplace(code, Class{collective, size, std::move(candidates), Trial(predicted_us)}).first->second;
+      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us)}).first->second;
   const Kept kept = kept_.empty() ? Kept{} : kept_[code - 1];
   for (std::size_t i = 0; i < made.candidates.size(); ++i) {
     const Choice& choice = made.candidates[i].choice;
@@ -102,6 +102,13 @@ std::uint32_t Learning::code_of(std::string_view algorithm, Protocol protocol) {
   return code;
 }
 
+std::uint32_t Learning::code_of(std::span<const Candidate> candidates) {
+  std::uint32_t sum = 0;
+  for (const Candidate& candidate : candidates)
+    sum += mix(code_of(candidate.choice.algorithm, candidate.choice.protocol));
+  return sum;
+}
+
 void Learning::read() {
   kept_.resize(std::size_t{kCollectives} * kSizeClasses);
   if (rank_ != 0) return;
@@ -115,14 +122,14 @@ void Learning::read() {
   for (const TunedClass& tuned : machine->classes) {
     const std::uint32_t code = code_of(tuned.collective, tuned.size_class);
     const TunedCandidate& first = tuned.candidates.front();
-    if (!tuned.mapped) kept_[code - 1].candidate = code_of(first.algorithm, first.protocol);
+    kept_[code - 1].candidate = code_of(first.algorithm, first.protocol);
   }
 }
 
 void Learning::write() const {
   if (rank_ != 0 || file_.empty()) return;
   TuneCache::Machine machine = {machine_, {}};
-  for (const auto& [code, learned] : classes_) {
+  for (const auto& [key, learned] : classes_) {
     if (!learned.trial.settled() || learned.trial.measured_us()[learned.trial.next()] == 0) continue;
     TunedClass& tuned = machine.classes.emplace_back();
     tuned.collective = learned.collective;

@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/communicator/communicator.h"
@@ -24,7 +25,7 @@ class Learning {
     std::uint32_t size_class = 0;
     std::vector<Candidate> candidates;  // For the size of the first call.
     Trial trial;
-    std::uint32_t mapped = 0;  // Calls that went by mapped memory, which there is no trial of.
+    std::uint32_t mapped = 0;  // Calls in a row that went by mapped memory, which there is no trial of.
 
     // A call has been made, and this rank took so long. True: the ranks are to add up what they have seen.
     bool took(bool mapped_memory, std::int64_t duration_ns);
@@ -37,9 +38,9 @@ class Learning {
   // Whether the call is one to learn from: the same answer on every rank. `options`: of the handle it came through.
   static bool concerns(const Call& call, const CommunicatorOptions& options);
 
-  // The class of a call. Made at its first call, of the candidates for that; later ones ask for none.
-  Class* find(Collective collective, std::uint64_t block_bytes);
-  Class& make(const Query& query, std::vector<Candidate> candidates);
+  // The class of a call that has these candidates. Made at its first call; later ones have the same candidates, maybe
+  // in another order: where lines end within a size class, there are two.
+  Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
   // ---- What earlier runs have kept ----
   // Whether it has to be told yet: by a broadcast of this memory from rank 0.
@@ -59,13 +60,14 @@ class Learning {
   };
   static std::uint32_t code_of(Collective collective, std::uint32_t size_class);
   static std::uint32_t code_of(std::string_view algorithm, Protocol protocol);
+  static std::uint32_t code_of(std::span<const Candidate> candidates);  // In any order.
 
   const std::string file_;
   const std::string machine_;
   const Rank rank_;
   bool untold_;
   std::vector<Kept> kept_;  // Of all classes of all collectives; empty where there is no file.
-  std::map<std::uint32_t, Class> classes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Class> classes_;  // By their calls, and by their candidates.
 };
 
 // "0.1.0, hosts 2x2, 2 CPUs of AMD EPYC 7763, tcp": one line, the same wherever what was kept is of use. Empty where

@@ -95,7 +95,8 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
                                        "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
                                      : ", with different algorithms, protocols or channels forced (by options, "
                                        "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS), or another TUTTI_TUNE or "
-                                       "TUTTI_DETERMINISTIC, or a TUTTI_TUNE_FILE on some of them alone";
+                                       "TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside "
+                                       "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
                        " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +

@@ -33,7 +33,8 @@ std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 :
 
 void CommunicatorOptions::force() {
   forced = 0;
-  const std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  if (tune != Tune::off && has_plugin()) learns += "p";
   for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns}) {
     for (const char letter : word + '/') forced = (forced ^ static_cast<unsigned char>(letter)) * 16777619U;
   }

@@ -37,7 +37,6 @@ class Trial {
   explicit Trial(std::span<const double> predicted_us, const TrialTerms& terms = {});
 
   bool settled() const { return stage_ == Stage::settled; }
-  bool begun() const { return stage_ != Stage::idle; }
   // Of the next operation, an index into what was predicted. Once settled: the verdict.
   std::size_t next() const { return remaining_[turn_]; }
   // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.
@@ -45,8 +44,9 @@ class Trial {
   // What this rank has seen, for each candidate that was predicted; 0: it is out. Summed up over all ranks, each:
   std::vector<std::uint64_t> seen() const;
   void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
-  // Without a trial, or without its end.
-  void settle(std::size_t winner);
+  void settle(std::size_t winner);  // Without a trial.
+  // Without its end: the first of those that are not out yet, and as if nothing had been measured.
+  void give_up();
 
   // What the verdict was drawn from: the mean over the ranks, in us; 0: the candidate was not tried, or not known yet.
   const std::vector<double>& measured_us() const { return measured_us_; }

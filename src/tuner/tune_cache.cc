@@ -15,8 +15,6 @@ constexpr std::size_t kMostClasses = 4096;  // Of a machine.
 constexpr std::size_t kMostCandidates = 64;
 constexpr std::uint32_t kMostSizeClass = 127;
 
-const char* way_of(bool mapped) { return mapped ? "mapped" : "lanes"; }
-
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   while (!line.empty()) {
@@ -52,9 +50,8 @@ bool parse_protocol(std::string_view text, Protocol& protocol) {
 }
 
 bool parse_class(const std::vector<std::string_view>& words, TunedClass& tuned) {
-  if (words.size() != 4 || !parse_collective(words[1], tuned.collective)) return false;
-  tuned.mapped = words[3] == way_of(true);
-  return parse(words[2], tuned.size_class) && tuned.size_class <= kMostSizeClass && words[3] == way_of(tuned.mapped);
+  return words.size() == 3 && parse_collective(words[1], tuned.collective) && parse(words[2], tuned.size_class) &&
+         tuned.size_class <= kMostSizeClass;
 }
 
 bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate& candidate) {
@@ -111,13 +108,8 @@ std::uint64_t least_bytes(std::uint32_t size_class) {
   return size_class % 2 == 0 ? power : power + power / 2;
 }
 
-bool TunedCandidate::is(const Choice& choice) const {
-  return choice.algorithm == algorithm && choice.protocol == protocol && choice.piece_bytes == piece_bytes &&
-         choice.channels == channels;
-}
-
 bool TunedClass::same_calls(const TunedClass& other) const {
-  return collective == other.collective && size_class == other.size_class && mapped == other.mapped;
+  return collective == other.collective && size_class == other.size_class;
 }
 
 const TuneCache::Machine* TuneCache::find(std::string_view machine) const {
@@ -137,13 +129,20 @@ void TuneCache::keep(std::string_view machine, TunedClass tuned) {
   found->classes.push_back(std::move(tuned));
 }
 
+Status check_machine_name(const std::string& name) {
+  TuneCache cache;
+  const char* wrong = name.find('\n') == std::string::npos ? take_line("machine " + name, cache) : "is not one line";
+  if (wrong == nullptr && cache.find(name) != nullptr) return {};
+  return invalid_usage("the name of the machine " + std::string(wrong == nullptr ? "begins with a space" : wrong) +
+                       ": " + name.substr(0, kLongestLine));
+}
+
 std::string format(const TuneCache& cache) {
   std::string text = std::string(kFirstLine) + "\n";
   for (const TuneCache::Machine& machine : cache.machines) {
     text += "machine " + machine.name + "\n";
     for (const TunedClass& tuned : machine.classes) {
-      text += std::string("class ") + name(tuned.collective) + " " + std::to_string(tuned.size_class) + " " +
-              way_of(tuned.mapped) + "\n";
+      text += std::string("class ") + name(tuned.collective) + " " + std::to_string(tuned.size_class) + "\n";
       for (const TunedCandidate& candidate : tuned.candidates) {
         text += std::string(&candidate == &tuned.candidates[0] ? "kept " : "tried ") + candidate.algorithm + " " +
                 name(candidate.protocol) + " " + std::to_string(candidate.piece_bytes) + " " +

@@ -3,13 +3,12 @@
 //
 //   tutti-tune 1
 //   machine 0.1.0, hosts 2, 2 CPUs of AMD EPYC, shm
-//   class all_gather 33 lanes
+//   class all_gather 33
 //   kept direct bulk 32768 1 11.25 10.5
 //   tried ring bulk 65536 1 12 11.75
 //
-// A class is a collective, the class of its size, and whether buffers are "mapped" or messages go by "lanes". Of a
-// candidate: algorithm, protocol, longest message in bytes, channels, and the time predicted and measured, in us;
-// measured 0: left out.
+// A class is a collective and the class of its size. Of a candidate: algorithm, protocol, longest message in bytes,
+// channels, and the time predicted and measured, in us; measured 0: left out.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +34,11 @@ struct TunedCandidate {
   double predicted_us = 0;
   double measured_us = 0;
   bool operator==(const TunedCandidate&) const = default;
-  bool is(const Choice& choice) const;
 };
 
 struct TunedClass {
   Collective collective = Collective::all_reduce;
   std::uint32_t size_class = 0;
-  bool mapped = false;
   std::vector<TunedCandidate> candidates;  // The one that was kept comes first; there is one.
   bool operator==(const TunedClass&) const = default;
   bool same_calls(const TunedClass& other) const;
@@ -65,9 +62,14 @@ std::string format(const TuneCache& cache);
 // Fails with the number of the line and what is wrong with it.
 Result<TuneCache> parse_tune_cache(std::string_view text);
 
+// Fails for what a file of this form cannot name.
+Status check_machine_name(const std::string& name);
+
 // Both block for as long as the file system does. A file that is not there is empty.
 Result<TuneCache> read_tune_cache(const std::string& path);
-// Whoever reads meanwhile sees the old file or the new one. What is not of this form is left as it is, and a failure.
+// Whoever reads meanwhile sees the old file or the new one. Whoever adds meanwhile waits, and fails after 2 seconds.
+// Machines that nothing has been added to for longest are dropped where the file would become too large to be read.
+// What is not of this form is left as it is, and a failure.
 Status add_to_tune_cache(const std::string& path, const TuneCache::Machine& machine);
 
 }  // namespace tutti

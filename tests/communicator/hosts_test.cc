@@ -101,6 +101,19 @@ INSTANTIATE_TEST_SUITE_P(Of, OnHosts,
                          testing::Values(HostOf{0, 0, 1, 1}, HostOf{0, 1, 0, 1}, HostOf{0, 0, 0, 1},
                                          HostOf{0, 1, 2, 2, 1}, HostOf{0, 1, 1, 0, 1, 1, 0, 1}, HostOf{0, 1, 2}));
 
+// What a part takes is about who else is at work on its CPUs, and they are still there.
+TEST(Hosts, PartsShareTheirCpusWithTheOthers) {
+  using Seat = Hosts::Seat;
+  std::vector<Seat> seats(8, Seat{0, 2, 0});
+  seats.resize(12, Seat{8, 16, 0});
+  const Hosts whole(std::vector<Rank>(12, 0), seats);
+  EXPECT_EQ(whole.ranks_per_cpu(), 4);
+  EXPECT_EQ(whole.of({0, 5}).ranks_per_cpu(), 4);
+  EXPECT_EQ(whole.of({0, 5, 9}).of({0, 2}).ranks_per_cpu(), 4);
+  EXPECT_EQ(whole.of({8, 9}).ranks_per_cpu(), 1) << "there is a CPU for each";
+  EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "nobody said";
+}
+
 // So many shards that a piece has no room for one element of each: the tuner takes what does not mind.
 TEST(Hosts, OfManySizesAreServed) {
   CommunicatorOptions options;

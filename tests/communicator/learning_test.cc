@@ -291,8 +291,21 @@ TEST(Learning, RanksThatAreToldOtherwiseHearOfIt) {
     EXPECT_NE(status.message().find("another TUTTI_TUNE"), std::string::npos) << status.message();
 }
 
-// They need no message, and are as quick as ever when nothing is to be learned any more.
-TEST(Learning, StopsAskingWhereMemoryIsMapped) {
+// Where a plugin says what goes, nothing is tried. Whether it can be opened is found later than this.
+TEST(Learning, RanksOfWhichSomeHaveAPluginHearOfIt) {
+  std::vector<CommunicatorOptions> options(3, learning(Tune::all));
+  options[0].tuner_plugin = "nothing";
+  options[0].force();
+  Communicators ranks = make_ranks(3, options[1]);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    std::int64_t wrong = -3;
+    return run_case(communicator, case_of(Collective::all_gather, 3, 100), options[communicator.rank()], wrong);
+  });
+  for (const Status& status : statuses)
+    EXPECT_NE(status.message().find("tuner plugin (TUTTI_TUNER_PLUGIN"), std::string::npos) << status.message();
+}
+
+TEST(Learning, CallsByMappedMemoryAreNotTried) {
   Communicators ranks = make_ranks(2, learning(Tune::all));
   const auto ways = run_often(ranks, case_of(Collective::all_gather, 2, 20'000), 200, learning(Tune::all));
   EXPECT_EQ(distinct(ways), std::set<std::string>{"direct_mapped "});

@@ -1,7 +1,9 @@
 #include "src/tuner/tune_cache.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,11 +40,10 @@ TuneCache some_cache() {
   cache.keep("0.1.0, hosts 2, machine of one",
              {Collective::all_gather,
               33,
-              false,
               {{"direct", Protocol::bulk, 32768, 1, 11.25, 10.5}, {"ring", Protocol::bulk, 65536, 1, 12, 0}}});
   cache.keep("0.1.0, hosts 2, machine of one",
-             {Collective::all_reduce, 6, true, {{"one_shot", Protocol::lines, 560, 2, 0.1, 0.07}}});
-  cache.keep("another", {Collective::scatter, 0, false, {{"direct", Protocol::rows, 1, 1, 3, 1e9}}});
+             {Collective::all_reduce, 6, {{"one_shot", Protocol::lines, 560, 2, 0.1, 0.07}}});
+  cache.keep("another", {Collective::scatter, 0, {{"direct", Protocol::rows, 1, 1, 3, 1e9}}});
   return cache;
 }
 
@@ -76,8 +77,7 @@ TEST(TuneCache, ReadsWhatItHasWritten) {
 
 TEST(TuneCache, TakesEmptyFilesAndRemarks) {
   EXPECT_TRUE(parse_tune_cache("").ok());
-  auto parsed =
-      parse_tune_cache("tutti-tune 1\n# by hand\n\nmachine m\nclass reduce 4 lanes\nkept direct bulk 8 1 2 3\n");
+  auto parsed = parse_tune_cache("tutti-tune 1\n# by hand\n\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\n");
   ASSERT_TRUE(parsed.ok());
   ASSERT_EQ(parsed.value().machines.size(), 1U);
   EXPECT_EQ(parsed.value().machines[0].name, "m");
@@ -101,20 +101,18 @@ TEST(TuneCache, SaysWhichLineIsWrong) {
   const std::string kept = "kept direct bulk 8 1 2 3\n";
   EXPECT_NE(refusal("something else\n").find("line 1 "), std::string::npos);
   EXPECT_NE(refusal("tutti-tune 2\n").find("line 1 "), std::string::npos);
-  EXPECT_NE(refusal("tutti-tune 1\nclass reduce 4 lanes\n").find("line 2 "), std::string::npos);
-  for (const char* line :
-       {"class reduce 4 lane", "class reduce 128 lanes", "class reduce -1 lanes", "class send 4 lanes",
-        "class reduce 4 lanes 5", "kept direct bulk 8 1 2 3", "tried direct bulk 8 1 2 3", "else"}) {
+  EXPECT_NE(refusal("tutti-tune 1\nclass reduce 4\n").find("line 2 "), std::string::npos);
+  for (const char* line : {"class reduce", "class reduce 128", "class reduce -1", "class send 4", "class reduce 4 5",
+                           "kept direct bulk 8 1 2 3", "tried direct bulk 8 1 2 3", "else"}) {
     EXPECT_NE(refusal(head + line + "\n" + kept).find("line 3 "), std::string::npos) << line;
   }
   for (const char* line : {"kept direct bulk 8 1 2", "kept direct sand 8 1 2 3", "kept direct bulk -8 1 2 3",
                            "kept direct bulk 8 1 nan 3", "kept direct bulk 8 1 2 inf", "kept direct bulk 8 1 2 -3",
                            "kept direct bulk 99999999999999999999 1 2 3", "tried direct bulk 8 1 2 3"}) {
-    EXPECT_NE(refusal(head + "class reduce 4 lanes\n" + line + "\n").find("line 4 "), std::string::npos) << line;
+    EXPECT_NE(refusal(head + "class reduce 4\n" + line + "\n").find("line 4 "), std::string::npos) << line;
   }
-  EXPECT_NE(refusal(head + "class reduce 4 lanes\n"), "");
-  EXPECT_NE(refusal(head + "class reduce 4 lanes\n" + kept.substr(0, kept.size() - 1)).find("cut off"),
-            std::string::npos);
+  EXPECT_NE(refusal(head + "class reduce 4\n"), "");
+  EXPECT_NE(refusal(head + "class reduce 4\n" + kept.substr(0, kept.size() - 1)).find("cut off"), std::string::npos);
 }
 
 TEST(TuneCache, RefusesOrReadsWhateverItIsGiven) {
@@ -172,6 +170,77 @@ TEST(TuneCache, FileIsWholeWhoeverWritesMeanwhile) {
   }
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(folder.files(), 1U);
+}
+
+// Each of its own classes, which the others must not write over.
+TEST(TuneCache, NothingIsLostWhoeverAddsMeanwhile) {
+  const Folder folder;
+  constexpr std::uint32_t kWriters = 4, kRounds = 20;
+  std::vector<std::thread> writers;
+  for (std::uint32_t writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&, writer] {
+      TunedClass tuned = some_cache().machines[0].classes[0];
+      for (std::uint32_t round = 0; round < kRounds; ++round) {
+        tuned.size_class = writer * kRounds + round;
+        const Status added = add_to_tune_cache(folder.file(), {"m", {tuned}});
+        EXPECT_TRUE(added.ok()) << added.message();
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  auto known = read_tune_cache(folder.file());
+  ASSERT_TRUE(known.ok()) << std::move(known).status().message();
+  ASSERT_NE(known.value().find("m"), nullptr);
+  EXPECT_EQ(known.value().find("m")->classes.size(), kWriters * kRounds);
+  EXPECT_EQ(folder.files(), 1U);
+}
+
+TEST(TuneCache, FileThatIsLockedForeverIsLeftAlone) {
+  const Folder folder;
+  ASSERT_TRUE(add_to_tune_cache(folder.file(), some_cache().machines[0]).ok());
+  const std::string before = read(folder.file());
+  const int held = ::open(folder.file().c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(held, LOCK_EX), 0);
+  const Status added = add_to_tune_cache(folder.file(), some_cache().machines[1]);
+  EXPECT_EQ(added.code(), Code::timeout) << added.message();
+  EXPECT_EQ(read(folder.file()), before);
+  ::close(held);
+  EXPECT_TRUE(add_to_tune_cache(folder.file(), some_cache().machines[1]).ok());
+}
+
+TEST(TuneCache, FileStaysSmallEnoughToBeRead) {
+  const Folder folder;
+  TuneCache::Machine large = {"", {}};
+  for (std::uint32_t i = 0; i < 8 * 128; ++i) {
+    TunedClass& tuned = large.classes.emplace_back();
+    tuned.collective = static_cast<Collective>(i / 128);
+    tuned.size_class = i % 128;
+    tuned.candidates.assign(30, {std::string(20, 'a'), Protocol::bulk, 32768, 1, 0.1, 0.1});
+  }
+  for (const char* name : {"first", "second", "first", "third"}) {
+    large.name = name;
+    const Status added = add_to_tune_cache(folder.file(), large);
+    ASSERT_TRUE(added.ok()) << added.message();
+    auto known = read_tune_cache(folder.file());
+    ASSERT_TRUE(known.ok()) << std::move(known).status().message();
+    ASSERT_NE(known.value().find(name), nullptr);
+  }
+  auto known = read_tune_cache(folder.file());
+  EXPECT_NE(known.value().find("first"), nullptr) << "it was added to after the second";
+  EXPECT_EQ(known.value().find("second"), nullptr) << "nothing had to go";
+}
+
+TEST(TuneCache, NamesThatCannotBeReadAreNotWritten) {
+  const Folder folder;
+  TuneCache::Machine machine = some_cache().machines[0];
+  for (const std::string& name : {std::string(393, 'n'), std::string("a\nb"), std::string(""), std::string(" a")}) {
+    machine.name = name;
+    EXPECT_FALSE(add_to_tune_cache(folder.file(), machine).ok()) << name;
+  }
+  EXPECT_EQ(folder.files(), 0U);
+  machine.name = std::string(392, 'n');
+  EXPECT_TRUE(add_to_tune_cache(folder.file(), machine).ok());
+  EXPECT_TRUE(read_tune_cache(folder.file()).ok());
 }
 
 TEST(TuneCache, FileOfAnotherKindIsLeftAlone) {
