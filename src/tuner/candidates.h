@@ -17,8 +17,8 @@ struct Candidate {
 };
 
 // Those that are possible, the best first; of equals the first of the catalogue. On devices what choose_for_teams()
-// says is the first, even where others like it are ruled out. Where an algorithm or a protocol is forced, those that agree with it: maybe none. Fails as
-// choose() does.
+// says is the first, even where others like it are ruled out. Where an algorithm or a protocol is forced, those that
+// agree with it: maybe none. Fails as choose() does.
 Result<std::vector<Candidate>> candidates(const Query& query);
 
 // Why the algorithm with the protocol is not among them, as the end of a sentence; "" if it is.
