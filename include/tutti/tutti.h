@@ -341,7 +341,8 @@ TUTTI_API tutti_status tutti_group_end(void);
  * themselves, and does not block. What a machine is like is known roughly: see `tutti explain`, and measure where it
  * counts. tutti_unsupported: the group has messages (send, recv, all_to_all_v), or a call with a forced algorithm that
  * does not do it, of which nothing is predicted. tutti_invalid_usage: no group is open, or several are, which then stay
- * open. A call of the group that was refused is told again, and its group is over; no other communicator fails for it.
+ * open, as does one where time_us is null, which is tutti_invalid_argument. A call of the group that was refused is
+ * told again, and its group is over; no other communicator fails for it.
  */
 TUTTI_API tutti_status tutti_group_simulate_end(double* time_us);
 

@@ -82,6 +82,8 @@ Status place_memory(const char* given, CommunicatorOptions& merged) {
 Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
   if (given.protocol != nullptr) merged.protocol = given.protocol;
+  if (given.algorithm != nullptr) merged.nccls_algorithm = false;
+  if (given.protocol != nullptr) merged.nccls_protocol = false;
   if (given.transport != nullptr) merged.transport = given.transport;
   if (!config().refused.empty()) return invalid_usage(config().refused);
   TUTTI_CHECK_OK(
@@ -167,6 +169,10 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   if (merged.channels > 1 && merged.memory == Memory::host) {
     return unsupported(std::to_string(merged.channels) +
                        " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
+  }
+  if (merged.protocol == "rows" && merged.memory == Memory::host && merged.nccls_protocol) {
+    warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");
+    merged.protocol = "";
   }
   if (merged.protocol == "rows" && merged.memory == Memory::host) {
     return unsupported(

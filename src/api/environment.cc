@@ -15,6 +15,8 @@ CommunicatorOptions environment_options() {
   options.init_timeout_ms = from.init_timeout_ms;
   options.algorithm = from.algorithm;
   options.protocol = from.protocol;
+  options.nccls_algorithm = from.nccls_algorithm;
+  options.nccls_protocol = from.nccls_protocol;
   options.transport = from.transport;
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;

@@ -139,13 +139,16 @@ constexpr std::array kEntries = {
           "none, warn, info or trace",
           [](Config& config, const std::string& text) { return parse_level(text, config.log); }},
     Entry{{"TUTTI_ALGORITHM", "NCCL_ALGO", "",
-           "algorithm of all collectives that have one of this name: ring; of NCCL's, tree is double_binary_tree"},
+           "algorithm of all collectives that have one of this name: ring; of NCCL's, tree is "
+           "double_binary_tree, where it can be, and a list forces none"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.algorithm); },
           false,
           algorithm_of_nccl},
     Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "",
-           "protocol of all lanes: lines, bulk or, on GPUs, rows; NCCL's LL, Simple and LL128"},
+           "protocol of all lanes: lines, bulk or, on GPUs, rows; of NCCL's LL, Simple and LL128, where it can be, and "
+           "a list "
+           "forces none"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); },
           false,
@@ -353,6 +356,10 @@ std::span<const Variable> variables() {
 ReadConfig read_config(const Environment& environment) {
   ReadConfig read;
   for (const Entry& entry : kEntries) read_entry(environment, entry, read);
+  for (const Setting& setting : read.settings) {
+    if (setting.source == "NCCL_ALGO") read.config.nccls_algorithm = true;
+    if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
+  }
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // None; and no other may become it.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;

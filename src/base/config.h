@@ -53,6 +53,8 @@ struct Config {
   LogLevel log = LogLevel::warn;
   std::string algorithm;
   std::string protocol;
+  bool nccls_algorithm = false;  // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
+  bool nccls_protocol = false;
   std::string transport;
   bool encrypt = false;        // What goes over TCP;
   bool check_wire = false;     // or only protected against alteration.

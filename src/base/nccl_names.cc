@@ -48,16 +48,24 @@ std::string known_names(std::span<const Known> known) {
 }
 
 // Of one function's list, "" and a warning where nothing of it can be heeded.
-std::string first_of(const std::string& variable, std::string_view list, std::span<const Known> known,
-                     std::vector<std::string>& warnings) {
+std::string one_of(const std::string& variable, std::string_view list, std::span<const Known> known,
+                   std::vector<std::string>& warnings) {
   if (list.starts_with('^')) {
     warnings.push_back(variable + "=" + std::string(list) +
                        " has no effect: what is not to be taken cannot be said here");
     return "";
   }
-  for (const std::string_view name : split(list, ',')) {
-    const auto found =
-        std::find_if(known.begin(), known.end(), [&](const Known& one) { return one.theirs == lower(name); });
+  const std::vector<std::string_view> names = split(list, ',');
+  const auto find = [&](std::string_view name) {
+    return std::find_if(known.begin(), known.end(), [&](const Known& one) { return one.theirs == lower(name); });
+  };
+  if (std::count_if(names.begin(), names.end(), [&](std::string_view name) { return find(name) != known.end(); }) > 1) {
+    warnings.push_back(variable + "=" + std::string(list) +
+                       " has no effect: a list says what may be taken, and here one name can be forced");
+    return "";
+  }
+  for (const std::string_view name : names) {
+    const auto found = find(name);
     if (found != known.end() && !found->ours.empty()) return std::string(found->ours);
     const std::string why = found != known.end() ? std::string(found->why) : "there are " + known_names(known);
     warnings.push_back(std::string(name) + " of " + variable + " has no effect: " + why);
@@ -75,7 +83,7 @@ std::string translated(const std::string& variable, const std::string& value, st
     const std::string_view list = colon == std::string_view::npos ? part : part.substr(colon + 1);
     if (list.empty()) continue;
     const std::string function = colon == std::string_view::npos ? "" : lower(part.substr(0, colon));
-    const std::string ours = first_of(variable, list, known, warnings);
+    const std::string ours = one_of(variable, list, known, warnings);
     if (ours.empty()) continue;
     if (function.empty() || (function == "allreduce" && ours == "double_binary_tree")) {
       chosen = ours;

@@ -7,8 +7,8 @@
 namespace tutti {
 
 // The name of ours that a value of NCCL_ALGO or NCCL_PROTO stands for, "" where it has no effect. A list is of what may
-// be taken, so that its first name that we have is; why others, exclusions (^tree) and functions (broadcast:ring) are
-// not heeded is said in `warnings`, a sentence each.
+// be taken, so that several names that NCCL knows force nothing. Why names, lists, exclusions (^tree) and functions
+// (broadcast:ring) are not heeded is said in `warnings`, a sentence each.
 std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 

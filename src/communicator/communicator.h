@@ -33,6 +33,8 @@ struct CommunicatorOptions {
   std::int64_t init_timeout_ms = 120'000;
   std::string transport;                 // "shm": ranks must be on one host; any other: as if each were on its own.
   std::string algorithm, protocol;       // Forced where not empty.
+  bool nccls_algorithm = false;          // NCCL_ALGO says so: without effect where it does not fit.
+  bool nccls_protocol = false;           // NCCL_PROTO, likewise.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.

@@ -1,10 +1,13 @@
 #include "src/communicator/forced.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "src/base/log.h"
 #include "src/communicator/carriers.h"
 #include "src/tuner/choose.h"
 
@@ -48,6 +51,14 @@ Status check_transport(const std::string& source, const std::string& name) {
 
 Status check_protocol(const std::string& source, const std::string& name) {
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
+}
+
+void warn_of_nccls(const std::string& variable, const std::string& why) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& told = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  if (told.insert(variable).second)
+    log(LogLevel::warn, "%s has no effect where it cannot be: %s", variable.c_str(), why.c_str());
 }
 
 Result<const char*> algorithms_of(std::string_view collective) {

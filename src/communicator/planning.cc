@@ -5,6 +5,8 @@
 #include <string>
 
 #include "src/base/config.h"
+#include "src/communicator/communicator.h"
+#include "src/communicator/forced.h"
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
 #include "src/tuner/candidates.h"
@@ -14,7 +16,6 @@ namespace {
 
 constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
 constexpr std::uint64_t kMostPieces = 1U << 30;
-constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 
 std::string names_for(const Problem& problem) {
   std::string names;
@@ -111,6 +112,14 @@ Machine machine_of(const Hosts& hosts) {
   return machine;
 }
 
+std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem) {
+  const Algorithm* algorithm = find(problem.collective, options.algorithm);
+  if (algorithm == nullptr) return {};
+  if (!options.nccls_algorithm || algorithm->supports(problem)) return options.algorithm;
+  warn_of_nccls("NCCL_ALGO", options.algorithm + " does not do " + describe(problem));
+  return {};
+}
+
 Query query_of(const Problem& problem, std::uint64_t block_bytes) {
   Query query;
   query.problem = problem;
@@ -149,12 +158,6 @@ Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& p
   return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
                           (over_hosts ? complaint_of_hosts(problem, ranks) : "") + "; take one of " +
                           names_for(problem) + ", or leave the choice open");
-}
-
-bool suits_hosts(const Algorithm& algorithm, const Problem& problem) {
-  if (!algorithm.supports(problem)) return false;
-  const std::vector<Rank>& sizes = problem.groups[0];
-  return algorithm.shape(problem).units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {

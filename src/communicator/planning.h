@@ -16,6 +16,8 @@
 
 namespace tutti {
 
+struct CommunicatorOptions;
+
 std::uint32_t mix(std::uint64_t value);
 
 Problem problem_of(const Call& call, Rank ranks);
@@ -45,6 +47,10 @@ struct Whereabouts {
 // What ranks on host memory run on: whose cores they share, and whether there are links between them at all.
 Machine machine_of(const Hosts& hosts);
 
+// The algorithm that options force; "" for a collective that has none of the name, or where it is NCCL's and does not
+// do the problem.
+std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem);
+
 // What the tuner is asked about a problem, with all that there is to choose among.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);
 
@@ -58,10 +64,6 @@ Result<Choice> choose_like(const Choice& other, const Query& query);
 
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
-
-// Whether it does the problem, and not in too many units: hosts of many different sizes share blocks out in so many
-// that a piece has a few bytes of each, or none.
-bool suits_hosts(const Algorithm& algorithm, const Problem& problem);
 
 struct ProvedPlans {
   std::vector<Plan> plans;  // Of all ranks, fused.

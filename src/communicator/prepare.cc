@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/communicator/forced.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/planning.h"
 
@@ -59,13 +60,15 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& c
 
 Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
   Problem problem = problem_of(call, ranks_);
-  // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
-  const bool forced = find(call.collective, options.algorithm) != nullptr;
-  const std::string_view named = forced ? std::string_view(options.algorithm) : std::string_view();
-  const Embedding& embedding = embedding_for(problem, named);
+  const Embedding& embedding = embedding_for(problem, options.algorithm);
   if (embeds(embedding, problem)) problem.groups = embedding.groups;
-  if (far_ && !options.protocol.empty() && options.protocol != "bulk")
-    return unsupported("protocol '" + options.protocol + "' is for ranks of one host: take bulk, or leave it open");
+  // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
+  const std::string_view named = forced_algorithm(options, problem);
+  if (far_ && !options.protocol.empty() && options.protocol != "bulk") {
+    const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
+    if (!options.nccls_protocol) return unsupported(why + ": take bulk, or leave it open");
+    warn_of_nccls("NCCL_PROTO", why);
+  }
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
   Query query = query_of(problem, call.count * size_of(call.type));
   query.machine = &machine_;
@@ -214,7 +217,8 @@ const Embedding& HostCommunicator::embedding_for(const Problem& flat, std::strin
   Problem grouped = flat;
   grouped.groups = by_domains_.groups;
   const bool levels = flat.collective == Collective::all_reduce || by_domains_.groups.size() == 1;
-  return levels && embeds(by_domains_, flat) && suits_hosts(*algorithm, grouped) ? by_domains_ : embedding_;
+  const bool does = levels && embeds(by_domains_, flat) && algorithm->supports(grouped);
+  return does && suits_hosts(algorithm->shape(grouped).units, grouped) ? by_domains_ : embedding_;
 }
 
 Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {

@@ -11,12 +11,6 @@ namespace {
 constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 constexpr double kMostPeers = 63;  // Lanes take memory. An all-to-all has them all the same.
 
-bool suits_hosts(const Effort& effort, const Problem& problem) {
-  if (problem.groups.empty()) return true;
-  const std::vector<Rank>& sizes = problem.groups[0];
-  return effort.units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
-}
-
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
 std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
@@ -57,14 +51,28 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
   return "a message of lines has " + std::to_string(most) + " bytes at most";
 }
 
+// What a device does unasked, it can do.
+bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
+  if (query.teams == 0 || !algorithm.supports(query.problem)) return false;
+  const Choice choice = choose_for_teams(query);
+  return choice.algorithm == algorithm.name() && choice.protocol == protocol && (query.mapped || !choice.mapped);
+}
+
 }  // namespace
 
+bool suits_hosts(std::uint64_t units, const Problem& problem) {
+  if (problem.groups.empty()) return true;
+  const std::vector<Rank>& sizes = problem.groups[0];
+  return units <= kMostUnitsOfMessage * *std::min_element(sizes.begin(), sizes.end());
+}
+
 std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol) {
+  if (is_of_table(query, algorithm, protocol)) return "";
   std::string why = against_algorithm(query, algorithm);
   if (why.empty()) why = against_protocol(query, algorithm, protocol);
   if (!why.empty()) return why;
   const Effort effort = algorithm.effort(query.problem);
-  if (query.algorithm.empty() && !suits_hosts(effort, query.problem))
+  if (query.algorithm.empty() && !suits_hosts(effort.units, query.problem))
     return "hosts of so many sizes would share a block out in " + std::to_string(effort.units) + " parts";
   const bool meshed = query.problem.collective == Collective::all_to_all || is_mapped(algorithm);
   if (query.algorithm.empty() && !meshed && effort.peers > kMostPeers)

@@ -17,11 +17,15 @@ struct Candidate {
 };
 
 // Those that are possible, the best first; of equals the first of the catalogue. On devices what choose_for_teams()
-// says is the first. Where an algorithm or a protocol is forced, those that agree with it: maybe none. Fails as
-// choose() does.
+// says is the first, even where others like it are ruled out. Where an algorithm or a protocol is forced, those that
+// agree with it: maybe none. Fails as choose() does.
 Result<std::vector<Candidate>> candidates(const Query& query);
 
 // Why the algorithm with the protocol is not among them, as the end of a sentence; "" if it is.
 std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol);
+
+// Whether blocks in so many units are in few enough: hosts of many different sizes share blocks out in so many that a
+// piece has a few bytes of each, or none.
+bool suits_hosts(std::uint64_t units, const Problem& problem);
 
 }  // namespace tutti

@@ -176,11 +176,19 @@ TEST(Config, TakesNcclsNamesOfAlgorithmsAndProtocols) {
   };
   EXPECT_EQ(taken("Ring", "Simple"), "ring bulk");
   EXPECT_EQ(taken("tree", "LL"), "double_binary_tree lines");
-  EXPECT_EQ(taken("NVLS,Tree,Ring", "LL128,LL"), "double_binary_tree rows");
+  EXPECT_EQ(taken("Ring,Tree", "LL,LL128,Simple"), " ");
+  EXPECT_EQ(taken("None,Tree", "LL128"), "double_binary_tree rows");
   EXPECT_EQ(taken("allreduce:tree", "ll"), "double_binary_tree lines");
   EXPECT_EQ(taken("broadcast:ring;allreduce:tree", "ll"), "double_binary_tree lines");
   EXPECT_EQ(taken("^tree", "^LL"), " ");
   EXPECT_EQ(read({{"TUTTI_ALGORITHM", "two_shot"}, {"NCCL_ALGO", "Ring"}}).config.algorithm, "two_shot");
+}
+
+TEST(Config, TellsWhetherNcclsNameForces) {
+  const Config nccls = read({{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL"}}).config;
+  EXPECT_TRUE(nccls.nccls_algorithm && nccls.nccls_protocol);
+  const Config ours = read({{"NCCL_ALGO", "Ring"}, {"TUTTI_ALGORITHM", "ring"}, {"TUTTI_PROTOCOL", "bulk"}}).config;
+  EXPECT_FALSE(ours.nccls_algorithm || ours.nccls_protocol);
 }
 
 TEST(Config, NamesWhatOfNcclsItDoesNotHeed) {
@@ -192,6 +200,8 @@ TEST(Config, NamesWhatOfNcclsItDoesNotHeed) {
             "NVLS of NCCL_ALGO has no effect: there is no multicast through switches yet");
   EXPECT_EQ(warning("NCCL_ALGO", "^Tree"),
             "NCCL_ALGO=^Tree has no effect: what is not to be taken cannot be said here");
+  EXPECT_EQ(warning("NCCL_PROTO", "LL,LL128,Simple"),
+            "NCCL_PROTO=LL,LL128,Simple has no effect: a list says what may be taken, and here one name can be forced");
   EXPECT_EQ(warning("NCCL_ALGO", "broadcast:ring"),
             "broadcast:ring of NCCL_ALGO has no effect: what is forced is forced for every collective that has it");
   EXPECT_EQ(warning("NCCL_PROTO", "LL256"), "LL256 of NCCL_PROTO has no effect: there are ll, ll128, simple");

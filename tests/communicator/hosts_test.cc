@@ -161,5 +161,26 @@ TEST(Hosts, AreNeededByAlgorithmsThatKnowThem) {
   }
 }
 
+// As NCCL takes its own variables: programs that set them go on.
+TEST(Hosts, HeedWhatNcclsVariablesForceWhereItFits) {
+  for (const char* forced : {"lines", "hierarchical"}) {
+    for (const bool nccls : {false, true}) {
+      CommunicatorOptions options;
+      options.timeout_ms = 60'000;
+      Communicators ranks = std::move(Communicator::create_all(Hosts(HostOf{0, 1, 2}), options)).value();
+      (forced[0] == 'l' ? options.protocol : options.algorithm) = forced;
+      options.nccls_algorithm = options.nccls_protocol = nccls;
+      options.force();
+      std::vector<std::int64_t> wrong(ranks.size(), -3);
+      const Problem problem = {.ranks = static_cast<Rank>(ranks.size()), .groups = {}};
+      for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
+             return run_case(communicator, {problem, 1000}, options, wrong[communicator.rank()]);
+           }))
+        EXPECT_EQ(status.ok(), nccls) << status.message();
+      if (nccls) EXPECT_EQ(wrong, std::vector<std::int64_t>(ranks.size(), -1)) << forced;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tutti

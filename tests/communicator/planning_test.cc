@@ -73,7 +73,8 @@ TEST(PlannedOverHosts, HasTheSlotsForItWithManyRanks) {
     if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
     for (const std::vector<Rank>& hosts : many) {
       const Problem problem = problem_on(entry.collective, hosts);
-      if (!suits_hosts(*entry.algorithm, problem)) continue;
+      if (!entry.algorithm->supports(problem)) continue;
+      if (!suits_hosts(entry.algorithm->shape(problem).units, problem)) continue;
       const auto plans = cases::fused(emit_plans(*entry.algorithm, problem), cases::Fusion::whole_stages);
       const auto proof = verify(plans, loop_of(true, kSlots));
       ASSERT_TRUE(proof.ok()) << cases::title(entry) << " " << describe(problem);

@@ -64,6 +64,26 @@ TEST(Candidates, AreOnlyWhatIsForced) {
   EXPECT_TRUE(candidates(asked).value().empty());
 }
 
+// The table knows neither how many lanes are too many nor what goes over a network.
+TEST(Candidates, BeginOnDevicesWithWhatIsChosen) {
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    for (const Rank ranks : {2U, 8U, 72U}) {
+      for (const std::uint64_t bytes : {64ULL, 1ULL << 15, 1ULL << 20}) {
+        for (const bool network : {false, true}) {
+          Query asked = query(static_cast<Collective>(i), ranks, bytes);
+          asked.teams = 16;
+          asked.network = network;
+          const Choice choice = choose(asked).value();
+          const std::vector<Candidate> found = candidates(asked).value();
+          ASSERT_FALSE(found.empty()) << describe(asked.problem) << " " << bytes;
+          EXPECT_EQ(found.front().choice.algorithm, choice.algorithm) << describe(asked.problem) << " " << bytes;
+          EXPECT_EQ(found.front().choice.protocol, choice.protocol) << describe(asked.problem) << " " << bytes;
+        }
+      }
+    }
+  }
+}
+
 TEST(Candidates, SayWhyOthersAreNone) {
   Query asked = query(Collective::all_reduce, 4, 1 << 20);
   const auto why = [&](const char* algorithm, Protocol protocol) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/forced.h"
 
 namespace tutti {
 
@@ -12,22 +13,23 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
   if (!neighbours_.through_host()) return std::string_view(options.protocol);
   if (options.protocol.empty() || options.protocol == "bulk") return std::string_view("bulk");
   if (options.protocol != "lines" && options.protocol != "rows") return std::string_view(options.protocol);
-  return unsupported("protocol '" + options.protocol +
-                     "' does not go through host memory, as it does between some of these ranks: take bulk, or leave "
-                     "the choice open");
+  const std::string why =
+      "protocol '" + options.protocol + "' does not go through host memory, as it does between some of these ranks";
+  if (!options.nccls_protocol) return unsupported(why + ": take bulk, or leave the choice open");
+  warn_of_nccls("NCCL_PROTO", why);
+  return std::string_view("bulk");
 }
 
 // Sees what all ranks share: of windows, what the program promises.
 Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& problem,
                                            const CommunicatorOptions& options) const {
-  const bool forced = find(call.collective, options.algorithm) != nullptr;
   const std::string_view protocol = TUTTI_TRY(protocol_of(options));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
   const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
                .block_bytes = call.count * size_of(call.type),
                .mapped = mapped,
-               .algorithm = forced ? std::string_view(options.algorithm) : std::string_view(),
+               .algorithm = forced_algorithm(options, problem),
                .protocol = protocol,
                .network = neighbours_.network(),
                .teams = neighbours_.teams(),
@@ -70,12 +72,12 @@ Result<Problem> DeviceCommunicator::problem_for(const Call& call, const Communic
   Problem problem = problem_of(call, ranks_);
   if (!embeds(embedding_, problem)) return problem;
   problem.groups = embedding_.groups;
-  if (find(call.collective, options.algorithm) != nullptr) return problem;
+  if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   const Choice choice = TUTTI_TRY(choose_plan(call, query, options));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (!wants_hosts(*algorithm, call.collective)) return problem;
-  const bool fits = suits_hosts(*algorithm, problem) &&
+  const bool fits = algorithm->supports(problem) && suits_hosts(algorithm->shape(problem).units, problem) &&
                     tags_of(emit_plans(*algorithm, logical(embedding_, problem))) <= kMostLaneTags;
   if (!fits) problem.groups.clear();
   return problem;
