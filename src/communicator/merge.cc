@@ -51,7 +51,7 @@ std::string packed_view() {
   }
   found.value().hosts.assign(1, "");
   std::string view = packed(found.value());
-  if (view.size() <= kMostBroadcastBytes) return view;
+  if (view.size() <= kMostBroadcastBytes && can_be_told(found.value())) return view;
   log(LogLevel::warn, "the topology of this host stays unknown: it is too large to be told");
   return "";
 }
