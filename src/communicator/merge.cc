@@ -42,14 +42,12 @@ Hosts hosts_of(const Bootstrap& bootstrap) {
   return hosts;
 }
 
-// Without the name: hosts that differ in nothing else are alike.
 std::string packed_view() {
   Result<Topology> found = own_topology();
   if (!found.ok()) {
     log(LogLevel::warn, "the topology of this host stays unknown: %s", std::move(found).status().message().c_str());
     return "";
   }
-  found.value().hosts.assign(1, "");
   std::string view = packed(found.value());
   if (view.size() <= kMostBroadcastBytes && can_be_told(found.value())) return view;
   log(LogLevel::warn, "the topology of this host stays unknown: it is too large to be told");

@@ -34,11 +34,16 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-Result<Topology> from_file(const std::string& path) {
-  Topology topology = TUTTI_TRY(read_topology_file(path));
-  topology = TUTTI_TRY(only_host(topology, host_name(), path));
+// Without the name, which notes would repeat: hosts that differ in nothing else are alike.
+Topology filled_in(Topology topology) {
+  topology.hosts.assign(1, "");
   fill_in(topology);
   return topology;
+}
+
+Result<Topology> from_file(const std::string& path) {
+  const Topology topology = TUTTI_TRY(read_topology_file(path));
+  return filled_in(TUTTI_TRY(only_host(topology, host_name(), path)));
 }
 
 // The processors that a device is nearest to.
@@ -106,8 +111,7 @@ Result<Location> own_location(const std::string& gpu) {
 Result<Topology> own_topology() {
   if (!config().topo_file.empty()) return from_file(config().topo_file);
   Discovery discovery = TUTTI_TRY(discover());
-  fill_in(discovery.topology);
-  return std::move(discovery.topology);
+  return filled_in(std::move(discovery.topology));
 }
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ namespace tutti {
 // and what that does not tell is left open.
 Result<Location> own_location(const std::string& gpu);
 
-// As the file says, or as discovery finds it: of one host.
+// As the file says, or as discovery finds it: of one host, which is not named.
 Result<Topology> own_topology();
 
 }  // namespace tutti

@@ -112,6 +112,23 @@ TEST_F(ByFile, WhatWasUsedIsWritten) {
   EXPECT_EQ(dumped.value().links, given.links);
 }
 
+// Or each host would have a topology of its own to tell.
+TEST_F(ByFile, NothingThatIsToldNamesTheHost) {
+  Topology topology = read_topology_file(file_).value();
+  for (int i = 0; i < 2; ++i) {
+    Node gpu;
+    gpu.kind = NodeKind::gpu;
+    gpu.name = "gpu" + std::to_string(i);
+    topology.connect({0, topology.add(gpu), LinkKind::pci, 16, 1, 16});
+  }
+  ASSERT_TRUE(write_topology_file(file_, topology).ok());
+  const auto body = [](Communicator& communicator) {
+    const Topology& told = communicator.mesh()->hosts().topology()->of(0);
+    return told.notes.empty() ? std::string("no notes") : told.notes.front();
+  };
+  for (const std::string& said : join(2, body)) EXPECT_EQ(said, "2 GPUs of an unknown model: no NVLinks are assumed");
+}
+
 TEST_F(ByFile, ThatIsNoneNobodyJoins) {
   file_ = folder_ / "nothing.json";
   for (const std::string& said : join(2, [](Communicator&) { return "joined"; }))
