@@ -62,7 +62,7 @@ class ByFile : public testing::Test {
     Processes processes;
     for (Rank rank = 0; rank < ranks; ++rank) {
       processes.start([&, rank]() -> std::string {
-        ::setenv("TUTTI_TOPO_FILE", file_.c_str(), 1);
+        ::setenv(variable_, file_.c_str(), 1);
         if (rank == 0) ::setenv("TUTTI_TOPO_DUMP_FILE", dump_.c_str(), 1);
         bind_to(cpus_[rank / 2 % 2]);
         CommunicatorOptions options;
@@ -74,6 +74,7 @@ class ByFile : public testing::Test {
     return processes.reports();
   }
 
+  const char* variable_ = "TUTTI_TOPO_FILE";
   std::vector<std::uint32_t> cpus_;
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("tutti-topology-" + std::to_string(::getpid()));
@@ -133,6 +134,12 @@ TEST_F(ByFile, ThatIsNoneNobodyJoins) {
   file_ = folder_ / "nothing.json";
   for (const std::string& said : join(2, [](Communicator&) { return "joined"; }))
     EXPECT_NE(said.find("nothing.json: No such file"), std::string::npos) << said;
+}
+
+TEST_F(ByFile, ThatIsNoneIsLeftOutWhereItIsNccls) {
+  file_ = folder_ / "nothing.json";
+  variable_ = "NCCL_TOPO_FILE";
+  for (const std::string& said : join(2, [](Communicator&) { return "joined"; })) EXPECT_EQ(said, "joined");
 }
 
 }  // namespace
