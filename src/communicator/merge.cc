@@ -42,16 +42,14 @@ Hosts hosts_of(const Bootstrap& bootstrap) {
   return hosts;
 }
 
-// Without the name: hosts that differ in nothing else are alike.
-std::string packed_view() {
-  Result<Topology> found = own_topology();
+std::string packed_view(const std::string& gpu) {
+  Result<Topology> found = own_topology(gpu);
   if (!found.ok()) {
     log(LogLevel::warn, "the topology of this host stays unknown: %s", std::move(found).status().message().c_str());
     return "";
   }
-  found.value().hosts.assign(1, "");
   std::string view = packed(found.value());
-  if (view.size() <= kMostBroadcastBytes) return view;
+  if (view.size() <= kMostBroadcastBytes && can_be_told(found.value())) return view;
   log(LogLevel::warn, "the topology of this host stays unknown: it is too large to be told");
   return "";
 }
@@ -79,7 +77,7 @@ Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
   const bool wanted = std::any_of(hosts.locations().begin(), hosts.locations().end(),
                                   [](const Location& location) { return location.wants_topology != 0; });
   if (!wanted) return hosts;
-  const std::string view = leaders[self] == self ? packed_view() : std::string();
+  const std::string view = leaders[self] == self ? packed_view(gpu_of(hosts.location(self))) : std::string();
   std::vector<Sight> sights(bootstrap.ranks());
   if (!view.empty()) sights[self] = sight_of(view);
   TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), watch));

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "src/topology/discover/discover.h"
 #include "src/topology/discover/file.h"
 #include "src/topology/discover/here.h"
@@ -34,11 +37,45 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-Result<Topology> from_file(const std::string& path) {
-  Topology topology = TUTTI_TRY(read_topology_file(path));
-  topology = TUTTI_TRY(only_host(topology, host_name(), path));
+// Without the name, which notes would repeat: hosts that differ in nothing else are alike.
+Topology filled_in(Topology topology) {
+  topology.hosts.assign(1, "");
   fill_in(topology);
   return topology;
+}
+
+Result<Topology> from_file(const std::string& path) {
+  const Topology topology = TUTTI_TRY(read_topology_file(path));
+  return filled_in(TUTTI_TRY(only_host(topology, host_name(), path)));
+}
+
+NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
+  const std::vector<NodeId> gpus = topology.all(NodeKind::gpu);
+  const auto found =
+      std::find_if(gpus.begin(), gpus.end(), [&](NodeId id) { return topology.nodes[id].bus_id == bus_id; });
+  return found == gpus.end() ? kNoNode : *found;
+}
+
+// NCCL's variable may be left over from elsewhere; ours is meant.
+bool named_by_nccl() {
+  return std::any_of(settings().begin(), settings().end(),
+                     [](const Setting& setting) { return setting.source == "NCCL_TOPO_FILE"; });
+}
+
+// The file's, if one is set; none where only NCCL's variable names it and it does not fit this rank.
+Result<std::optional<Topology>> by_file(const std::string& gpu) {
+  if (config().topo_file.empty()) return std::optional<Topology>();
+  Result<Topology> found = from_file(config().topo_file);
+  if (found.ok() && !gpu.empty() && gpu_on(found.value(), gpu) == kNoNode)
+    found = invalid_argument(config().topo_file + " has no GPU " + gpu +
+                             ", on which this rank is: it is of another machine; unset it, or make one of this by "
+                             "`tutti topo --json`");
+  if (found.ok()) return std::optional<Topology>(std::move(found).value());
+  Status refused = std::move(found).status();
+  if (!named_by_nccl()) return std::move(refused).during("reading TUTTI_TOPO_FILE");
+  log(LogLevel::warn, "NCCL_TOPO_FILE is left out, and the machine is looked at instead: %s",
+      refused.message().c_str());
+  return std::optional<Topology>();
 }
 
 // The processors that a device is nearest to.
@@ -55,22 +92,15 @@ std::uint32_t domain_near(const Topology& topology, NodeId device) {
   return domain;
 }
 
-Result<Location> location_in(const Topology& topology, const std::string& gpu) {
+Location location_in(const Topology& topology, const std::string& gpu) {
   Location location;
   if (gpu.empty()) {
     location.domain = domain_of_cpus(own_cpus(), topology).value_or(kNoDomain);
     return location;
   }
-  const std::vector<NodeId> gpus = topology.all(NodeKind::gpu);
-  const auto found =
-      std::find_if(gpus.begin(), gpus.end(), [&](NodeId id) { return topology.nodes[id].bus_id == gpu; });
-  if (found == gpus.end())
-    return invalid_argument(
-        config().topo_file + " (TUTTI_TOPO_FILE or NCCL_TOPO_FILE) has no GPU " + gpu +
-        ", on which this rank is: it is of another machine; unset it, or make one of this by `tutti "
-        "topo --json`");
-  location.domain = domain_near(topology, *found);
-  const NodeId port = nearest_port(topology, *found, usable_ports(topology));
+  const NodeId found = gpu_on(topology, gpu);
+  location.domain = domain_near(topology, found);
+  const NodeId port = nearest_port(topology, found, usable_ports(topology));
   if (port != kNoNode) set_port(location, topology.nodes[port].name);
   return location;
 }
@@ -91,23 +121,18 @@ Location location_here(const std::string& gpu) {
 
 Result<Location> own_location(const std::string& gpu) {
   const std::string bus_id = gpu.empty() ? gpu : normal_bus_id(gpu);
-  Location location;
-  if (config().topo_file.empty()) {
-    location = location_here(bus_id);
-  } else {
-    const Topology topology = TUTTI_TRY(from_file(config().topo_file));
-    location = TUTTI_TRY(location_in(topology, bus_id));
-  }
+  const std::optional<Topology> told = TUTTI_TRY(by_file(bus_id));
+  Location location = told ? location_in(*told, bus_id) : location_here(bus_id);
   set_gpu(location, bus_id);
   location.wants_topology = !bus_id.empty() || !config().topo_dump_file.empty() ? 1 : 0;
   return location;
 }
 
-Result<Topology> own_topology() {
-  if (!config().topo_file.empty()) return from_file(config().topo_file);
+Result<Topology> own_topology(const std::string& gpu) {
+  std::optional<Topology> told = TUTTI_TRY(by_file(gpu));
+  if (told) return std::move(*told);
   Discovery discovery = TUTTI_TRY(discover());
-  fill_in(discovery.topology);
-  return std::move(discovery.topology);
+  return filled_in(std::move(discovery.topology));
 }
 
 }  // namespace tutti

@@ -32,7 +32,11 @@ bool has_nvlinks(const Topology& topology, std::uint32_t host) {
   return false;
 }
 
-std::string shown(const Topology& topology, std::uint32_t host) { return "host '" + topology.hosts[host] + "': "; }
+// Of a host without a name nothing.
+std::string shown(const Topology& topology, std::uint32_t host) {
+  const std::string& name = topology.hosts[host];
+  return name.empty() ? name : "host '" + name + "': ";
+}
 
 bool has(const Topology& topology, std::uint32_t host, const std::string& name) {
   return std::any_of(topology.nodes.begin(), topology.nodes.end(),

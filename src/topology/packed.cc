@@ -123,6 +123,10 @@ Link unpack_link(Unpacker& unpacker, bool& known) {
 
 }  // namespace
 
+bool can_be_told(const Topology& topology) {
+  return topology.nodes.size() <= kMostNodesTold && topology.links.size() <= kMostLinksTold;
+}
+
 std::string packed(const Topology& topology) {
   Packer packer;
   packer.number(kVersion);
@@ -144,6 +148,10 @@ Result<Topology> unpacked(const std::string& bytes, const std::string& origin) {
                             std::to_string(kVersion));
   const std::uint32_t hosts = unpacker.count(sizeof(std::uint32_t)), nodes = unpacker.count(kLeastNode),
                       links = unpacker.count(kLeastLink), notes = unpacker.count(sizeof(std::uint32_t));
+  if (nodes > kMostNodesTold || links > kMostLinksTold)
+    return invalid_argument(origin + ": " + std::to_string(nodes) + " nodes and " + std::to_string(links) +
+                            " links, which is more than " + std::to_string(kMostNodesTold) + " and " +
+                            std::to_string(kMostLinksTold));
   Topology topology;
   bool known = true;
   for (std::uint32_t i = 0; i < hosts; ++i) topology.hosts.push_back(unpacker.text());

@@ -14,12 +14,19 @@ namespace {
 
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
+// Ways over NVLinks that are added up. A GPU has 18 links today, and each way leaves by one or more.
+constexpr int kMostFlows = 128;
+
 using LinkFilter = std::function<bool(const Link&)>;
 
 class Graph {
  public:
   Graph(const Topology& topology, NodeId from, NodeId to)
-      : topology_(topology), from_(from), to_(to), links_of_(topology.nodes.size()) {
+      : topology_(topology),
+        from_(from),
+        to_(to),
+        links_of_(topology.nodes.size()),
+        steps_(topology.nodes.size() + topology.links.size()) {
     for (std::size_t i = 0; i < topology.links.size(); ++i) {
       links_of_[topology.links[i].a].push_back(i);
       links_of_[topology.links[i].b].push_back(i);
@@ -27,7 +34,7 @@ class Graph {
   }
 
   // The nodes from end to end, of least latency over links that the filter lets through. Empty: there is no way.
-  std::vector<NodeId> nearest(const LinkFilter& takes) const {
+  std::vector<NodeId> nearest(const LinkFilter& takes) {
     std::vector<double> latency(topology_.nodes.size(), kNoEnd);
     std::vector<NodeId> before(topology_.nodes.size());
     std::priority_queue<std::pair<double, NodeId>, std::vector<std::pair<double, NodeId>>, std::greater<>> next;
@@ -40,6 +47,7 @@ class Graph {
       for (const std::size_t i : links_of_[at]) {
         const Link& link = topology_.links[i];
         const NodeId other = link.a == at ? link.b : link.a;
+        ++steps_;
         if (!takes(link) || so_far + link.latency_us >= latency[other]) continue;
         latency[other] = so_far + link.latency_us;
         before[other] = at;
@@ -54,27 +62,49 @@ class Graph {
     return nodes;
   }
 
+  // What the narrowest link of the widest way has, by Dijkstra's search with widths instead of sums. 0: there is no
+  // way.
+  double widest(const LinkFilter& takes) {
+    std::vector<double> width(topology_.nodes.size(), 0);
+    std::priority_queue<std::pair<double, NodeId>> next;
+    width[from_] = kNoEnd;
+    next.emplace(kNoEnd, from_);
+    while (!next.empty()) {
+      const auto [so_far, at] = next.top();
+      next.pop();
+      if (at == to_) break;
+      if (so_far < width[at] || !passes_on(at)) continue;
+      for (const std::size_t i : links_of_[at]) {
+        const Link& link = topology_.links[i];
+        const NodeId other = link.a == at ? link.b : link.a;
+        const double wide = std::min(so_far, link.gbytes_per_s);
+        ++steps_;
+        if (!takes(link) || wide <= width[other]) continue;
+        width[other] = wide;
+        next.emplace(wide, other);
+      }
+    }
+    return width[to_];
+  }
+
   // All that NVLinks carry at once, by the shortest ways first (Edmonds and Karp 1972), and what each does of it.
-  double nvlink_flow(std::vector<Load>& loads) const {
+  double nvlink_flow(std::vector<Load>& loads) {
     std::vector<std::array<double, 2>> left(topology_.links.size());  // From a to b, and from b to a.
     for (std::size_t i = 0; i < left.size(); ++i) {
       const bool nvlink = topology_.links[i].kind == LinkKind::nvlink;
       left[i].fill(nvlink ? topology_.links[i].gbytes_per_s : 0);
     }
     double flow = 0;
-    while (const double more = augment(left)) flow += more;
+    for (int i = 0; i < kMostFlows; ++i) {
+      const double more = augment(left);
+      if (more == 0) break;
+      flow += more;
+    }
     for (std::uint32_t i = 0; i < left.size(); ++i) {
       const double forth = (left[i][1] - left[i][0]) / 2;
       if (forth != 0) loads.push_back({i, forth > 0, std::abs(forth) / flow});
     }
     return flow;
-  }
-
-  double narrowest(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
-    double least = kNoEnd;
-    for (std::size_t i = 0; i + 1 < nodes.size(); ++i)
-      least = std::min(least, best(nodes[i], nodes[i + 1], takes)->gbytes_per_s);
-    return least;
   }
 
   std::vector<Load> loads(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
@@ -98,6 +128,8 @@ class Graph {
     return false;
   }
 
+  std::uint64_t steps() const { return steps_; }
+
  private:
   bool passes_on(NodeId id) const {
     const NodeKind kind = topology_.nodes[id].kind;
@@ -115,7 +147,7 @@ class Graph {
     return found;
   }
 
-  double augment(std::vector<std::array<double, 2>>& left) const {
+  double augment(std::vector<std::array<double, 2>>& left) {
     std::vector<std::size_t> by(topology_.nodes.size(), topology_.links.size());
     std::deque<NodeId> next{from_};
     while (!next.empty() && by[to_] == topology_.links.size()) {
@@ -125,6 +157,7 @@ class Graph {
       for (const std::size_t i : links_of_[at]) {
         const Link& link = topology_.links[i];
         const NodeId other = link.a == at ? link.b : link.a;
+        ++steps_;
         if (other == from_ || by[other] != topology_.links.size() || left[i][link.a == at ? 0 : 1] <= 0) continue;
         by[other] = i;
         next.push_back(other);
@@ -148,6 +181,7 @@ class Graph {
   const Topology& topology_;
   NodeId from_, to_;
   std::vector<std::vector<std::size_t>> links_of_;  // [node]
+  std::uint64_t steps_;
 };
 
 WayKind kind_of(const Topology& topology, const std::vector<NodeId>& nodes) {
@@ -176,27 +210,27 @@ Way way(const Topology& topology, NodeId from, NodeId to) {
   found.gbytes_per_s = kNoEnd;
   found.kind = WayKind::same;
   if (from == to) return found;
-  const Graph graph(topology, from, to);
+  Graph graph(topology, from, to);
   LinkFilter takes = [](const Link& link) { return link.kind == LinkKind::nvlink; };
   found.nodes = graph.nearest(takes);
   if (!found.nodes.empty()) {
     found.kind = WayKind::nvlink;
     found.gbytes_per_s = graph.nvlink_flow(found.loads);
     found.latency_us = graph.latency(found.nodes, takes);
+    found.steps = graph.steps();
     return found;
   }
-  // The widest: without ever narrower links, until there is no way left.
-  double least = 0;
-  takes = [&least](const Link& link) { return link.kind != LinkKind::nvlink && link.gbytes_per_s > least; };
-  for (std::vector<NodeId> nodes = graph.nearest(takes); !nodes.empty(); nodes = graph.nearest(takes)) {
-    found.gbytes_per_s = graph.narrowest(nodes, takes);
-    found.latency_us = graph.latency(nodes, takes);
-    found.nodes = std::move(nodes);
-    least = found.gbytes_per_s;
+  const double wide = graph.widest([](const Link& link) { return link.kind != LinkKind::nvlink; });
+  takes = [wide](const Link& link) { return link.kind != LinkKind::nvlink && link.gbytes_per_s >= wide; };
+  if (wide > 0) found.nodes = graph.nearest(takes);
+  found.steps = graph.steps();
+  found.gbytes_per_s = wide;
+  if (found.nodes.empty()) {
+    found.kind = WayKind::none;
+    return found;
   }
-  if (found.nodes.empty()) return {};
   found.kind = kind_of(topology, found.nodes);
-  least = found.gbytes_per_s * (1 - 1e-9);  // Again only the links that it may have come over.
+  found.latency_us = graph.latency(found.nodes, takes);
   found.loads = graph.loads(found.nodes, takes);
   if (found.kind == WayKind::phb && graph.crosses(found.nodes, takes, LinkKind::c2c)) found.kind = WayKind::c2c;
   return found;

@@ -22,12 +22,13 @@ class Question {
     for (const Link& link : topology.links) asked_.rates.insert(asked_.rates.end(), 2, link.gbytes_per_s);
     asked_.uses.resize(std::size_t{asked_.size()} * asked_.size());
     asked_.latencies_us.resize(asked_.uses.size());
-    for (std::uint32_t from = 0; from < asked_.size(); ++from)
-      for (std::uint32_t to = from + 1; to < asked_.size(); ++to)
-        if (from < asked_.stations) connect(from, to);
+    for (std::uint32_t from = 0; from < asked_.stations; ++from)
+      for (std::uint32_t to = from + 1; to < asked_.size() && !too_long(); ++to) connect(from, to);
     for (std::uint32_t gate = 0; gate < asked_.gates; ++gate) limit(gate);
   }
   const RingQuestion& asked() const { return asked_; }
+  std::uint64_t steps() const { return steps_; }
+  bool too_long() const { return steps_ > kMostSteps; }
   // The same where nothing goes between GPUs but over NVLinks; nothing if that is no other question, or has no answer.
   std::optional<RingQuestion> over_nvlinks() const {
     if (by_other_ways_.empty() || by_other_ways_.size() == std::size_t{asked_.stations} * (asked_.stations - 1))
@@ -61,6 +62,7 @@ class Question {
   // There and back: links carry both ways at once.
   void connect(std::uint32_t from, std::uint32_t to) {
     const Way found = way(topology_, node(from), node(to));
+    steps_ += found.steps;
     const std::size_t there = std::size_t{from} * asked_.size() + to, back = std::size_t{to} * asked_.size() + from;
     asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
     if (to < asked_.stations && found.kind != WayKind::nvlink)
@@ -88,6 +90,7 @@ class Question {
   const Topology& topology_;
   const std::span<const NodeId> nodes_, ports_;
   RingQuestion asked_;
+  std::uint64_t steps_ = 0;
   std::vector<std::size_t> by_other_ways_;  // Than NVLinks: indices of its uses.
 };
 
@@ -105,9 +108,12 @@ RingSet find_rings(const Question& question) {
 }  // namespace
 
 Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports) {
-  const Question question(topology, nodes, ports);
-  const RingSet found = find_rings(question);
   Circuits circuits;
+  if (nodes.size() > kMostStations) return circuits;
+  const Question question(topology, nodes, ports);
+  circuits.steps = question.steps();
+  if (question.too_long()) return circuits;
+  const RingSet found = find_rings(question);
   circuits.gbytes_per_s = found.gbytes_per_s;
   circuits.visits = found.visits;
   for (const Ring& ring : found.rings) {

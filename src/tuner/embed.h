@@ -25,12 +25,18 @@ struct Circuit {
 };
 
 struct Circuits {
-  std::vector<Circuit> each;  // Empty: there is no way to some node.
+  std::vector<Circuit> each;  // Empty: there is no way to some node, or it would take too long to look.
   double gbytes_per_s = 0;    // Of each, while all work at once.
   std::uint32_t visits = 0;   // That the searches took, two at most (src/tuner/rings.h).
+  std::uint64_t steps = 0;    // Nodes and links looked at to find the ways between its nodes.
 };
 
-// `nodes`: GPUs or NUMA domains, each once. `ports`: network ports by which rings leave; none: they stay inside.
+// Nodes and links looked at for the ways of a host, before its rings are given up: the topology may be a peer's, and
+// nothing else ends this. The 72 GPUs of gb200-nvl72 with their ports take a quarter of it.
+inline constexpr std::uint64_t kMostSteps = 1ULL << 26;
+
+// `nodes`: GPUs or NUMA domains, each once; no more than kMostStations (src/tuner/rings.h) are looked at. `ports`:
+// network ports by which rings leave; none: they stay inside.
 Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports);
 
 // The ports that are up; those that RDMA reaches GPUs by, if there are such.

@@ -281,6 +281,7 @@ RingSet find_rings(const RingQuestion& question) {
     double carried = 0;
     for (const auto& [promised, rate] : promises) {
       if (promised <= carried * kSlack || visits == 0) break;
+      --visits;  // Of a search that fails at once, too.
       const auto rings = static_cast<std::uint32_t>(std::lround(promised / rate));
       const std::uint32_t given = std::min(visits, kMostVisitsAtARate);
       Search search(question, rate, rings, given);

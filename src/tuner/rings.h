@@ -9,8 +9,8 @@ namespace tutti {
 
 inline constexpr std::uint32_t kMostRings = 32;
 inline constexpr std::uint32_t kMostStations = 128;  // Of a search; more are taken as they come.
-// Steps from a station to the next that are tried, in all and at one rate. Counted, since time is not the same on all
-// ranks.
+// Steps from a station to the next that are tried, in all and at one rate; each rate that is tried counts as one more.
+// Counted, since time is not the same on all ranks.
 inline constexpr std::uint32_t kMostVisits = 20'000;
 inline constexpr std::uint32_t kMostVisitsAtARate = 4'000;
 

@@ -34,12 +34,12 @@ TEST(RingsOfRanks, KeepHostsInOnePiece) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(embedding.order[i] % 2, i / 4);
 }
 
-// Three of the four: two have no link between them, and a ring goes over PCI there.
+// Four of five, in another order: along the NVLinks of the GPUs that they are on.
 TEST(RingsOfRanks, OfAPartAreThoseOfItsGpus) {
-  const Hosts part = on_crossed_gpus({0, 0, 0, 0}).of({3, 0, 1});
+  const Hosts part = on_crossed_gpus({0, 0, 0, 0, 1}).of({3, 0, 1, 2});
   EXPECT_EQ(gpu_of(part.location(0)), bus_of(3));
   const Embedding embedding = ring_embedding(part);
-  EXPECT_TRUE(embedding.order.empty() || is_ring(embedding.order, {0, 1, 2}));
+  EXPECT_TRUE(is_ring(embedding.order, {0, 1, 3, 2})) << testing::PrintToString(embedding.order);
 }
 
 TEST(RingsOfRanks, AreAsNumberedWhereNothingIsKnown) {

@@ -62,7 +62,7 @@ class ByFile : public testing::Test {
     Processes processes;
     for (Rank rank = 0; rank < ranks; ++rank) {
       processes.start([&, rank]() -> std::string {
-        ::setenv("TUTTI_TOPO_FILE", file_.c_str(), 1);
+        ::setenv(variable_, file_.c_str(), 1);
         if (rank == 0) ::setenv("TUTTI_TOPO_DUMP_FILE", dump_.c_str(), 1);
         bind_to(cpus_[rank / 2 % 2]);
         CommunicatorOptions options;
@@ -74,6 +74,7 @@ class ByFile : public testing::Test {
     return processes.reports();
   }
 
+  const char* variable_ = "TUTTI_TOPO_FILE";
   std::vector<std::uint32_t> cpus_;
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("tutti-topology-" + std::to_string(::getpid()));
@@ -112,10 +113,33 @@ TEST_F(ByFile, WhatWasUsedIsWritten) {
   EXPECT_EQ(dumped.value().links, given.links);
 }
 
+// Or each host would have a topology of its own to tell.
+TEST_F(ByFile, NothingThatIsToldNamesTheHost) {
+  Topology topology = read_topology_file(file_).value();
+  for (int i = 0; i < 2; ++i) {
+    Node gpu;
+    gpu.kind = NodeKind::gpu;
+    gpu.name = "gpu" + std::to_string(i);
+    topology.connect({0, topology.add(gpu), LinkKind::pci, 16, 1, 16});
+  }
+  ASSERT_TRUE(write_topology_file(file_, topology).ok());
+  const auto body = [](Communicator& communicator) {
+    const Topology& told = communicator.mesh()->hosts().topology()->of(0);
+    return told.notes.empty() ? std::string("no notes") : told.notes.front();
+  };
+  for (const std::string& said : join(2, body)) EXPECT_EQ(said, "2 GPUs of an unknown model: no NVLinks are assumed");
+}
+
 TEST_F(ByFile, ThatIsNoneNobodyJoins) {
   file_ = folder_ / "nothing.json";
   for (const std::string& said : join(2, [](Communicator&) { return "joined"; }))
     EXPECT_NE(said.find("nothing.json: No such file"), std::string::npos) << said;
+}
+
+TEST_F(ByFile, ThatIsNoneIsLeftOutWhereItIsNccls) {
+  file_ = folder_ / "nothing.json";
+  variable_ = "NCCL_TOPO_FILE";
+  for (const std::string& said : join(2, [](Communicator&) { return "joined"; })) EXPECT_EQ(said, "joined");
 }
 
 }  // namespace

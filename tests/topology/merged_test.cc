@@ -57,6 +57,30 @@ TEST(Packed, ComesBackAsItWas) {
   }
 }
 
+// Small to send, and large to search.
+TEST(Packed, IsRefusedWhereItHasTooMuch) {
+  Topology topology;
+  topology.hosts = {""};
+  for (std::uint32_t i = 0; i < kMostNodesTold; ++i) {
+    Node node;
+    node.name = std::to_string(i);
+    topology.add(node);
+  }
+  EXPECT_TRUE(can_be_told(topology));
+  EXPECT_TRUE(unpacked(packed(topology), "rank 3").ok());
+  Topology linked = topology;
+  linked.links.assign(kMostLinksTold + 1, {0, 1, LinkKind::smp, 1, 1, 1});
+  Node node;
+  node.name = "one more";
+  topology.add(node);
+  for (const Topology& large : {topology, linked}) {
+    EXPECT_FALSE(can_be_told(large));
+    const Status refused = unpacked(packed(large), "rank 3").status();
+    EXPECT_NE(refused.message().find("rank 3: "), std::string::npos) << refused.message();
+    EXPECT_NE(refused.message().find("more than 1024 and"), std::string::npos) << refused.message();
+  }
+}
+
 // Whatever a peer sends: refused, or a topology that is sound.
 TEST(Packed, SurvivesWhatIsNone) {
   const unsigned seed = std::random_device()();

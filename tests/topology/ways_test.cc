@@ -93,5 +93,31 @@ TEST_F(Ways, AreOfLeastLatencyAmongTheWidest) {
   EXPECT_EQ(way(topology_, a, node(NodeKind::nic, "apart")).kind, WayKind::none);
 }
 
+// As many ways as there are processors between, each of another width: a search for each width would be endless.
+TEST_F(Ways, AreFoundInFewStepsHoweverManyThereAre) {
+  const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
+  for (int i = 1; i <= 400; ++i) {
+    const NodeId between = node(NodeKind::numa, std::to_string(i));
+    link(from, between, LinkKind::smp, i, i);
+    link(between, to, LinkKind::smp, i, i);
+  }
+  const Way found = way(topology_, from, to);
+  EXPECT_DOUBLE_EQ(found.gbytes_per_s, 400);
+  EXPECT_DOUBLE_EQ(found.latency_us, 800);
+  EXPECT_LE(found.steps, 10 * topology_.links.size());
+}
+
+TEST_F(Ways, OverNvLinksAreFoundInFewStepsHoweverManyThereAre) {
+  const NodeId from = node(NodeKind::gpu, "from"), to = node(NodeKind::gpu, "to");
+  for (int i = 1; i <= 2000; ++i) {
+    const NodeId between = node(NodeKind::nvswitch, std::to_string(i));
+    link(from, between, LinkKind::nvlink, i);
+    link(between, to, LinkKind::nvlink, i);
+  }
+  const Way found = way(topology_, from, to);
+  EXPECT_EQ(found.kind, WayKind::nvlink);
+  EXPECT_LE(found.steps, 300 * topology_.links.size());
+}
+
 }  // namespace
 }  // namespace tutti

@@ -171,6 +171,34 @@ TEST(Embed, SaysTheSameTwice) {
   EXPECT_LE(one.visits, 2 * kMostVisits);
 }
 
+// As a peer might tell it: GPUs at many NVSwitches, of which it would take minutes to look at all.
+Topology switched(std::uint32_t gpus, std::uint32_t switches) {
+  Topology topology;
+  topology.hosts = {"told"};
+  for (std::uint32_t i = 0; i < gpus; ++i) topology.add(node(NodeKind::gpu, "gpu" + std::to_string(i), i));
+  for (std::uint32_t i = 0; i < switches; ++i) {
+    const NodeId middle = topology.add(node(NodeKind::nvswitch, "nvswitch" + std::to_string(i)));
+    for (NodeId gpu = 0; gpu < gpus; ++gpu) topology.connect({gpu, middle, LinkKind::nvlink, 1.0 + i, 1, 1});
+  }
+  return topology;
+}
+
+TEST(Embed, GivesUpAfterSoManySteps) {
+  const Topology topology = switched(kMostStations, kMostLinksTold / kMostStations);
+  ASSERT_TRUE(can_be_told(topology));
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_TRUE(found.each.empty());
+  const NodeId last = kMostStations - 1;
+  EXPECT_LE(found.steps, kMostSteps + way(topology, 0, last).steps);
+}
+
+TEST(Embed, LooksAtNoWayOfTooMany) {
+  const Topology topology = switched(kMostStations + 1, 1);
+  const Circuits found = find_circuits(topology, topology.all(NodeKind::gpu), {});
+  EXPECT_TRUE(found.each.empty());
+  EXPECT_EQ(found.steps, 0u);
+}
+
 class OfRanks : public testing::Test {
  protected:
   // Ranks of `hosts` systems, the GPUs of each in this order.

@@ -157,5 +157,21 @@ TEST(Rings, OfEightAreAsWideAsAny) {
   }
 }
 
+// Much goes out of each station by all ways together, and little by each: searches at the rates of links that one way
+// takes fail before their first step.
+TEST(Rings, CountEachRateThatIsTried) {
+  RingQuestion question = empty(30);
+  for (std::uint32_t a = 0; a < 30; ++a)
+    for (std::uint32_t b = a + 1; b < 30; ++b) connect(question, a, b, 1);
+  for (std::uint32_t i = 0; i < 1'000; ++i) {
+    question.uses[1].push_back({static_cast<std::uint32_t>(question.rates.size()), 1});
+    question.rates.push_back(2 + 0.01 * i);
+  }
+  question.most_rings = 1;
+  const RingSet found = find_rings(question);
+  EXPECT_GE(found.visits, 1'000u);
+  EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
+}
+
 }  // namespace
 }  // namespace tutti

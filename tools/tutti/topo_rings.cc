@@ -72,7 +72,8 @@ std::string described(const Topology& topology, const Circuits& circuits, bool w
 }
 
 std::string headed(const std::string& what, const Circuits& circuits) {
-  if (circuits.each.empty()) return what + ": none, since no link leads to some of them\n";
+  if (circuits.each.empty())
+    return what + ": none, since no link leads to some of them, or there are too many GPUs and links to look for any\n";
   const double sum = circuits.gbytes_per_s * static_cast<double>(circuits.each.size());
   return what + ": " + short_number(sum) + " GB/s in all, by " + std::to_string(circuits.each.size()) +
          (circuits.each.size() == 1 ? " ring" : " rings") + "\n";
