@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kMostRanks = 1U << 24;
 constexpr std::uint32_t kMostRanksPerHost = 1024;  // The ways between all of them are laid out.
 constexpr std::uint32_t kMostHostsAlike = 64;      // Of a topology that is repeated, likewise.
+constexpr std::uint64_t kMostWays = 1U << 22;      // Of all these hosts: some hundred MB.
 
 std::string ways_of(bool out) { return out ? " out" : " in"; }
 
@@ -58,6 +59,11 @@ Status Network::place_ranks() {
   if (cluster_.ranks_per_host > kMostRanksPerHost)
     return invalid_argument(std::to_string(cluster_.ranks_per_host) + " ranks per host are more than " +
                             std::to_string(kMostRanksPerHost));
+  if (std::uint64_t{unit_hosts_} * cluster_.ranks_per_host * cluster_.ranks_per_host > kMostWays)
+    return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts with " +
+                            std::to_string(cluster_.ranks_per_host) +
+                            " ranks each has too many ways between them: give fewer of the hosts, and say how many "
+                            "there are");
   for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
     std::vector<NodeId> gpus, domains;
     for (NodeId id = 0; id < topology.nodes.size(); ++id) {

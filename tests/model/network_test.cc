@@ -106,6 +106,21 @@ TEST(Network, ASlowLinkIsOfOneHost) {
   EXPECT_DOUBLE_EQ(network.resource(network.route(2, 0).value().out[0]).gbytes_per_s, 450);
 }
 
+TEST(Network, RefusesMoreWaysThanItCanHold) {
+  Cluster cluster;
+  for (std::uint32_t host = 0; host < 64; ++host) {
+    cluster.host.hosts.push_back("host" + std::to_string(host));
+    Node numa;
+    numa.kind = NodeKind::numa;
+    numa.name = "numa0";
+    numa.host = host;
+    cluster.host.add(numa);
+  }
+  cluster.hosts = 64;
+  cluster.ranks_per_host = 1024;
+  EXPECT_NE(complaint(cluster).find("too many ways"), std::string::npos) << complaint(cluster);
+}
+
 TEST(Network, SaysWhatIsWrongWithFaults) {
   Cluster cluster = cluster_of("dgx-h100", 2);
   cluster.faults = {{"host2:mlx5_0", 0.5}};
