@@ -127,6 +127,18 @@ TEST(Simulate, OversubscriptionCounts) {
   EXPECT_GT(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us, 2 * full);
 }
 
+TEST(Simulate, LinksSideBySideDoNotWidenThePortBehindThem) {
+  Cluster cluster = cluster_of(5, 2);
+  cluster.ranks_per_host = 1;
+  cluster.hosts_per_leaf = 4;  // The last host has a leaf for itself.
+  const Network network = network_of(cluster);
+  const Problem problem = problem_on(network, Collective::reduce, 4);
+  const auto simulation = Simulation::make(network, plain_costs(), *find(Collective::reduce, "direct"), problem);
+  const Outcome outcome = simulation.value().run(whole(1e6)).value();
+  EXPECT_GE(outcome.time_us, 5 + 4 * 50) << "Four blocks on two ports of 10 GB/s.";
+  for (const KindUse& use : outcome.links) EXPECT_LE(use.busiest_part, 1 + 1e-9) << use.busiest;
+}
+
 // Bytes that all ranks' plans send to others, or read and write in their memory.
 double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double block) {
   double units = 0;
