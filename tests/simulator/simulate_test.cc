@@ -212,6 +212,14 @@ TEST(Simulate, JitterIsDrawnFromItsSeed) {
   EXPECT_NE(first, simulated(network, plain_costs(), wanted, call, limits).time_us);
 }
 
+TEST(Simulate, WhatIsReadOfPeersIsWaitedForOnLinks) {
+  const Network network = network_of(cluster_of(1, 8));
+  const Outcome outcome = simulated(network, plain_costs(), {Collective::all_reduce, "two_shot_mapped"}, whole(8e6));
+  EXPECT_LT(outcome.chain.channel, outcome.time_us * 0.01) << "Channels take no time.";
+  EXPECT_GT(outcome.chain.links[static_cast<std::size_t>(LinkKind::nvlink)], outcome.time_us * 0.5);
+  EXPECT_GE(outcome.chain.channel, -1e-3);
+}
+
 TEST(Simulate, ATraceShowsStepsAndLinks) {
   const Network network = network_of(cluster_of(1, 3));
   SimulatedCall call = whole(3e3);
