@@ -46,6 +46,7 @@ Result<Network> Network::make(Cluster cluster) {
   TUTTI_CHECK_OK(network.lay_rails());
   network.lay_ways();
   for (const Fault& fault : network.cluster_.faults) TUTTI_CHECK_OK(network.apply(fault));
+  std::erase_if(network.cluster_.faults, [](const Fault& fault) { return fault.rate == 1; });
   return network;
 }
 
@@ -265,6 +266,7 @@ Status Network::apply(const Fault& fault) {
   const std::uint32_t local = host % unit_hosts_;
   for (std::uint32_t rail = 0; fault.rate == 0 && rail < rails_[local].size(); ++rail)
     if (links_[rails_[local][rail].out].name == wanted + ways_of(true)) return fail_rail(host, rail, text);
+  if (const std::uint32_t rail = joined_rail(local, wanted); rail != kNone) return slow_port(host, rail, fault);
   bool found = false;
   std::string known;
   for (std::uint32_t i = 0; i < links_.size(); ++i) {
@@ -272,12 +274,40 @@ Status Network::apply(const Fault& fault) {
     const std::string& name = links_[i].name;
     known += (known.empty() ? "" : ", ") + name;
     if (name != wanted && !name.starts_with(wanted + " ")) continue;
+    if (cluster_.spread && links_[i].kind == LinkKind::pci)
+      return unsupported(text + " leads to one port of several that are counted as one");
     slow_[global(host / unit_hosts_, i)] = fault.rate;
     found = true;
   }
   if (!found) return invalid_argument("host" + std::to_string(host) + " has no link '" + wanted + "'; it has " + known);
   if (fault.rate == 0)
     return invalid_argument(text + " cannot fail: nothing else does its work. Slow it down, or let a port fail");
+  return {};
+}
+
+// The rail of several ports of which this is one.
+std::uint32_t Network::joined_rail(std::uint32_t local_host, const std::string& port) const {
+  const std::vector<Rail>& rails = rails_[local_host];
+  for (std::uint32_t rail = 0; rail < rails.size(); ++rail)
+    for (const NodeId nic : rails[rail].nics)
+      if (rails[rail].nics.size() > 1 && cluster_.host.nodes[nic].name == port) return rail;
+  return kNone;
+}
+
+// The others carry on, and do the work of one that has failed.
+Status Network::slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault) {
+  const std::string prefix = "host" + std::to_string(host) + ":";
+  port_left_[prefix + fault.link.substr(fault.link.find(':') + 1)] = fault.rate;
+  const Rail& joined = rails_[host % unit_hosts_][rail];
+  double left = 0, all = 0;
+  for (const NodeId nic : joined.nics) {
+    const Node& node = cluster_.host.nodes[nic];
+    const auto found = port_left_.find(prefix + node.name);
+    all += node.gbytes_per_s;
+    left += node.gbytes_per_s * (found == port_left_.end() ? 1 : found->second);
+  }
+  if (left == 0) return fail_rail(host, rail, fault.link);
+  for (const std::uint32_t each : {joined.out, joined.in}) slow_[global(host / unit_hosts_, each)] = left / all;
   return {};
 }
 
