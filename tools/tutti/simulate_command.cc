@@ -48,7 +48,7 @@ class Simulations {
     const Problem problem = problem_on(network_, request_.collective, request_.root);
     const bool all = request_.algorithm.empty();
     SimulationLimits limits;
-    limits.fold = request_.folded && request_.trace.empty();
+    limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
     if (all) {
       limits.program.most_steps = kMostStepsOfMany;
       limits.most_events = kMostEventsOfMany;
