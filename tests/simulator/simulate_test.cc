@@ -248,5 +248,20 @@ TEST(Simulate, RefusesWhatAnAlgorithmDoesNotDo) {
   EXPECT_EQ(std::move(simulation).status().code(), Code::invalid_argument);
 }
 
+TEST(Simulate, RefusesMoreThanItCanHold) {
+  const Network network = network_of(cluster_of(1, 8));
+  const auto complaint = [&](const ProgramLimits& program) {
+    SimulationLimits limits;
+    limits.fold = false;
+    limits.program = program;
+    auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "two_shot"),
+                                       problem_on(network, Collective::all_reduce), limits);
+    return simulation.ok() ? "" : std::move(simulation).status().message();
+  };
+  EXPECT_EQ(complaint({}), "");
+  EXPECT_NE(complaint({.most_operands = 8 * 14}).find("operands"), std::string::npos);
+  EXPECT_NE(complaint({.most_lanes = 8 * 7 - 1}).find("lanes"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tutti
