@@ -107,6 +107,8 @@ class Network {
   Status lay_rails();
   void lay_ways();
   Status apply(const Fault& fault);
+  std::uint32_t joined_rail(std::uint32_t local_host, const std::string& port) const;
+  Status slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault);
   Status fail_rail(std::uint32_t host, std::uint32_t rail, const std::string& link);
 
   std::uint32_t link(const LocalLink& made);  // Its number; the same for the same host and name.
@@ -141,6 +143,7 @@ class Network {
   std::vector<Way> within_;                            // [host * ranks_per_host^2 + from * ranks_per_host + to]
   std::vector<std::array<Way, 2>> to_rail_;            // [rank * most_rails_ + rail]: there, and back.
   std::map<ResourceId, double> slow_;                  // What is left of a link.
+  std::map<std::string, double> port_left_;            // "host3:mlx5_0", of rails of several ports: what is left of it.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> moved_;  // {host, rail}: which does its work.
 };
 

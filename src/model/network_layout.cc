@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kMostRanks = 1U << 24;
 constexpr std::uint32_t kMostRanksPerHost = 1024;  // The ways between all of them are laid out.
 constexpr std::uint32_t kMostHostsAlike = 64;      // Of a topology that is repeated, likewise.
+constexpr std::uint64_t kMostWays = 1U << 22;      // Of all these hosts: some hundred MB.
 
 std::string ways_of(bool out) { return out ? " out" : " in"; }
 
@@ -45,6 +46,7 @@ Result<Network> Network::make(Cluster cluster) {
   TUTTI_CHECK_OK(network.lay_rails());
   network.lay_ways();
   for (const Fault& fault : network.cluster_.faults) TUTTI_CHECK_OK(network.apply(fault));
+  std::erase_if(network.cluster_.faults, [](const Fault& fault) { return fault.rate == 1; });
   return network;
 }
 
@@ -58,6 +60,11 @@ Status Network::place_ranks() {
   if (cluster_.ranks_per_host > kMostRanksPerHost)
     return invalid_argument(std::to_string(cluster_.ranks_per_host) + " ranks per host are more than " +
                             std::to_string(kMostRanksPerHost));
+  if (std::uint64_t{unit_hosts_} * cluster_.ranks_per_host * cluster_.ranks_per_host > kMostWays)
+    return invalid_argument("a topology of " + std::to_string(unit_hosts_) + " hosts with " +
+                            std::to_string(cluster_.ranks_per_host) +
+                            " ranks each has too many ways between them: give fewer of the hosts, and say how many "
+                            "there are");
   for (std::uint32_t host = 0; host < unit_hosts_; ++host) {
     std::vector<NodeId> gpus, domains;
     for (NodeId id = 0; id < topology.nodes.size(); ++id) {
@@ -259,6 +266,7 @@ Status Network::apply(const Fault& fault) {
   const std::uint32_t local = host % unit_hosts_;
   for (std::uint32_t rail = 0; fault.rate == 0 && rail < rails_[local].size(); ++rail)
     if (links_[rails_[local][rail].out].name == wanted + ways_of(true)) return fail_rail(host, rail, text);
+  if (const std::uint32_t rail = joined_rail(local, wanted); rail != kNone) return slow_port(host, rail, fault);
   bool found = false;
   std::string known;
   for (std::uint32_t i = 0; i < links_.size(); ++i) {
@@ -266,12 +274,40 @@ Status Network::apply(const Fault& fault) {
     const std::string& name = links_[i].name;
     known += (known.empty() ? "" : ", ") + name;
     if (name != wanted && !name.starts_with(wanted + " ")) continue;
+    if (cluster_.spread && links_[i].kind == LinkKind::pci)
+      return unsupported(text + " leads to one port of several that are counted as one");
     slow_[global(host / unit_hosts_, i)] = fault.rate;
     found = true;
   }
   if (!found) return invalid_argument("host" + std::to_string(host) + " has no link '" + wanted + "'; it has " + known);
   if (fault.rate == 0)
     return invalid_argument(text + " cannot fail: nothing else does its work. Slow it down, or let a port fail");
+  return {};
+}
+
+// The rail of several ports of which this is one.
+std::uint32_t Network::joined_rail(std::uint32_t local_host, const std::string& port) const {
+  const std::vector<Rail>& rails = rails_[local_host];
+  for (std::uint32_t rail = 0; rail < rails.size(); ++rail)
+    for (const NodeId nic : rails[rail].nics)
+      if (rails[rail].nics.size() > 1 && cluster_.host.nodes[nic].name == port) return rail;
+  return kNone;
+}
+
+// The others carry on, and do the work of one that has failed.
+Status Network::slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault) {
+  const std::string prefix = "host" + std::to_string(host) + ":";
+  port_left_[prefix + fault.link.substr(fault.link.find(':') + 1)] = fault.rate;
+  const Rail& joined = rails_[host % unit_hosts_][rail];
+  double left = 0, all = 0;
+  for (const NodeId nic : joined.nics) {
+    const Node& node = cluster_.host.nodes[nic];
+    const auto found = port_left_.find(prefix + node.name);
+    all += node.gbytes_per_s;
+    left += node.gbytes_per_s * (found == port_left_.end() ? 1 : found->second);
+  }
+  if (left == 0) return fail_rail(host, rail, fault.link);
+  for (const std::uint32_t each : {joined.out, joined.in}) slow_[global(host / unit_hosts_, each)] = left / all;
   return {};
 }
 

@@ -138,7 +138,7 @@ class Engine {
     const Ready ready = await(rank, step);
     if (!ready.known) return;
     if (ready.us > timeline_.now) return timeline_.wake(rank, ready.us);
-    const Chain chain = chain_to(state, ready);
+    Chain chain = chain_to(state, ready);
     const double end = perform(rank, step, chain);
     state.chain = chain;
     settle(state, end);
@@ -205,7 +205,7 @@ class Engine {
   }
 
   // Returns when the channel is free again.
-  double perform(std::uint32_t rank, const TimedStep& step, const Chain& chain) {
+  double perform(std::uint32_t rank, const TimedStep& step, Chain& chain) {
     RankState& state = ranks_[rank];
     const auto [in, out, mapped] = ends_of(step);
     const double bytes = step.units * request_.unit_bytes / request_.parts;
@@ -222,21 +222,34 @@ class Engine {
     return end;
   }
 
-  // A slice of the step. Lanes and flags are taken with the first one, and signalled after the last.
-  double perform_mapped(std::uint32_t rank, const TimedStep& step, const Chain& chain, double moved_bytes) {
+  // A slice of the step. Lanes and flags are taken with the first one, and signalled after the last. What it waits for
+  // what it reads is no time of the channel, to which settle() and signals add all of it.
+  double perform_mapped(std::uint32_t rank, const TimedStep& step, Chain& chain, double moved_bytes) {
     RankState& state = ranks_[rank];
     const std::uint32_t slices = slices_of(step);
     const bool last = state.slice + 1 == slices;
     const double bytes = step.units * request_.unit_bytes / slices;
     const double busy = timeline_.jittered((state.slice == 0 ? step_us_ : 0) + moved_bytes / slices * us_per_byte_);
-    double end = timeline_.now + busy;
+    const double free = timeline_.now + busy;
+    double end = free;
+    Chain read = chain;
     const End* const ends = &program_.ends[step.first];
     for (std::uint32_t i = 0; i < step.sources; ++i) {
       const std::uint32_t lane = ends[i].lane();
-      // What is read is asked for, and comes; further slices are asked for meanwhile.
-      const double way = last ? 2 * wires_.latency_us(lane) : 0;
-      if (ends[i].kind() == EndKind::read) end = std::max(end, wires_.transfer(lane, bytes) + way);
-      else if (state.slice == 0) wires_.take(ends[i], timeline_.now + busy);
+      if (ends[i].kind() == EndKind::read) {
+        // What is read is asked for, and comes; further slices are asked for meanwhile.
+        const double way = last ? 2 * wires_.latency_us(lane) : 0;
+        const double there = wires_.transfer(lane, bytes);
+        if (there + way <= end) continue;
+        end = there + way;
+        const double carried = std::max(there - free, 0.0);
+        read = chain;
+        read.links[static_cast<std::size_t>(wires_.narrowest(lane))] += static_cast<float>(carried);
+        read.hops += static_cast<float>(end - free - carried);
+        read.channel -= static_cast<float>(end - free);
+      } else if (state.slice == 0) {
+        wires_.take(ends[i], free);
+      }
     }
     const std::uint32_t all = std::uint32_t{step.sources} + step.targets;
     for (std::uint32_t i = step.sources; i < all; ++i)
@@ -244,8 +257,9 @@ class Engine {
         state.stored_us = std::max({state.stored_us, end, wires_.transfer(ends[i].lane(), bytes)});
     for (std::uint32_t i = step.sources; last && i < all; ++i) {
       if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes * slices, end, chain);
-      if (ends[i].kind() == EndKind::signal) wires_.signal(ends[i].lane(), end, state.stored_us, chain);
+      if (ends[i].kind() == EndKind::signal) wires_.signal(ends[i].lane(), end, state.stored_us, read);
     }
+    chain = read;
     state.slice = last ? 0 : state.slice + 1;
     trace(rank, state.piece, end, bytes);
     ++result_.events;

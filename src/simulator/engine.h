@@ -73,7 +73,7 @@ struct EngineResult {
   std::vector<double> piece_us;  // When each piece was done on all ranks.
   Chain chain;                   // Of the rank that was last.
   Rank last = 0;
-  std::uint64_t events = 0;    // Steps that were done, and messages that reached the links of their receiver.
+  std::uint64_t events = 0;    // Parts or slices of steps done, and messages that reached their receiver's links.
   std::vector<LinkUse> links;  // [resource]
   double data_bytes = 0;       // Sent, without what protocols add.
 };

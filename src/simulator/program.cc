@@ -44,7 +44,8 @@ std::uint64_t digested(std::uint64_t digest, std::uint32_t units) { return (dige
 
 class Compiler {
  public:
-  Compiler(Program& program, const Network& network) : program_(program), network_(network) {
+  Compiler(Program& program, const Network& network, const ProgramLimits& limits)
+      : program_(program), network_(network), limits_(limits) {
     program_.sharers.resize(network.resources());
   }
 
@@ -169,6 +170,9 @@ class Compiler {
 
   // Links of the sender's side as its representative has them, those of the receiver's as the receiver's has.
   Status add_lane(Rank from, Rank to) {
+    if (program_.lanes.size() >= limits_.most_lanes)
+      return unsupported("the ranks that are simulated have more than " + std::to_string(limits_.most_lanes) +
+                         " lanes between them: take fewer ranks, or an algorithm in which each has fewer peers");
     const Symmetry& symmetry = program_.symmetry;
     LaneLinks lane{.from = symmetry.representative(from),
                    .to = symmetry.seen(from, to),
@@ -207,6 +211,7 @@ class Compiler {
 
   Program& program_;
   const Network& network_;
+  const ProgramLimits limits_;
   std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
   std::vector<Traffic> traffic_;  // [lane]
   std::vector<TagKey> tags_;      // Of the plan at hand, sorted.
@@ -214,6 +219,15 @@ class Compiler {
   std::uint32_t longest_ = 0;
   bool has_lanes_ = false;
 };
+
+constexpr std::uint64_t kOperandsOfAStep = 8;  // Where all plans are held at once, longer steps count as several.
+
+std::uint64_t operands_of(const Plan& plan) {
+  std::uint64_t operands = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    operands += plan.steps[i].sources.size() + plan.steps[i].targets.size();
+  return operands;
+}
 
 // Plans of all classes at once, so that stages can be merged as executors have them.
 Status compile_merged(const Algorithm& algorithm, const Problem& problem, Program& program, Compiler& compiler) {
@@ -246,18 +260,25 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
   // Ranks differ in steps, but not by much: the largest of a few tells how many there will be.
-  std::uint64_t most = 0;
-  for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number)
-    most = std::max<std::uint64_t>(
-        most, emit_plan(algorithm, problem, symmetry.representative_of_class(number)).steps.size());
+  std::uint64_t most = 0, most_operands = 0;
+  for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number) {
+    const Plan plan = emit_plan(algorithm, problem, symmetry.representative_of_class(number));
+    most = std::max<std::uint64_t>(most, plan.steps.size());
+    most_operands = std::max(most_operands, operands_of(plan));
+  }
+  const std::uint64_t operands = most_operands * program.classes();
+  if (operands > limits.most_operands) {
+    return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(operands) +
+                       " operands for the ranks that are simulated, more than " + std::to_string(limits.most_operands));
+  }
   const std::uint64_t steps = most * program.classes();
   if (steps > limits.most_steps) {
     return unsupported(std::string(algorithm.name()) + " has some " + std::to_string(steps) +
                        " steps for the ranks that are simulated, more than " + std::to_string(limits.most_steps));
   }
   program.fused = steps * most <= limits.most_fusing;
-  Compiler compiler(program, network);
-  const bool merged = program.fused && steps <= limits.most_merging;
+  Compiler compiler(program, network, limits);
+  const bool merged = program.fused && std::max(steps, operands / kOperandsOfAStep) <= limits.most_merging;
   TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, program, compiler)
                         : compile_one_by_one(algorithm, problem, program, compiler));
   TUTTI_CHECK_OK(compiler.check());

@@ -45,6 +45,8 @@ struct LaneLinks {
 
 struct ProgramLimits {
   std::uint64_t most_steps = 100'000'000;     // Of all simulated ranks.
+  std::uint64_t most_operands = 100'000'000;  // Of all these steps. Below what TimedStep::first holds.
+  std::uint64_t most_lanes = 16'000'000;      // Some 250 bytes each. Below what End holds.
   std::uint64_t most_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
   std::uint64_t most_merging = 3'000'000;     // Steps beyond which stages are left as they are.
 };
@@ -69,7 +71,7 @@ struct Program {
 };
 
 // Fails with `internal` where what a rank sends is not what its peer receives: of a broken plan, or of a symmetry that
-// does not hold after all. With `unsupported` where there are too many steps.
+// does not hold after all. With `unsupported` where there are too many steps, operands or lanes.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits = {});
 

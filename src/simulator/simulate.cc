@@ -152,6 +152,9 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
                             " pieces were simulated; the others were taken to follow as evenly");
   }
   if (!program_.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program_.symmetry));
+  if (call.jitter > 0)
+    outcome.notes.emplace_back(program_.symmetry.trivial() ? "each rank was simulated, as chance is each one's own"
+                                                           : "one draw of chance stands for all that do the same");
   if (!program_.fused)
     outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");

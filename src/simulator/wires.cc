@@ -47,7 +47,7 @@ void Wires::lay_link(ResourceId id) {
 }
 
 // Links of a sender's side that all their messages pass one after the other: only the slowest is ever waited for, so it
-// alone keeps account of them.
+// alone keeps account of them. Links side by side carry several at once, so they are no part of such a row.
 void Wires::join_links() {
   std::vector<std::uint32_t> uses(links_.size());
   std::vector<ResourceId> after(links_.size(), kNoLink), before(links_.size(), kNoLink);
@@ -69,6 +69,8 @@ void Wires::join_links() {
     }
     for (std::size_t i = route.outs - route.shared; i < route.outs; ++i) mixed[route.out[i]] = true;
   }
+  for (ResourceId id = 0; id < links_.size(); ++id)
+    if (links_[id].parallel > 1) mixed[id] = true;
   joined_to_.resize(links_.size());
   for (ResourceId id = 0; id < links_.size(); ++id) joined_to_[id] = id;
   for (ResourceId id = 0; id < links_.size(); ++id) {

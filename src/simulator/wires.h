@@ -47,6 +47,7 @@ class Wires {
   // When the last byte has passed the last link.
   double transfer(std::uint32_t lane, double bytes);
   double latency_us(std::uint32_t lane) const { return lanes_[lane].latency_us; }
+  LinkKind narrowest(std::uint32_t lane) const { return narrowest(lanes_[lane]); }
   // By its host to the device, of what is there and will be reduced.
   double handed_us(std::uint32_t lane) const { return request_.costs.fold_us[lanes_[lane].links_class]; }
 

@@ -106,6 +106,44 @@ TEST(Network, ASlowLinkIsOfOneHost) {
   EXPECT_DOUBLE_EQ(network.resource(network.route(2, 0).value().out[0]).gbytes_per_s, 450);
 }
 
+TEST(Network, RefusesMoreWaysThanItCanHold) {
+  Cluster cluster;
+  for (std::uint32_t host = 0; host < 64; ++host) {
+    cluster.host.hosts.push_back("host" + std::to_string(host));
+    Node numa;
+    numa.kind = NodeKind::numa;
+    numa.name = "numa0";
+    numa.host = host;
+    cluster.host.add(numa);
+  }
+  cluster.hosts = 64;
+  cluster.ranks_per_host = 1024;
+  EXPECT_NE(complaint(cluster).find("too many ways"), std::string::npos) << complaint(cluster);
+}
+
+TEST(Network, OfPortsTogetherAFaultTakesItsShare) {
+  Cluster cluster = cluster_of("dgx-h100", 2);
+  cluster.spread = true;
+  const auto left = [&](std::vector<Fault> faults) {
+    cluster.faults = std::move(faults);
+    const Network network = network_of(cluster);
+    const Route route = network.route(3, 11).value();
+    for (std::size_t i = 0; i < route.outs; ++i)
+      if (network.name(route.out[i]).starts_with("host0 mlx")) return network.resource(route.out[i]).gbytes_per_s / 400;
+    return 0.0;
+  };
+  EXPECT_DOUBLE_EQ(left({}), 1);
+  EXPECT_DOUBLE_EQ(left({{"host0:mlx5_3", 0.5}}), 15.0 / 16);
+  EXPECT_DOUBLE_EQ(left({{"host0:mlx5_3", 0.5}, {"host0:mlx5_3", 0}, {"host0:mlx5_0", 0.5}}), 13.0 / 16);
+  EXPECT_DOUBLE_EQ(left({{"host1:mlx5_3", 0.5}}), 1);
+  EXPECT_DOUBLE_EQ(left({{"host0:mlx5_3", 1}}), 1);
+  EXPECT_TRUE(network_of(cluster).uniform()) << "Of nothing that is amiss.";
+  std::vector<Fault> all;
+  for (const char port : std::string("01234567")) all.push_back({std::string("host0:mlx5_") + port, 0});
+  cluster.faults = all;
+  EXPECT_NE(complaint(cluster).find("last port"), std::string::npos) << complaint(cluster);
+}
+
 TEST(Network, SaysWhatIsWrongWithFaults) {
   Cluster cluster = cluster_of("dgx-h100", 2);
   cluster.faults = {{"host2:mlx5_0", 0.5}};

@@ -127,6 +127,18 @@ TEST(Simulate, OversubscriptionCounts) {
   EXPECT_GT(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us, 2 * full);
 }
 
+TEST(Simulate, LinksSideBySideDoNotWidenThePortBehindThem) {
+  Cluster cluster = cluster_of(5, 2);
+  cluster.ranks_per_host = 1;
+  cluster.hosts_per_leaf = 4;  // The last host has a leaf for itself.
+  const Network network = network_of(cluster);
+  const Problem problem = problem_on(network, Collective::reduce, 4);
+  const auto simulation = Simulation::make(network, plain_costs(), *find(Collective::reduce, "direct"), problem);
+  const Outcome outcome = simulation.value().run(whole(1e6)).value();
+  EXPECT_GE(outcome.time_us, 5 + 4 * 50) << "Four blocks on two ports of 10 GB/s.";
+  for (const KindUse& use : outcome.links) EXPECT_LE(use.busiest_part, 1 + 1e-9) << use.busiest;
+}
+
 // Bytes that all ranks' plans send to others, or read and write in their memory.
 double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double block) {
   double units = 0;
@@ -200,6 +212,14 @@ TEST(Simulate, JitterIsDrawnFromItsSeed) {
   EXPECT_NE(first, simulated(network, plain_costs(), wanted, call, limits).time_us);
 }
 
+TEST(Simulate, WhatIsReadOfPeersIsWaitedForOnLinks) {
+  const Network network = network_of(cluster_of(1, 8));
+  const Outcome outcome = simulated(network, plain_costs(), {Collective::all_reduce, "two_shot_mapped"}, whole(8e6));
+  EXPECT_LT(outcome.chain.channel, outcome.time_us * 0.01) << "Channels take no time.";
+  EXPECT_GT(outcome.chain.links[static_cast<std::size_t>(LinkKind::nvlink)], outcome.time_us * 0.5);
+  EXPECT_GE(outcome.chain.channel, -1e-3);
+}
+
 TEST(Simulate, ATraceShowsStepsAndLinks) {
   const Network network = network_of(cluster_of(1, 3));
   SimulatedCall call = whole(3e3);
@@ -226,6 +246,21 @@ TEST(Simulate, RefusesWhatAnAlgorithmDoesNotDo) {
                                      problem_on(network, Collective::all_reduce));
   ASSERT_FALSE(simulation.ok());
   EXPECT_EQ(std::move(simulation).status().code(), Code::invalid_argument);
+}
+
+TEST(Simulate, RefusesMoreThanItCanHold) {
+  const Network network = network_of(cluster_of(1, 8));
+  const auto complaint = [&](const ProgramLimits& program) {
+    SimulationLimits limits;
+    limits.fold = false;
+    limits.program = program;
+    auto simulation = Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "two_shot"),
+                                       problem_on(network, Collective::all_reduce), limits);
+    return simulation.ok() ? "" : std::move(simulation).status().message();
+  };
+  EXPECT_EQ(complaint({}), "");
+  EXPECT_NE(complaint({.most_operands = 8 * 14}).find("operands"), std::string::npos);
+  EXPECT_NE(complaint({.most_lanes = 8 * 7 - 1}).find("lanes"), std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "tools/tutti/commands.h"
 
@@ -19,6 +20,15 @@ tutti::Status run(int argc, char** argv) {
   return {};
 }
 
+// What is asked for may be larger than the machine.
+tutti::Status run_in_memory(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return tutti::system_error("hold so many ranks");
+  }
+}
+
 // A full disk is met at the latest when what is left is written.
 tutti::Status finish_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
@@ -28,7 +38,7 @@ tutti::Status finish_output() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tutti::Status status = run(argc, argv);
+  tutti::Status status = run_in_memory(argc, argv);
   if (status.ok()) status = finish_output();
   if (status.ok()) return 0;
   std::fprintf(stderr, "tutti: %s\n", status.message().c_str());

@@ -33,6 +33,7 @@ constexpr Rank kMostRanksByProtocols = 1024;
 // each channel, so that all ports of a host have their share.
 struct Networks {
   Network own, spread;
+  std::string note = {};  // Why `spread` is not, if so.
 };
 
 class Simulations {
@@ -47,7 +48,7 @@ class Simulations {
     const Problem problem = problem_on(network_, request_.collective, request_.root);
     const bool all = request_.algorithm.empty();
     SimulationLimits limits;
-    limits.fold = request_.folded && request_.trace.empty();
+    limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
     if (all) {
       limits.program.most_steps = kMostStepsOfMany;
       limits.most_events = kMostEventsOfMany;
@@ -79,6 +80,8 @@ class Simulations {
         }
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
         runs.push_back({algorithm->name(), call, std::move(outcome).value(), seconds.count()});
+        if (!networks_.note.empty() && !wants_hosts(*algorithm, request_.collective))
+          runs.back().outcome.notes.push_back(networks_.note);
       }
     }
     if (runs.empty()) return internal_error("every algorithm failed in the simulation");
@@ -153,8 +156,15 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   }
   if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
   Network own = TUTTI_TRY(Network::make(cluster));
-  cluster.spread = cluster.hosts > cluster.host.hosts.size() && cluster.faults.empty();
-  return Networks{std::move(own), TUTTI_TRY(Network::make(std::move(cluster)))};
+  cluster.faults = own.cluster().faults;
+  cluster.spread = cluster.hosts > cluster.host.hosts.size();
+  Result<Network> spread = Network::make(cluster);
+  if (spread.ok() || !cluster.spread) return Networks{std::move(own), TUTTI_TRY(std::move(spread))};
+  cluster.spread = false;  // A link that no port of it has alone is named by a fault.
+  Networks networks{std::move(own), TUTTI_TRY(Network::make(std::move(cluster)))};
+  networks.note =
+      "flat algorithms use one port for each rank, not all of a host: " + std::move(spread).status().message();
+  return networks;
 }
 
 Status check(const SimulateRequest& request, const Network& network, const Costs& costs) {
