@@ -7,6 +7,7 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "src/base/config.h"
 #include "src/tuner/candidates.h"
 #include "src/tuner/tune_cache.h"
 #include "tools/tutti/commands.h"
@@ -60,21 +61,6 @@ constexpr option kOptions[] = {
     {},
 };
 
-// "64K", "1.5M".
-Result<std::uint64_t> parse_bytes(const std::string& text) {
-  char* end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  constexpr std::string_view kUnits = "KMG";
-  const std::size_t unit = *end == '\0' ? std::string_view::npos : kUnits.find(*end);
-  if (unit != std::string_view::npos) {
-    for (std::size_t i = 0; i <= unit; ++i) value *= 1024;
-    ++end;
-  }
-  if (end == text.c_str() || *end != '\0' || !(value >= 1) || value > 1e15)
-    return invalid_argument("'" + text + "' is no size in bytes, as 8, 64K, 1.5M or 2G");
-  return static_cast<std::uint64_t>(value);
-}
-
 Result<Rank> parse_ranks(const std::string& text) {
   char* end = nullptr;
   const unsigned long value = std::strtoul(text.c_str(), &end, 10);
@@ -93,7 +79,7 @@ Status parse_groups(ExplainRequest& request, const std::string& text) {
 Status apply(ExplainRequest& request, int option, const std::string& value) {
   switch (option) {
     case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;
-    case kBytes: request.query.block_bytes = TUTTI_TRY(parse_bytes(value)); break;
+    case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
     case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_ranks(value)); break;
     case kGroups: return parse_groups(request, value);
     case kMemory:
@@ -146,7 +132,7 @@ Status settle(ExplainRequest& request, bool has_ranks) {
 
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
-  if (const char* file = std::getenv("TUTTI_TUNE_FILE")) request.tune_file = file;
+  request.tune_file = config().tune_file;
   std::vector<int> given;
   opterr = 0;
   optind = 0;
