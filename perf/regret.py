@@ -105,8 +105,11 @@ def ran(timing):
 
 
 def measure(options, collective, ranks, place, environment):
-    """{bytes: {"chosen": name, "times": {name: [us]}}}, where a name is an algorithm and a protocol."""
-    cells, out = {}, set()
+    """{bytes: {"chosen": name, "times": {name: [us]}}}, where a name is an algorithm and a protocol.
+
+    chosen is "" where the choice itself failed, in any pass: such a cell has no regret, and is counted.
+    """
+    cells, out, idle = {}, set(), set()
     field = list(contestants(options.build, collective, place))
     for turn in range(options.passes):
         for at in range(len(field)):
@@ -118,13 +121,15 @@ def measure(options, collective, ranks, place, environment):
             for size, algorithm, protocol, time in rows:
                 name = f"{algorithm}/{protocol}"
                 if not algorithm:  # Nothing to do for so few elements.
+                    idle.add(size)
                     continue
                 cell = cells.setdefault(size, {"chosen": "", "times": {}})
                 cell["times"].setdefault(name, []).append(time)
                 if not contestant[0]:
                     cell["chosen"] = name
-    cells = {size: cell for size, cell in cells.items() if cell["chosen"]}
+    cells = {size: cell for size, cell in cells.items() if cell["chosen"] or size not in idle}
     for size, cell in cells.items():
+        cell["chosen"] = "" if field[0] in out else cell["chosen"]
         cell["same"] = same_steps(options, collective, ranks, place, size, cell)
     return cells
 
@@ -169,9 +174,11 @@ def regret(cell):
 
 
 def table(results, worst):
-    cells = [(regret(cell), key, int(size), cell) for key, sizes in results.items() for size, cell in sizes.items()]
+    every = [(key, int(size), cell) for key, sizes in results.items() for size, cell in sizes.items()]
+    cells = [(regret(cell), key, size, cell) for key, size, cell in every if cell["chosen"]]
+    failed = failures([(key, size) for key, size, cell in every if not cell["chosen"]])
     if not cells:
-        return "nothing was measured\n"
+        return failed + "nothing was measured\n"
     lines = ["| cell | chosen | us | best | us | regret |", "|---|---|---|---|---|---|"]
     for (factor, best, medians), key, size, cell in sorted(cells, key=lambda one: -one[0][0])[:worst]:
         chosen = medians[cell["same"][cell["chosen"]]]
@@ -183,7 +190,18 @@ def table(results, worst):
         share = sum(factor <= NEAR for factor in factors) / len(factors)
         lines.append(f"| {where or 'all'} | {len(factors)} | {share:.0%} | {statistics.mean(factors):.3f} | "
                      f"{max(factors):.2f} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + failed
+
+
+def failures(cells):
+    """What the table has no regret of, since nothing ran where the library had the choice."""
+    if not cells:
+        return ""
+    sizes = {}
+    for key, size in cells:
+        sizes.setdefault(key, []).append(size)
+    return (f"\nThe choice failed in {len(cells)} cells, which are not in the table:\n" +
+            "".join(f"- {key}: {', '.join(map(str, sorted(sizes[key])))} B\n" for key in sizes))
 
 
 def store(options, results):

@@ -63,10 +63,9 @@ def main():
     parser.add_argument("--tutti", default=tables.TUTTI)
     options = parser.parse_args()
     rows = [row for table in tables.TABLES if table.generation == options.generation for row in tables.read(table)]
-    fitted = [row for row in rows if row.table.fitted(row) and row.collective != options.without]
+    fitted = [row for row in rows if row.table.part(row) == tables.FITTED and row.collective != options.without]
     left_out = [row for row in rows if row not in fitted]
-    large = [row for row in fitted if row.bytes >= tables.BANDS[1][1] or row.table.file.startswith("gb200")]
-    figures = search(STARTS[options.generation], lambda tried: cost(tables.answers(large, options.tutti, tried.items())))
+    figures = search(STARTS[options.generation], lambda tried: cost(tables.answers(fitted, options.tutti, tried.items())))
     for name, value in figures.items():
         print(f"{name} {value:.4g}")
     print("fitted:  ", mean_errors(tables.answers(fitted, options.tutti, figures.items())))

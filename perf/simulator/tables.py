@@ -12,8 +12,12 @@ TUTTI = os.path.join(ROOT, "build", "tools", "tutti")
 KIB, MIB = 1 << 10, 1 << 20
 BANDS = (("below 64 KiB", 0, 64 * KIB), ("64 KiB to 16 MiB", 64 * KIB, 16 * MIB), ("from 16 MiB", 16 * MIB, 1 << 62))
 
-# A table's machine as `tutti simulate` takes it, for so many ranks, and which of its rows the figures were fitted to.
-Table = namedtuple("Table", "file title generation machine fitted")
+# What a row had to do with the figures: they were fitted to it; it was looked at while the law, or a figure that no fit
+# has found, was chosen; or neither.
+FITTED, SEEN, LEFT_OUT = "fitted", "seen", "left out"
+
+# A table's machine as `tutti simulate` takes it, for so many ranks, and which of these each of its rows is.
+Table = namedtuple("Table", "file title generation machine part")
 # What was published, and what is known of how exactly: times between `least` and `most` would be printed alike.
 Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us least most")
 Answer = namedtuple("Answer", "row us algorithm protocol")
@@ -34,19 +38,29 @@ def network(ranks):
     return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager"]
 
 
+def eager_part(row):
+    """Small calls of one process: what its host needs for one was read off them. Chains: so was the size of pieces."""
+    if row.collective in RINGS:
+        return FITTED if row.bytes >= 64 * KIB else SEEN
+    return SEEN if row.algorithm == "chain" else LEFT_OUT
+
+
+def network_part(row):
+    if row.ranks > 8:
+        return SEEN
+    return FITTED if row.algorithm == "ring" else LEFT_OUT
+
+
 TABLES = (
-    Table("a100-8.csv", "8 A100, one process", "sm80", one_host("dgx-a100", "eager-many"),
-          lambda row: row.collective in RINGS),
-    Table("h100-4.csv", "4 H100, one process", "sm90", one_host("dgx-h100", "eager-many"),
-          lambda row: row.collective in RINGS),
+    Table("a100-8.csv", "8 A100, one process", "sm80", one_host("dgx-a100", "eager-many"), eager_part),
+    Table("h100-4.csv", "4 H100, one process", "sm90", one_host("dgx-h100", "eager-many"), eager_part),
     Table("h100-arms.csv", "2 to 6 H100, forced", "sm90", one_host("dgx-h100", "eager-many"),
-          lambda row: row.algorithm == "ring" and row.ranks == 4),
-    Table("h200-ring.csv", "4 to 8 H200, ring", "sm90", one_host("dgx-h200", "eager-many"), lambda row: False),
+          lambda row: FITTED if row.algorithm == "ring" and row.ranks == 4 else LEFT_OUT),
+    Table("h200-ring.csv", "4 to 8 H200, ring", "sm90", one_host("dgx-h200", "eager-many"), lambda row: LEFT_OUT),
     Table("b200-ring.csv", "4 to 8 B200, ring", "sm100", one_host("dgx-b200", "eager-many"),
-          lambda row: row.ranks == 8),
-    Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: True),
-    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network,
-          lambda row: row.algorithm == "ring" and row.ranks <= 8),
+          lambda row: FITTED if row.ranks == 8 else LEFT_OUT),
+    Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: FITTED),
+    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network, network_part),
 )
 
 

@@ -13,6 +13,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tables  # noqa: E402
 
 PAGE = os.path.join(tables.ROOT, "docs", "simulator.md")
+# The nearer to the figures comes first.
+GROUPS = {
+    tables.FITTED: "the figures were fitted to these rows",
+    tables.SEEN: "no fit had these rows, but they were looked at while the law or one of its figures was chosen",
+    tables.LEFT_OUT: "these rows had no part in it",
+}
 BEGIN, END = "<!-- errors: perf/simulator/validate.py --write -->\n", "<!-- end of errors -->\n"
 
 
@@ -34,14 +40,14 @@ def groups_of(found):
         what += f", {row.algorithm}" if row.algorithm not in ("", "ring", "chain", "direct") else ""
         what += f", {row.protocol}" if row.protocol and row.table.file == "h100-arms.csv" else ""
         what += f", {row.ranks} ranks" if "to" in row.table.title.split(",")[0].split() or "and" in row.table.title else ""
-        groups.setdefault((row.table.fitted(row), what), []).append(answer)
+        groups.setdefault((row.table.part(row), what), []).append(answer)
     return groups
 
 
-def error_table(found, fitted):
+def error_table(found, part):
     bands = tables.BANDS
     lines = ["| table | " + " | ".join(name for name, _, _ in bands) + " |", "|---|" + "---|" * len(bands)]
-    groups = {what: each for (is_fitted, what), each in groups_of(found).items() if is_fitted == fitted}
+    groups = {what: each for (its_part, what), each in groups_of(found).items() if its_part == part}
     everything = [answer for each in groups.values() for answer in each]
     for what, each in [*groups.items(), ("**all**", everything), ("**all, beyond rounding**", everything)]:
         measure = tables.error_beyond_rounding if "rounding" in what else tables.error
@@ -49,8 +55,11 @@ def error_table(found, fitted):
     return "\n".join(lines)
 
 
-def regrets(found):
-    """Where a table has several algorithms for a call: how much longer the one takes that is predicted to be best."""
+def regrets(found, part=None):
+    """Where a table has several algorithms for a call: how much longer the one takes that is predicted to be best.
+
+    A call is fitted if any of its rows is, and otherwise seen if any is.
+    """
     calls = {}
     for answer in found:
         row = answer.row
@@ -58,7 +67,8 @@ def regrets(found):
             calls.setdefault((row.table.title, row.collective, row.ranks, row.bytes), {})[row.algorithm] = answer
     chosen = []
     for call, candidates in calls.items():
-        if len(candidates) < 2:
+        parts = {answer.row.table.part(answer.row) for answer in candidates.values()}
+        if len(candidates) < 2 or part not in (None, min(parts, key=list(GROUPS).index)):
             continue
         best = min(candidates.values(), key=lambda answer: answer.row.us)
         choice = min(candidates.values(), key=lambda answer: answer.us)
@@ -66,19 +76,24 @@ def regrets(found):
     return chosen
 
 
-def regret_text(found):
-    chosen = regrets(found)
+def regret_text(found, part):
+    chosen = regrets(found, part)
+    if not chosen:
+        return f"{part.capitalize()}: no table has several algorithms for a call."
     worst = max(chosen)
-    return (f"Of {len(chosen)} calls for which a table has several algorithms, the one that is predicted to be best takes "
-            f"{100 * mean([regret for regret, *_ in chosen]):.1f} % longer than the best one on average, and "
+    return (f"{part.capitalize()}: of {len(chosen)} calls for which a table has several algorithms, the one that is predicted to be "
+            f"best takes {100 * mean([regret for regret, *_ in chosen]):.1f} % longer than the best one on average, and "
             f"{100 * worst[0]:.0f} % at worst ({worst[2]} instead of {worst[3]} for {worst[1][1]} of {worst[1][3]} bytes, "
             f"{worst[1][2]} ranks); {sum(regret <= 0.05 for regret, *_ in chosen)} calls are within 5 %.")
 
 
 def report(found):
-    return ("Mean / maximum of the error of the time, in per cent.\n\n**Fitted:** the figures were fitted to these rows.\n\n"
-            f"{error_table(found, True)}\n\n**Left out:** these rows had no part in the fit.\n\n"
-            f"{error_table(found, False)}\n\n{regret_text(found)}\n")
+    text = "Mean / maximum of the error of the time, in per cent.\n\n"
+    for part, meaning in GROUPS.items():
+        text += f"**{part.capitalize()}:** {meaning}.\n\n{error_table(found, part)}\n\n"
+    text += ("What choices by prediction cost. A call stands with the fitted ones if any of its rows was fitted, and with "
+             "those seen\nif any was seen.\n\n")
+    return text + "\n".join("- " + regret_text(found, part) for part in GROUPS) + "\n"
 
 
 def write(text):

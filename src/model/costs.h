@@ -1,5 +1,7 @@
 // What a call costs beside the links: figures of one kind of machine, from which the tuner predicts and by which the
-// simulator counts. Physical quantities, one set for all collectives, sizes and numbers of ranks.
+// simulator counts. Physical quantities, one set for all collectives, sizes and numbers of ranks. Of host memory there
+// are two sets: the tuner's, fitted to what was measured (machine_of_hosts), and the simulator's, which are rough
+// (costs_of).
 //
 // A message of S bytes, by protocol p from a channel of one rank to one of another, over links of the class c:
 //   the sender's channel is busy for step_us[p] + S / channel_gbytes_per_s[p],

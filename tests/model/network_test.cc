@@ -189,7 +189,7 @@ TEST(Figures, AreOfTheGpusThatThereAre) {
   EXPECT_EQ(costs_of(preset("dgx-a100").value()).value().name, "A100");
   EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
   EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, "B200");
-  EXPECT_EQ(costs_of(Topology{}).value().name, "host memory");
+  EXPECT_EQ(costs_of(Topology{}).value().name, "host memory (rough)");
   Topology unknown = preset("dgx-a100").value();
   for (Node& node : unknown.nodes) node.sm = 0;
   auto costs = costs_of(unknown);

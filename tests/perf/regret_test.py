@@ -4,6 +4,8 @@
 import os
 import sys
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "perf"))
@@ -38,6 +40,24 @@ class Regret(unittest.TestCase):
         self.assertTrue(lines[3].startswith("| reduce tcp, 2 ranks, 8 B |"))
         self.assertIn("| shm, 2 ranks | 2 | 50% | 1.500 | 2.00 |", lines)
         self.assertIn("| all | 3 | 33% | 1.400 | 2.00 |", lines)
+
+    def test_counts_where_the_choice_failed(self):
+        cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1], b_bulk=[1])},
+                 "reduce tcp, 2 ranks": {"64": cell("", b_bulk=[1]), "8": cell("", b_bulk=[1])}}
+        text = regret.table(cells, 2)
+        self.assertIn("The choice failed in 2 cells", text)
+        self.assertIn("- reduce tcp, 2 ranks: 8, 64 B", text)
+        self.assertIn("| all | 1 | 100% | 1.000 | 1.00 |", text)
+
+    def test_keeps_the_cells_of_a_choice_that_crashed(self):
+        options = SimpleNamespace(build="", passes=2)
+        field = [("", "", None), ("ring", "bulk", None)]
+        rows = {"": None, "ring": [(8, "ring", "bulk", 2.0)]}
+        with mock.patch.multiple(regret, contestants=lambda *_: field, same_steps=lambda *_: {"ring/bulk": "ring/bulk"},
+                                 run=lambda options, collective, ranks, place, contestant, environment: rows[contestant[0]]):
+            cells = regret.measure(options, "reduce", 2, "shm", {})
+        self.assertEqual(cells[8]["chosen"], "")
+        self.assertEqual(cells[8]["times"], {"ring/bulk": [2.0, 2.0]})
 
     def test_says_so_where_there_is_nothing(self):
         self.assertEqual(regret.table({}, 5), "nothing was measured\n")

@@ -31,6 +31,14 @@ TEST(Request, IsHelpWhereItIsAskedFor) {
   }
 }
 
+TEST(Request, ReadsBytes) {
+  const std::pair<const char*, double> sizes[] = {
+      {"8", 8}, {"64K", 65536}, {"1.5M", 1.5 * 1048576}, {"1T", 1099511627776}};
+  for (const auto& [text, bytes] : sizes) EXPECT_EQ(parse_bytes(text).value(), bytes) << text;
+  for (const char* text : {"", "K", "0", "-8", "8B", "nan", "inf", "1e3", "1000T"})
+    EXPECT_FALSE(parse_bytes(text).ok()) << text;
+}
+
 TEST(Request, IsForTheVersion) {
   for (const char* asked : {"version", "--version"}) EXPECT_EQ(parse({asked}).value().command, "version");
   EXPECT_NE(complaint({"--verion"}).find("'--verion' is no command"), std::string::npos);

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "src/base/config.h"
 #include "src/tuner/candidates.h"
+#include "src/tuner/tune_cache.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/names.h"
 
@@ -19,6 +22,7 @@ struct ExplainRequest {
   Query query;
   std::string algorithm, protocol;
   Groups groups;
+  std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
   Machine machine;
   bool json = false, help = false;
@@ -35,6 +39,7 @@ enum Option {
   kCores,
   kAlgorithm,
   kProtocol,
+  kTuneFile,
   kJson,
   kHelp
 };
@@ -50,25 +55,11 @@ constexpr option kOptions[] = {
     {"cores", required_argument, nullptr, kCores},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
+    {"tune-file", required_argument, nullptr, kTuneFile},
     {"json", no_argument, nullptr, kJson},
     {"help", no_argument, nullptr, kHelp},
     {},
 };
-
-// "64K", "1.5M".
-Result<std::uint64_t> parse_bytes(const std::string& text) {
-  char* end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  constexpr std::string_view kUnits = "KMG";
-  const std::size_t unit = *end == '\0' ? std::string_view::npos : kUnits.find(*end);
-  if (unit != std::string_view::npos) {
-    for (std::size_t i = 0; i <= unit; ++i) value *= 1024;
-    ++end;
-  }
-  if (end == text.c_str() || *end != '\0' || !(value >= 1) || value > 1e15)
-    return invalid_argument("'" + text + "' is no size in bytes, as 8, 64K, 1.5M or 2G");
-  return static_cast<std::uint64_t>(value);
-}
 
 Result<Rank> parse_ranks(const std::string& text) {
   char* end = nullptr;
@@ -88,7 +79,7 @@ Status parse_groups(ExplainRequest& request, const std::string& text) {
 Status apply(ExplainRequest& request, int option, const std::string& value) {
   switch (option) {
     case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;
-    case kBytes: request.query.block_bytes = TUTTI_TRY(parse_bytes(value)); break;
+    case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
     case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_ranks(value)); break;
     case kGroups: return parse_groups(request, value);
     case kMemory:
@@ -103,6 +94,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kCores: request.cores = TUTTI_TRY(parse_ranks(value)); break;
     case kAlgorithm: request.algorithm = value; break;
     case kProtocol: request.protocol = value; break;
+    case kTuneFile: request.tune_file = value; break;
     case kJson: request.json = true; break;
     case 'h':
     case kHelp: request.help = true; break;
@@ -140,6 +132,7 @@ Status settle(ExplainRequest& request, bool has_ranks) {
 
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
+  request.tune_file = config().tune_file;
   std::vector<int> given;
   opterr = 0;
   optind = 0;
@@ -157,6 +150,46 @@ Result<ExplainRequest> parse(int argc, char** argv) {
     return invalid_argument("explain wants --collective, --bytes and --ranks or --groups; see tutti help");
   TUTTI_CHECK_OK(settle(request, has(kRanks)));
   return request;
+}
+
+// What trials of such calls came to, and where; no candidates where the file has none of such hosts.
+struct Measured {
+  std::string machine;
+  TunedClass tuned;
+
+  // 0: not measured.
+  double us(const Choice& choice) const {
+    for (const TunedCandidate& one : tuned.candidates)
+      if (one.algorithm == choice.algorithm && one.protocol == choice.protocol) return one.measured_us;
+    return 0;
+  }
+};
+
+// Of a machine's name the hosts and the transport are looked at: its processors are not asked about. Of several
+// machines the first is taken.
+Result<Measured> measured(const ExplainRequest& request) {
+  if (request.tune_file.empty()) return Measured{};
+  const Query& query = request.query;
+  std::map<Rank, Rank> counts;  // Of hosts, by their ranks.
+  if (request.groups.empty()) counts[query.problem.ranks] = 1;
+  else
+    for (const Rank ranks : request.groups.front()) ++counts[ranks];
+  std::string hosts = ", hosts";
+  for (const auto& [ranks, count] : counts) hosts += " " + std::to_string(count) + "x" + std::to_string(ranks);
+  TunedClass wanted;
+  wanted.collective = query.problem.collective;
+  wanted.size_class = size_class(query.block_bytes);
+  wanted.mapped = query.mapped;
+  const TuneCache cache = TUTTI_TRY(read_tune_cache(request.tune_file));
+  for (const TuneCache::Machine& machine : cache.machines) {
+    const bool tcp = machine.name.ends_with(", tcp");
+    if (machine.name.find(hosts + ",") == std::string::npos ||
+        (counts.size() == 1 && counts.begin()->second == 1 && tcp != query.network))
+      continue;
+    for (const TunedClass& tuned : machine.classes)
+      if (tuned.same_calls(wanted)) return Measured{machine.name, tuned};
+  }
+  return Measured{};
 }
 
 std::string named(const Candidate& candidate) {
@@ -190,7 +223,7 @@ std::string verdict(const Query& query, const std::vector<Candidate>& found) {
   return winner + " is chosen: it takes " + reason(found[0], found[1]);
 }
 
-void print_text(const Query& query, const std::vector<Candidate>& found) {
+void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
   std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
               static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
               query.network  ? ", between hosts"
@@ -200,10 +233,14 @@ void print_text(const Query& query, const std::vector<Candidate>& found) {
               "hops", "links", "work", "measured");
   for (const Candidate& candidate : found) {
     const Prediction& parts = candidate.parts;
+    const double us = measured.us(candidate.choice);
+    char text[32] = "-";
+    if (us > 0) std::snprintf(text, sizeof text, "%.4g", us);
     std::printf("%-20s %-8s %10.4g %10.4g %10.4g %10.4g %10.4g %10s\n", std::string(candidate.choice.algorithm).c_str(),
                 name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
-                parts.work_us, "-");
+                parts.work_us, text);
   }
+  if (!measured.machine.empty()) std::printf("measured on %s\n", measured.machine.c_str());
   std::printf("%s.\n", verdict(query, found).c_str());
   std::printf("not possible:\n");
   for (const Algorithm* algorithm : query.catalogue) {
@@ -227,7 +264,7 @@ void print_levels(const Effort& effort) {
   std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", effort.folded, effort.copied, effort.longest);
 }
 
-void print_json(const Query& query, const std::vector<Candidate>& found) {
+void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
   std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"candidates\": [",
               name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes));
   const char* comma = "";
@@ -235,10 +272,13 @@ void print_json(const Query& query, const std::vector<Candidate>& found) {
     const Choice& choice = candidate.choice;
     std::printf(
         "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"piece_bytes\": %llu, \"predicted_us\": %g, "
-        "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": null, ",
+        "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": ",
         comma, std::string(choice.algorithm).c_str(), name(choice.protocol),
         static_cast<unsigned long long>(choice.piece_bytes), candidate.predicted_us, candidate.parts.launch_us,
         candidate.parts.hops_us, candidate.parts.links_us, candidate.parts.work_us);
+    const double us = measured.us(choice);
+    if (us > 0) std::printf("%g, ", us);
+    else std::printf("null, ");
     print_levels(find(query.problem.collective, choice.algorithm)->effort(query.problem));
     std::printf("}");
     comma = ",";
@@ -270,8 +310,9 @@ Status explain_command(int argc, char** argv) {
   query.protocol = request.protocol;
   if (request.cores > 0 && query.teams == 0) query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
-  if (request.json) print_json(query, found);
-  else print_text(query, found);
+  const Measured known = TUTTI_TRY(measured(request));
+  if (request.json) print_json(query, found, known);
+  else print_text(query, found, known);
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 #include <string_view>
 
@@ -18,7 +19,7 @@ const char* const kUsage =
     "several shapes)\n"
     "tutti explain --collective all_reduce --bytes 64K --ranks 2      what a call would run as, what else, and why\n"
     "    [--groups 4x8] [--memory host|cuda] [--transport shm|tcp] [--mapped] [--cores 2]\n"
-    "    [--algorithm A] [--protocol P] [--json]\n"
+    "    [--algorithm A] [--protocol P] [--json] [--tune-file F]\n"
     "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
     "of\n"
     "    [--json] [--nccl] [--dot] [--svg PICTURE]                   NCCL, hwloc or our own, or a system that is sold "
@@ -35,6 +36,7 @@ const char* const kUsage =
 
 namespace {
 
+constexpr double kMostBytes = 1e15;
 constexpr Rank kMostRanks = 65536;       // Of one rank alone.
 constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
 constexpr std::string_view kCommands = "plan, verify, explain, topo, simulate, doctor, version, help";
@@ -124,6 +126,23 @@ Result<Collective> parse_collective(std::string_view text) {
     known += (i == 0 ? "" : ", ") + std::string(name(collective));
   }
   return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
+}
+
+Result<double> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  double factor = 1;
+  std::string_view digits = text;
+  const std::size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  if (unit != std::string_view::npos) {
+    for (std::size_t i = 0; i <= unit; ++i) factor *= 1024;
+    digits.remove_suffix(1);
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, std::chars_format::fixed);
+  const double bytes = value * factor;
+  if (error != std::errc() || end != digits.end() || !(bytes >= 1 && bytes <= kMostBytes))
+    return invalid_argument("'" + std::string(text) + "' is no number of bytes: 8, 64K, 1.5M, 1G");
+  return std::floor(bytes);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,10 @@ class Simulations {
     for (const Algorithm* algorithm : catalogue(request_.collective)) {
       if (!all && request_.algorithm != algorithm->name()) continue;
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
+      if (!can_be_mapped(*algorithm))
+        return unsupported(std::string(algorithm->name()) +
+                           " works in the memory of its peers, and a network leads to some of these: name another with "
+                           "--algorithm");
       const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
       Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
       if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
@@ -69,22 +74,32 @@ class Simulations {
 
   Result<std::vector<SimulatedRun>> run(double bytes) {
     std::vector<SimulatedRun> runs;
+    double least_us = 0;
     for (const auto& [algorithm, simulation] : simulations_) {
       for (const std::string_view protocol : protocols(*algorithm)) {
-        const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, bytes));
+        SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, bytes));
+        std::vector<TraceEvent> trace;
+        if (!request_.trace.empty()) call.trace = &trace;
         const auto begin = std::chrono::steady_clock::now();
         Result<Outcome> outcome = simulation.run(call);
         if (!outcome.ok()) {
           if (simulations_.size() == 1) return std::move(outcome).status();
+          const Status failed = std::move(outcome).status();
+          failed_.insert(std::string(algorithm->name()) + " with " + name(call.protocol) + ": " + failed.message());
           continue;
         }
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+        call.trace = nullptr;
+        if (least_us == 0 || outcome.value().time_us < least_us) {
+          least_us = outcome.value().time_us;
+          traced_ = std::move(trace);
+        }
         runs.push_back({algorithm->name(), call, std::move(outcome).value(), seconds.count()});
         if (!networks_.note.empty() && !wants_hosts(*algorithm, request_.collective))
           runs.back().outcome.notes.push_back(networks_.note);
       }
     }
-    if (runs.empty()) return internal_error("every algorithm failed in the simulation");
+    if (runs.empty()) return internal_error("every algorithm failed in the simulation: " + *failed_.begin());
     std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {
       return a.outcome.time_us < b.outcome.time_us;
     });
@@ -92,7 +107,10 @@ class Simulations {
   }
 
   const std::string& left_out() const { return left_out_; }
-  std::vector<TraceEvent>& traced() { return traced_; }
+  // "ring with bulk: what went wrong", once for all sizes.
+  const std::set<std::string>& failed() const { return failed_; }
+  // Of the best run.
+  const std::vector<TraceEvent>& traced() const { return traced_; }
 
  private:
   // Peers' memory is reached within a host, and where NVLinks lead to it.
@@ -133,7 +151,6 @@ class Simulations {
     if (request_.slots > 0) call.loop.slots = request_.slots;
     call.jitter = request_.jitter;
     call.seed = request_.seed;
-    if (!request_.trace.empty()) call.trace = &traced_;
     return call;
   }
 
@@ -145,6 +162,7 @@ class Simulations {
   std::vector<std::pair<const Algorithm*, Simulation>> simulations_;
   std::vector<TraceEvent> traced_;
   std::string left_out_;
+  std::set<std::string> failed_;
 };
 
 Result<Networks> networks_of(const SimulateRequest& request) {
@@ -211,8 +229,8 @@ Status simulate_command(int argc, char** argv) {
     if (!request.json) report(request, runs);
     sizes.push_back(std::move(runs));
   }
-  if (request.json) report_json(request, network, sizes);
-  else end_report(sizes, simulations.left_out());
+  if (request.json) report_json(request, network, sizes, simulations.failed());
+  else end_report(sizes, simulations.left_out(), simulations.failed());
   if (request.trace.empty()) return {};
   return write_trace(request.trace, chrome_trace(simulations.traced(), network));
 }

@@ -100,16 +100,18 @@ void report(const SimulateRequest& request, const std::vector<SimulatedRun>& run
   std::fflush(stdout);
 }
 
-void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const std::string& left_out) {
+void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const std::string& left_out,
+                const std::set<std::string>& failed) {
   std::set<std::string> told;
   for (const std::vector<SimulatedRun>& runs : sizes)
     for (const std::string& note : runs[0].outcome.notes)
       if (told.insert(note).second && told.size() <= 8) std::printf("# note: %s\n", note.c_str());
   if (!left_out.empty()) std::printf("# left out, as they have too many steps to be compared: %s\n", left_out.c_str());
+  for (const std::string& what : failed) std::printf("# failed: %s\n", what.c_str());
 }
 
 void report_json(const SimulateRequest& request, const Network& network,
-                 const std::vector<std::vector<SimulatedRun>>& sizes) {
+                 const std::vector<std::vector<SimulatedRun>>& sizes, const std::set<std::string>& failed) {
   std::printf("{\"collective\": %s, \"topology\": %s, \"hosts\": %u, \"ranks\": %u, \"sizes\": [\n",
               quoted(name(request.collective)).c_str(), quoted(request.topology).c_str(), network.cluster().hosts,
               network.ranks());
@@ -120,6 +122,12 @@ void report_json(const SimulateRequest& request, const Network& network,
       std::printf(j + 1 < sizes[i].size() ? ",\n" : "\n");
     }
     std::printf(i + 1 < sizes.size() ? "  ]},\n" : "  ]}\n");
+  }
+  std::printf("], \"failed\": [");
+  const char* separator = "";
+  for (const std::string& what : failed) {
+    std::printf("%s%s", separator, quoted(what).c_str());
+    separator = ", ";
   }
   std::printf("]}\n");
 }

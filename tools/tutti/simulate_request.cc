@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/tuner/choose.h"
+#include "tools/tutti/request.h"
 
 namespace tutti {
 
@@ -119,24 +120,6 @@ Result<double> parse_real(std::string_view text) {
   return value;
 }
 
-// "64K": K, M and G are powers of 1024, as nccl-tests have them.
-Result<double> parse_bytes(std::string_view text) {
-  constexpr std::string_view kSuffixes = "KMGT";
-  double factor = 1;
-  std::string_view digits = text;
-  const std::size_t suffix = text.empty() ? std::string_view::npos : kSuffixes.find(text.back());
-  if (suffix != std::string_view::npos) {
-    for (std::size_t i = 0; i <= suffix; ++i) factor *= 1024;
-    digits.remove_suffix(1);
-  }
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value);
-  const double bytes = static_cast<double>(value) * factor;
-  if (error != std::errc() || end != digits.end() || value == 0 || bytes > kMostBytes)
-    return invalid_argument("'" + std::string(text) + "' is no number of bytes: 8, 64K, 1G");
-  return bytes;
-}
-
 Result<std::vector<double>> parse_sizes(std::string_view text) {
   const std::size_t dots = text.find("..");
   const double first = TUTTI_TRY(parse_bytes(text.substr(0, dots)));
@@ -146,16 +129,6 @@ Result<std::vector<double>> parse_sizes(std::string_view text) {
   std::vector<double> sizes;
   for (double bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
   return sizes;
-}
-
-Result<Collective> parse_collective(std::string_view text) {
-  std::string known;
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    if (text == name(collective)) return collective;
-    known += (i == 0 ? "" : ", ") + std::string(name(collective));
-  }
-  return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
 }
 
 Result<Fault> parse_slow(const std::string& text) {

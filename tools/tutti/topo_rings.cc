@@ -79,6 +79,12 @@ std::string headed(const std::string& what, const Circuits& circuits) {
          (circuits.each.size() == 1 ? " ring" : " rings") + "\n";
 }
 
+std::vector<std::vector<NodeId>> by_host(const Topology& topology, const std::vector<NodeId>& nodes) {
+  std::vector<std::vector<NodeId>> hosts(topology.hosts.size());
+  for (const NodeId id : nodes) hosts[topology.nodes[id].host].push_back(id);
+  return hosts;
+}
+
 Status check_gpus(const Topology& topology, const std::vector<std::uint32_t>& gpus) {
   for (const std::uint32_t gpu : gpus) {
     const bool there = std::any_of(topology.nodes.begin(), topology.nodes.end(),
@@ -93,16 +99,18 @@ Status check_gpus(const Topology& topology, const std::vector<std::uint32_t>& gp
 Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint32_t>& gpus) {
   TUTTI_CHECK_OK(check_gpus(topology, gpus));
   TopoRings rings;
+  const auto all_gpus = by_host(topology, topology.all(NodeKind::gpu)),
+             all_ports = by_host(topology, usable_ports(topology));
   for (const std::vector<std::uint32_t>& hosts : boxes_of(topology)) {
-    const auto is_here = [&](NodeId id) {
-      return std::find(hosts.begin(), hosts.end(), topology.nodes[id].host) != hosts.end();
-    };
-    std::vector<NodeId> members = topology.all(NodeKind::gpu), ports = usable_ports(topology);
+    std::vector<NodeId> members, ports;
+    for (const std::uint32_t host : hosts) {
+      members.insert(members.end(), all_gpus[host].begin(), all_gpus[host].end());
+      ports.insert(ports.end(), all_ports[host].begin(), all_ports[host].end());
+    }
     std::erase_if(members, [&](NodeId id) {
-      const bool asked = gpus.empty() || std::find(gpus.begin(), gpus.end(), topology.nodes[id].index) != gpus.end();
-      return !is_here(id) || !asked;
+      return !gpus.empty() && std::find(gpus.begin(), gpus.end(), topology.nodes[id].index) == gpus.end();
     });
-    std::erase_if(ports, [&](NodeId id) { return !is_here(id); });
+    std::sort(ports.begin(), ports.end());
     std::sort(members.begin(), members.end(), [&](NodeId a, NodeId b) {
       const Node &one = topology.nodes[a], &other = topology.nodes[b];
       return one.host != other.host ? one.host < other.host : one.index < other.index;
