@@ -177,7 +177,9 @@ TEST(Hosts, HeedWhatNcclsVariablesForceWhereItFits) {
              return run_case(communicator, {problem, 1000}, options, wrong[communicator.rank()]);
            }))
         EXPECT_EQ(status.ok(), nccls) << status.message();
-      if (nccls) EXPECT_EQ(wrong, std::vector<std::int64_t>(ranks.size(), -1)) << forced;
+      if (nccls) {
+        EXPECT_EQ(wrong, std::vector<std::int64_t>(ranks.size(), -1)) << forced;
+      }
     }
   }
 }
