@@ -15,8 +15,7 @@ class Direct : public Entry<Algorithm> {
 
   Effort effort(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort =
-        with_all(problem, {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others});
+    Effort effort = with_all(problem, at_once(others));
     effort.folded = others;
     effort.longest = 1;
     return effort;

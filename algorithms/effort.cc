@@ -56,6 +56,15 @@ Effort shared_out(const Traffic& own, Rank peers, Rank inside, Rank across) {
 
 }  // namespace
 
+Traffic at_once(double others) {
+  return {.depth = 1, .chain = 1, .sent = others, .received = others, .messages = 2 * others};
+}
+
+Traffic in_turn(double rounds, double others) {
+  return {
+      .depth = rounds, .chain = rounds, .stalls = rounds, .sent = others, .received = others, .messages = 2 * others};
+}
+
 Effort with_all(const Problem& problem, const Traffic& own) {
   if (problem.ranks == 1) return {};
   const Hosts hosts(problem);

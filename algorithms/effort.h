@@ -10,6 +10,10 @@
 
 namespace tutti {
 
+// A block to and from each of `others` ranks: all under way at once, or so many rounds, each after the one before.
+Traffic at_once(double others);
+Traffic in_turn(double rounds, double others);
+
 // Every rank does alike with each other one. `own`: the totals of a rank.
 Effort with_all(const Problem& problem, const Traffic& own);
 

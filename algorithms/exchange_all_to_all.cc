@@ -14,12 +14,7 @@ class Exchange : public Entry<Algorithm> {
 
   Effort effort(const Problem& problem) const override {
     const double others = problem.ranks - 1, rounds = problem.ranks > 2 ? problem.ranks : 1;
-    Effort effort = with_all(problem, {.depth = rounds,
-                                       .chain = rounds,
-                                       .stalls = rounds,
-                                       .sent = others,
-                                       .received = others,
-                                       .messages = 2 * others});
+    Effort effort = with_all(problem, in_turn(rounds, others));
     effort.copied = effort.longest = 1;
     return effort;
   }

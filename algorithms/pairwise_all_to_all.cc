@@ -21,12 +21,7 @@ class Pairwise : public Entry<Algorithm> {
 
   Effort effort(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_all(problem, {.depth = others,
-                                       .chain = others,
-                                       .stalls = others,
-                                       .sent = others,
-                                       .received = others,
-                                       .messages = 2 * others});
+    Effort effort = with_all(problem, in_turn(others, others));
     effort.copied = effort.longest = 1;
     return effort;
   }

@@ -18,14 +18,7 @@ class Ring : public Entry<Algorithm> {
 
   Effort effort(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_neighbours(problem,
-                                    {.depth = others,
-                                     .chain = others,
-                                     .stalls = others,
-                                     .sent = others,
-                                     .received = others,
-                                     .messages = 2 * others},
-                                    Neighbours::in_a_ring);
+    Effort effort = with_neighbours(problem, in_turn(others, others), Neighbours::in_a_ring);
     effort.folded = others;
     effort.longest = 1;
     return effort;
