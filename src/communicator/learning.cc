@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/communicator/planning.h"
 
@@ -97,9 +98,7 @@ std::uint32_t Learning::code_of(Collective collective, std::uint32_t size_class)
 }
 
 std::uint32_t Learning::code_of(std::string_view algorithm, Protocol protocol) {
-  std::uint32_t code = static_cast<std::uint32_t>(protocol) + 1;
-  for (const char letter : algorithm) code = (code ^ static_cast<unsigned char>(letter)) * 16777619U;
-  return code;
+  return hashed(static_cast<std::uint32_t>(protocol) + 1, algorithm);
 }
 
 std::uint32_t Learning::code_of(std::span<const Candidate> candidates) {

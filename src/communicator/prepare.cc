@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/hash.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/host_communicator.h"
 #include "src/communicator/planning.h"
@@ -36,9 +37,8 @@ void CommunicatorOptions::force() {
   forced = 0;
   std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) learns += "p";
-  for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns}) {
-    for (const char letter : word + '/') forced = (forced ^ static_cast<unsigned char>(letter)) * 16777619U;
-  }
+  for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns})
+    forced = hashed(forced, word + '/');
 }
 
 Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,

@@ -1,4 +1,5 @@
 #include "src/tuner/plugin/table.h"
+#include "src/base/hash.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,8 +88,7 @@ std::uint32_t hash(const Verdict& verdict, std::span<const Candidate> candidates
   std::uint32_t made = 2166136261U ^ verdict.channels;
   if (!verdict.candidate) return made;
   const Choice& choice = candidates[*verdict.candidate].choice;
-  for (const char letter : choice.algorithm) made = (made ^ static_cast<unsigned char>(letter)) * 16777619U;
-  return (made ^ static_cast<std::uint32_t>(choice.protocol)) * 16777619U;
+  return hashed(hashed(made, choice.algorithm), name(choice.protocol));
 }
 
 Result<Verdict> judge(const Projection& before, const Table& after, std::int32_t channels) {
