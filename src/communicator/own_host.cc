@@ -32,11 +32,6 @@ std::vector<std::uint32_t> own_cpus() {
   return cpus;
 }
 
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
-}
-
 // Without the name, which notes would repeat: hosts that differ in nothing else are alike.
 Topology filled_in(Topology topology) {
   topology.hosts.assign(1, "");

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "src/topology/discover/here.h"
 #include "src/topology/discover/parts.h"
 
 namespace tutti {
@@ -16,12 +17,12 @@ void report(Discovery& discovery, std::string source, Result<std::string> found)
   discovery.sources.push_back({std::move(source), good, std::move(words)});
 }
 
+}  // namespace
+
 std::string host_name() {
   char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != 0 ? name : "localhost";
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
-
-}  // namespace
 
 Result<Discovery> discover(const Sources& sources) {
   Discovery discovery;

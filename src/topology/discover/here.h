@@ -11,6 +11,9 @@
 
 namespace tutti {
 
+// As topologies name this machine; "localhost" if it has no name.
+std::string host_name();
+
 // The NUMA domain that has all of these processors; nothing: there are several, or none is known.
 std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cpus, const Sources& sources = {});
 std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cpus, const Topology& host);
