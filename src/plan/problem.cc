@@ -9,6 +9,16 @@ const char* name(Collective collective) {
   return index < kCollectives ? names[index] : nullptr;
 }
 
+Result<Collective> parse_collective(std::string_view text) {
+  std::string known;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (text == name(collective)) return collective;
+    known += (i == 0 ? "" : ", ") + std::string(name(collective));
+  }
+  return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
+}
+
 Rank input_blocks(const Problem& problem, Rank rank) {
   switch (problem.collective) {
     case Collective::all_reduce:

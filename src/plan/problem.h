@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/rank.h"
+#include "src/base/status.h"
 
 namespace tutti {
 
@@ -22,6 +24,7 @@ enum class Collective : std::uint8_t {
 inline constexpr std::uint32_t kCollectives = 8;
 
 const char* name(Collective collective);  // "all_reduce"
+Result<Collective> parse_collective(std::string_view text);
 
 struct Problem {
   Collective collective = Collective::all_reduce;

@@ -33,14 +33,6 @@ bool parse(std::string_view text, Number& number) {
 
 bool parse_us(std::string_view text, double& us) { return parse(text, us) && std::isfinite(us) && us >= 0; }
 
-bool parse_collective(std::string_view text, Collective& collective) {
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    collective = static_cast<Collective>(i);
-    if (text == name(collective)) return true;
-  }
-  return false;
-}
-
 bool parse_protocol(std::string_view text, Protocol& protocol) {
   for (const Protocol known : {Protocol::bulk, Protocol::lines, Protocol::rows}) {
     protocol = known;
@@ -50,8 +42,10 @@ bool parse_protocol(std::string_view text, Protocol& protocol) {
 }
 
 bool parse_class(const std::vector<std::string_view>& words, TunedClass& tuned) {
-  return words.size() == 3 && parse_collective(words[1], tuned.collective) && parse(words[2], tuned.size_class) &&
-         tuned.size_class <= kMostSizeClass;
+  if (words.size() != 3) return false;
+  const Result<Collective> collective = parse_collective(words[1]);
+  if (collective.ok()) tuned.collective = collective.value();
+  return collective.ok() && parse(words[2], tuned.size_class) && tuned.size_class <= kMostSizeClass;
 }
 
 bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate& candidate) {

@@ -61,13 +61,7 @@ constexpr option kOptions[] = {
     {},
 };
 
-Result<Rank> parse_ranks(const std::string& text) {
-  char* end = nullptr;
-  const unsigned long value = std::strtoul(text.c_str(), &end, 10);
-  if (end == text.c_str() || *end != '\0' || text.front() == '-' || value < 1 || value > 1'000'000)
-    return invalid_argument("'" + text + "' is no number from 1 to 1000000");
-  return static_cast<Rank>(value);
-}
+constexpr Rank kMostRanks = 1'000'000;
 
 Status parse_groups(ExplainRequest& request, const std::string& text) {
   const std::vector<Groups> layouts = TUTTI_TRY(parse_layouts(text));
@@ -80,7 +74,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
   switch (option) {
     case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;
     case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
-    case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_ranks(value)); break;
+    case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kGroups: return parse_groups(request, value);
     case kMemory:
       if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
@@ -91,7 +85,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;
-    case kCores: request.cores = TUTTI_TRY(parse_ranks(value)); break;
+    case kCores: request.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kAlgorithm: request.algorithm = value; break;
     case kProtocol: request.protocol = value; break;
     case kTuneFile: request.tune_file = value; break;

@@ -53,15 +53,7 @@ Result<std::vector<std::string_view>> split(std::string_view text, char separato
   }
 }
 
-Result<Rank> parse_number(std::string_view text, Rank least = 1) {
-  Rank value = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc() || end != text.end() || value < least || value > kMostRanks) {
-    return invalid_argument("'" + std::string(text) + "' is no number from " + std::to_string(least) + " to " +
-                            std::to_string(kMostRanks));
-  }
-  return value;
-}
+Result<Rank> parse_number(std::string_view text, Rank least = 1) { return parse_count(text, least, kMostRanks); }
 
 Result<std::vector<Rank>> parse_ranges(std::string_view text) {
   std::vector<Rank> values;
@@ -118,14 +110,12 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text) {
   return layouts;
 }
 
-Result<Collective> parse_collective(std::string_view text) {
-  std::string known;
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    if (text == name(collective)) return collective;
-    known += (i == 0 ? "" : ", ") + std::string(name(collective));
-  }
-  return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
+Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, std::uint32_t most) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error == std::errc() && end == text.end() && value >= least && value <= most) return value;
+  return invalid_argument("'" + std::string(text) + "' is no number from " + std::to_string(least) + " to " +
+                          std::to_string(most));
 }
 
 Result<double> parse_bytes(std::string_view text) {

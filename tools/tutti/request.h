@@ -32,9 +32,9 @@ struct Request {
 // How many ranks lie so.
 Rank ranks_in(const Groups& groups);
 
-// "all_reduce"; and the hosts of one or more layouts.
-Result<Collective> parse_collective(std::string_view text);
+// The hosts of one or more layouts.
 Result<std::vector<Groups>> parse_layouts(std::string_view text);
+Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, std::uint32_t most);
 // "8", "64K", "1.5M": K, M, G and T are powers of 1024, as nccl-tests have them. Whole bytes, from 1 to 10^15.
 Result<double> parse_bytes(std::string_view text);
 

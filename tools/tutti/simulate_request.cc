@@ -103,15 +103,6 @@ constexpr double kMostBytes = 1e15;
 constexpr std::uint32_t kMostCount = 1U << 24;
 constexpr std::uint32_t kMostSlots = 1024;
 
-Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc() || end != text.end() || value < least || value > kMostCount)
-    return invalid_argument("'" + std::string(text) + "' is no number from " + std::to_string(least) + " to " +
-                            std::to_string(kMostCount));
-  return value;
-}
-
 Result<double> parse_real(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
@@ -148,11 +139,11 @@ Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
 
 Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) {
   switch (option) {
-    case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1)); break;
-    case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1)); break;
-    case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1)); break;
-    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1)); break;
-    case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1)); break;
+    case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kOversubscription: cluster.oversubscription = TUTTI_TRY(parse_real(value)); break;
     case kSlow: cluster.faults.push_back(TUTTI_TRY(parse_slow(value))); break;
     default: cluster.faults.push_back({.link = value, .rate = 0}); break;
@@ -165,20 +156,20 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kTopology: request.topology = value; break;
     case kGpu: request.gpu = value; break;
     case kCollective: request.collective = TUTTI_TRY(parse_collective(value)); break;
-    case kRoot: request.root = TUTTI_TRY(parse_count(value, 0)); break;
+    case kRoot: request.root = TUTTI_TRY(parse_count(value, 0, kMostCount)); break;
     case kBytes: request.bytes = TUTTI_TRY(parse_sizes(value)); break;
     case kAlgorithm: request.algorithm = value == "all" ? "" : value; break;
     case kProtocol:
       request.protocol = value;
       TUTTI_CHECK_OK(check_protocol(value));
       break;
-    case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1)); break;
+    case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
-    case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1)); break;
+    case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kLaunch: request.launch = TUTTI_TRY(parse_launch_mode(value)); break;
     case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
-    case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0)); break;
+    case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0, kMostCount)); break;
     case kUnfolded: request.folded = false; break;
     case kTrace: request.trace = value; break;
     case kJson: request.json = true; break;
