@@ -1,9 +1,10 @@
 #include "src/tuner/plugin/table.h"
-#include "src/base/hash.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "src/base/hash.h"
 
 namespace tutti {
 namespace {
