@@ -1,7 +1,7 @@
 // Memory that local ranks can map.
 #include "src/communicator/device/memory.h"
 #include "src/api/errors.h"
-#include "src/communicator/regions.h"
+#include "src/communicator/control/regions.h"
 
 using tutti::DeviceMemory;
 using tutti::guarded;

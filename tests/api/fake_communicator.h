@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/api/door.h"
-#include "src/communicator/board.h"
+#include "src/communicator/control/board.h"
 
 namespace tutti {
 

@@ -1,5 +1,5 @@
 // Which transport ranks of several hosts take where none was asked for.
-#include "src/communicator/between_hosts.h"
+#include "src/communicator/joining/between_hosts.h"
 
 #include <gtest/gtest.h>
 

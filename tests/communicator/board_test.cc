@@ -1,5 +1,5 @@
 // What ranks tell each other on the board.
-#include "src/communicator/board.h"
+#include "src/communicator/control/board.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

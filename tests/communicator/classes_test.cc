@@ -1,8 +1,8 @@
 // Classes of calls that are on trial: that each comes to an end, and that what is tried is what runs.
 #include <gtest/gtest.h>
 
-#include "src/communicator/learning.h"
-#include "src/communicator/planning.h"
+#include "src/communicator/host/learning.h"
+#include "src/communicator/planning/planning.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 // What ranks say of one that is gone without a goodbye.
 #include <gtest/gtest.h>
 
-#include "src/communicator/host_communicator.h"
+#include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/communicator/mesh.h"
+#include "src/communicator/control/mesh.h"
 #include "tests/communicator/cases.h"
 
 namespace tutti {

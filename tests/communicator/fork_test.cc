@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "src/bootstrap/bootstrap.h"
-#include "src/communicator/regions.h"
+#include "src/communicator/control/regions.h"
 #include "tests/bootstrap/processes.h"
 
 // The sanitizers do not bear a fork beside other threads: one refuses the child threads of its own, the other's

@@ -1,9 +1,9 @@
 // How many slots lanes have.
-#include "src/communicator/lane_specs.h"
+#include "src/communicator/planning/lane_specs.h"
 
 #include <gtest/gtest.h>
 
-#include "src/communicator/host_communicator.h"
+#include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
 namespace {

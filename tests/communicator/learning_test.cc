@@ -1,5 +1,5 @@
 // Calls that try other algorithms while they are made: results, and that all ranks switch together and come to one end.
-#include "src/communicator/learning.h"
+#include "src/communicator/host/learning.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "src/communicator/group.h"
-#include "src/communicator/planning.h"
+#include "src/communicator/planning/planning.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/cases.h"
 

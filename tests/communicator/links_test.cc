@@ -1,5 +1,5 @@
 // Lanes are offered by whom they belong to, and found by the other end.
-#include "src/communicator/links.h"
+#include "src/communicator/host/links.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "src/communicator/host_communicator.h"
-#include "src/communicator/regions.h"
+#include "src/communicator/control/regions.h"
+#include "src/communicator/host/host_communicator.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/ranks.h"
 

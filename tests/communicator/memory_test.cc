@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "src/base/caught.h"
+#include "src/communicator/control/regions.h"
 #include "src/communicator/group.h"
-#include "src/communicator/regions.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 #include "tests/communicator/refusal.h"

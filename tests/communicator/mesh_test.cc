@@ -1,5 +1,5 @@
 // What the sockets between ranks promise: nothing sent is lost, and nobody who left in good order is called dead.
-#include "src/communicator/mesh.h"
+#include "src/communicator/control/mesh.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "src/communicator/proposals.h"
+#include "src/communicator/control/proposals.h"
 #include "tests/base/pipe.h"
 
 namespace tutti {

@@ -1,5 +1,5 @@
 // What a call is planned to be: whether its pieces overlap, and that they do where links take time.
-#include "src/communicator/planning.h"
+#include "src/communicator/planning/planning.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which memory of a process can become a region, and that nothing else is touched.
-#include "src/communicator/regions.h"
+#include "src/communicator/control/regions.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

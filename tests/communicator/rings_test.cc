@@ -1,4 +1,4 @@
-#include "src/communicator/rings.h"
+#include "src/communicator/planning/rings.h"
 
 #include <gtest/gtest.h>
 

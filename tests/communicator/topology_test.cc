@@ -8,7 +8,7 @@
 #include <string>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/mesh.h"
+#include "src/communicator/control/mesh.h"
 #include "src/topology/discover/file.h"
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/cases.h"

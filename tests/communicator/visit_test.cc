@@ -1,4 +1,4 @@
-#include "src/communicator/visit.h"
+#include "src/communicator/control/visit.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

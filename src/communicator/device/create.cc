@@ -10,7 +10,7 @@
 #include "src/communicator/device/giving_back.h"
 #include "src/communicator/device/turns.h"
 #include "src/communicator/neighbours/leavings.h"
-#include "src/communicator/rings.h"
+#include "src/communicator/planning/rings.h"
 #include "src/executor/proxy/proxy.h"
 
 namespace tutti {

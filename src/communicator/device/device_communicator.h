@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "src/communicator/advice.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/neighbours/links.h"
-#include "src/communicator/planning.h"
+#include "src/communicator/planning/advice.h"
+#include "src/communicator/planning/planning.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/team/batch.h"
 
@@ -224,7 +224,7 @@ class DeviceCommunicator final : public Communicator {
   Neighbours neighbours_;
   const Embedding embedding_;
   Advice advice_;
-  const Embedding round_;  // Of plans that go round: see src/communicator/rings.h.
+  const Embedding round_;  // Of plans that go round: see src/communicator/planning/rings.h.
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.

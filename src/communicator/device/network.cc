@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "src/base/atomic.h"
+#include "src/communicator/control/mesh.h"
 #include "src/communicator/device/device_communicator.h"
-#include "src/communicator/mesh.h"
 #include "src/executor/proxy/proxy.h"
 
 namespace tutti {

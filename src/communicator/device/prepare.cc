@@ -5,7 +5,7 @@
 #include "src/base/pages.h"
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
-#include "src/communicator/rings.h"
+#include "src/communicator/planning/rings.h"
 #include "src/executor/straighten.h"
 #include "src/executor/team/image.h"
 #include "src/executor/team/rows.h"

@@ -13,7 +13,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/pages.h"
-#include "src/communicator/board.h"
+#include "src/communicator/control/board.h"
 #include "src/communicator/device/giving_back.h"
 
 namespace tutti {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "src/communicator/board.h"
+#include "src/communicator/control/board.h"
 #include "src/communicator/neighbours/home.h"
 
 namespace tutti {

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "src/communicator/lane_specs.h"
 #include "src/communicator/neighbours/neighbours.h"
+#include "src/communicator/planning/lane_specs.h"
 #include "src/executor/lane_io.h"
 
 namespace tutti {

@@ -9,7 +9,7 @@
 
 #include "src/base/config.h"
 #include "src/base/log.h"
-#include "src/communicator/mesh.h"
+#include "src/communicator/control/mesh.h"
 #include "src/communicator/neighbours/gather.h"
 #include "src/communicator/neighbours/neighbours.h"
 

@@ -6,7 +6,7 @@
 
 #include "src/base/config.h"
 #include "src/base/log.h"
-#include "src/communicator/mesh.h"
+#include "src/communicator/control/mesh.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 // Lanes between devices of a host.
 #include "src/communicator/neighbours/links.h"
 
-#include "src/communicator/host_communicator.h"
+#include "src/communicator/host/host_communicator.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/communicator/operation.h"
-#include "src/communicator/planning.h"
+#include "src/communicator/planning/planning.h"
 #include "tests/communicator/device/shown.h"
 
 namespace tutti {

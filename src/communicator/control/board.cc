@@ -1,0 +1,194 @@
+#include "src/communicator/control/board.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cctype>
+#include <cstring>
+
+#include "src/base/atomic.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kVersion = 2;  // Of what lies where on a board.
+
+bool names(const std::string& text, Rank rank) {
+  const std::string name = "rank " + std::to_string(rank);
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == text.size() || std::isdigit(static_cast<unsigned char>(text[end])) == 0) return true;
+  }
+  return false;
+}
+
+using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0: the number of the call.
+
+}  // namespace
+
+Board::Board(Segment memory) : memory_(std::move(memory)) {
+  auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + sizeof(BoardHeader));
+  const std::size_t count = (memory_.size() - sizeof(BoardHeader)) / sizeof(BoardEntry);
+  for (std::size_t rank = 0; rank < count; ++rank) entries_.push_back(first + rank);
+}
+
+void Board::set_apart(const std::vector<Rank>& far) {
+  for (const Rank rank : far) {
+    far_.push_back(std::make_unique<BoardEntry>());
+    entries_[rank] = far_.back().get();
+  }
+}
+
+bool Board::is_far(Rank rank) const {
+  return std::any_of(far_.begin(), far_.end(), [&](const auto& entry) { return entry.get() == entries_[rank]; });
+}
+
+Result<Board> Board::create(Rank ranks) {
+  Segment memory = TUTTI_TRY(Segment::create("tutti-board", bytes(ranks)));
+  Board board(std::move(memory));
+  board.header().version = kVersion;
+  board.header().ranks = ranks;
+  return board;
+}
+
+Result<Board> Board::adopt(File file, Rank ranks) {
+  Segment memory = TUTTI_TRY(Segment::adopt(std::move(file), bytes(ranks)));
+  Board board(std::move(memory));
+  if (board.header().version != kVersion || board.header().ranks != ranks) {
+    return invalid_usage("a peer runs another version of tutti: its board has version " +
+                         std::to_string(board.header().version) + ", this library's is " + std::to_string(kVersion));
+  }
+  return board;
+}
+
+void Board::fail(Rank finder, const Status& status, FailureReason reason) const {
+  BoardHeader& head = header();
+  if (!compare_exchange(&head.claimed, 0U, 1U)) return;
+  head.code = static_cast<std::uint32_t>(status.code());
+  head.rank = finder;
+  head.reason = static_cast<std::uint32_t>(reason);
+  const std::size_t length = std::min(status.message().size(), sizeof head.message - 1);
+  std::memcpy(head.message, status.message().data(), length);
+  store_release(&head.failed, 1U);
+}
+
+Deadline Board::outwait_until(const Deadline& wanted) const {
+  std::int64_t& until_ns = header().outwait_until_ns;
+  compare_exchange(&until_ns, std::int64_t{0}, wanted.at_ns);
+  return {std::min(load_acquire(&until_ns), wanted.at_ns)};
+}
+
+Status Board::failure(Rank self) const {
+  const BoardHeader& head = header();
+  const std::string text(head.message, ::strnlen(head.message, sizeof head.message));
+  const auto code = static_cast<Code>(head.code);
+  if (head.rank != self && head.reason == static_cast<std::uint32_t>(FailureReason::called_off))
+    return remote_error("rank " + std::to_string(head.rank) + " calls off its group: " + text);
+  if (head.rank == self || names(text, head.rank)) return {code, text};
+  return {code, text + " (found by rank " + std::to_string(head.rank) + ")"};
+}
+
+namespace {
+
+// What failure_record() is, before the words.
+struct FailureHead {
+  std::uint32_t code = 0, rank = 0, reason = 0, reserved = 0;
+};
+
+}  // namespace
+
+std::vector<std::byte> Board::failure_record() const {
+  const BoardHeader& header = this->header();
+  const FailureHead head = {header.code, header.rank, header.reason, 0};
+  const std::size_t length = ::strnlen(header.message, sizeof header.message);
+  std::vector<std::byte> record(sizeof head + length);
+  std::memcpy(record.data(), &head, sizeof head);
+  std::memcpy(record.data() + sizeof head, header.message, length);
+  return record;
+}
+
+void Board::publish(std::span<const std::byte> failure) const {
+  FailureHead head;
+  if (failure.size() < sizeof head) return;
+  std::memcpy(&head, failure.data(), sizeof head);
+  const bool known = head.code != 0 && head.code <= static_cast<std::uint32_t>(Code::internal) && head.rank < ranks() &&
+                     head.reason <= static_cast<std::uint32_t>(FailureReason::called_off);
+  if (!known) return;
+  const auto* text = reinterpret_cast<const char*>(failure.data() + sizeof head);
+  fail(head.rank, Status(static_cast<Code>(head.code), std::string(text, failure.size() - sizeof head)),
+       static_cast<FailureReason>(head.reason));
+}
+
+// The number is taken away first and given back last, so that a reader never takes half a record for a whole one.
+void Board::announce(Rank self, const CallRecord& record) const {
+  std::uint64_t* shared = reinterpret_cast<std::uint64_t*>(&entry(self).calls[record.sequence % kCallHistory]);
+  store_relaxed(&shared[0], std::uint64_t{0});
+  std::atomic_thread_fence(std::memory_order_release);
+#pragma GCC unroll 8
+  for (std::size_t i = 1; i < sizeof record / 8; ++i) {
+    std::uint64_t word;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(&record) + i * 8, 8);
+    store_relaxed(&shared[i], word);
+  }
+  store_release(&shared[0], record.sequence);
+}
+
+std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
+  const auto* shared = reinterpret_cast<const std::uint64_t*>(&entry(rank).calls[sequence % kCallHistory]);
+  if (load_acquire(&shared[0]) != sequence) return std::nullopt;
+  CallWords words = {sequence};
+  for (std::size_t i = 1; i < words.size(); ++i) words[i] = load_relaxed(&shared[i]);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (load_relaxed(&shared[0]) != sequence) return std::nullopt;
+  return std::bit_cast<CallRecord>(words);
+}
+
+void Board::show_cpus(Rank self) const {
+  cpu_set_t set;
+  BoardEntry& own = entry(self);
+  if (load_relaxed(&own.cpus_shown) != 0) return;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);  // More CPUs than fit: taken for none.
+  for (std::uint32_t cpu = 0; cpu < std::min<std::uint32_t>(kMostCpus, CPU_SETSIZE); ++cpu) {
+    if (CPU_ISSET(cpu, &set)) own.cpus[cpu / 64] |= std::uint64_t{1} << cpu % 64;
+  }
+  store_release(&own.cpus_shown, 1U);
+}
+
+std::optional<std::uint32_t> Board::cpus() const {
+  std::array<std::uint64_t, kMostCpus / 64> all = {};
+  for (Rank rank = 0; rank < ranks(); ++rank) {
+    if (is_far(rank)) continue;
+    if (load_acquire(&entry(rank).cpus_shown) == 0) return std::nullopt;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= entry(rank).cpus[i];
+  }
+  std::uint32_t count = 0;
+  for (const std::uint64_t word : all) count += static_cast<std::uint32_t>(std::popcount(word));
+  return count;
+}
+
+std::uint64_t Board::last(Rank rank) const {
+  std::uint64_t last = 0;
+  for (const CallRecord& slot : entry(rank).calls) last = std::max(last, load_acquire(&slot.sequence));
+  return last;
+}
+
+std::string describe(const CallRecord& record) {
+  const auto collective = static_cast<Collective>(record.collective);
+  const char* type = name(static_cast<DataType>(record.type));
+  if (record.collective == kSplitCollective) return "split";
+  if (record.collective == kUnequalCollective)
+    return std::string("all_to_all_v(") + (type != nullptr ? type : "unknown") + ")";
+  std::string text = record.collective < kCollectives ? name(collective) : "unknown";
+  text += "(" + std::to_string(record.count) + " " + (type != nullptr ? type : "unknown");
+  if (reduces(collective)) {
+    const char* reduction = name(static_cast<Reduction>(record.reduction));
+    text += std::string(", ") + (reduction != nullptr ? reduction : "unknown");
+  }
+  if (has_root(collective)) text += ", root " + std::to_string(record.root);
+  return text + ")";
+}
+
+}  // namespace tutti

@@ -1,0 +1,248 @@
+#include "src/communicator/control/mesh.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "src/base/clock.h"
+#include "src/bootstrap/address.h"
+#include "src/communicator/carriers.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kGoodbyeMs = 100;  // For a peer that is slow to read.
+
+// What was written before a frame was sent is there for whoever received it. The kernel sees to that; between threads
+// of one process this word says so, to the compiler and to ThreadSanitizer, which cannot look into the kernel.
+std::atomic<std::uint64_t> sent_frames{0};
+
+using ConnectionPair = std::pair<std::shared_ptr<TcpConnection>, std::shared_ptr<TcpConnection>>;
+
+Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
+  const Socket listener = TUTTI_TRY(listen_at({loopback_address(), "", SOCK_STREAM}));
+  const Address address = TUTTI_TRY(local_address(listener));
+  Socket caller = TUTTI_TRY(connect_to({address, "", SOCK_STREAM}));
+  pollfd called = {listener.get(), POLLIN, 0};
+  ::poll(&called, 1, kGoodbyeMs);
+  auto accepted = TUTTI_TRY(accept_socket(listener));
+  if (!accepted) return system_error("connect to " + describe(address) + " within this process");
+  const auto end = [&](Socket socket, bool odd) -> Result<std::shared_ptr<TcpConnection>> {
+    std::unique_ptr<Carrier> carrier;
+    if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
+    return std::make_shared<TcpConnection>(std::move(socket), odd, describe(address),
+                                           Carriage{std::move(carrier), carriers != nullptr, ""});
+  };
+  std::shared_ptr<TcpConnection> first = TUTTI_TRY(end(std::move(*accepted), false));
+  std::shared_ptr<TcpConnection> second = TUTTI_TRY(end(std::move(caller), true));
+  return ConnectionPair(std::move(first), std::move(second));
+}
+
+bool passes_contact(const ReceivedFrame& received) {
+  return received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::proposal;
+}
+
+}  // namespace
+
+Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
+    : self_(self), hosts_(std::move(hosts)), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    if (contacts[peer].far()) far_ranks_.push_back(peer);
+    peers_[peer].contact = std::move(contacts[peer]);
+  }
+}
+
+Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {
+  const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(transport));
+  const Rank ranks = hosts.ranks();
+  std::vector<std::vector<Contact>> contacts(ranks);
+  for (auto& row : contacts) row.resize(ranks);
+  for (Rank a = 0; a < ranks; ++a) {
+    for (Rank b = a + 1; b < ranks; ++b) {
+      if (!hosts.share(a, b)) {
+        auto [first, second] = TUTTI_TRY(connect_within_process(carriers.get()));
+        contacts[a][b] = Contact(std::move(first));
+        contacts[b][a] = Contact(std::move(second));
+        continue;
+      }
+      auto pair = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
+      contacts[a][b] = Contact(std::move(pair.first));
+      contacts[b][a] = Contact(std::move(pair.second));
+    }
+  }
+  std::vector<Mesh> meshes;
+  for (Rank rank = 0; rank < ranks; ++rank) meshes.emplace_back(rank, std::move(contacts[rank]), hosts);
+  return meshes;
+}
+
+Result<bool> Mesh::try_send(Rank peer, const Frame& frame, int descriptor) {
+  if (far(peer)) return send_note(peer, frame, descriptor);
+  iovec data = {const_cast<Frame*>(&frame), sizeof frame};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  sent_frames.fetch_add(1, std::memory_order_release);
+  ssize_t sent;
+  do {
+    sent = ::sendmsg(peers_[peer].contact.socket().get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  if (sent == static_cast<ssize_t>(sizeof frame)) return true;
+  if (errno == EPIPE || errno == ECONNRESET) return true;  // It is gone: whoever waits for it will hear by find_dead().
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+  return system_error("send a control message to rank " + std::to_string(peer));
+}
+
+Status Mesh::send(Rank peer, const Frame& frame, int descriptor) {
+  const bool sent = TUTTI_TRY(try_send(peer, frame, descriptor));
+  if (sent) return {};
+  return remote_error("rank " + std::to_string(peer) +
+                      " has left so many control messages unread that no other fits: it is stopped, or makes no calls");
+}
+
+// The next frame on the socket; a goodbye is noted and never returned. Whatever descriptors come are ours to close.
+std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
+  Arrival arrival;
+  Frame& frame = arrival.received.frame;
+  iovec data = {&frame, sizeof frame};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t count;
+  do {  // A peer that left without reading all of ours resets the connection; what it sent is behind that one error.
+    count = ::recvmsg(peer.contact.socket().get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (count <= 0) return std::nullopt;
+  (void)sent_frames.load(std::memory_order_acquire);
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int descriptor = -1;  // The room for one descriptor is rounded up to that of two.
+      std::memcpy(&descriptor, reinterpret_cast<const char*>(header) + at, sizeof descriptor);
+      arrival.surplus = arrival.surplus || arrival.received.file;
+      arrival.received.file.reset(descriptor);
+    }
+  }
+  arrival.truncated = (message.msg_flags & MSG_CTRUNC) != 0;
+  arrival.whole = count == static_cast<ssize_t>(sizeof frame) && frame.version == 1;
+  if (!arrival.whole || frame.kind != FrameKind::goodbye) return arrival;
+  peer.left = true;
+  return std::nullopt;
+}
+
+std::optional<Mesh::Arrival> Mesh::pull(Rank rank) { return far(rank) ? pull_note(rank) : pull_socket(peers_[rank]); }
+
+Status Mesh::judge(Rank peer, const Arrival& arrival) const {
+  const std::string who = "rank " + std::to_string(peer);
+  const Frame& frame = arrival.received.frame;
+  if (!arrival.whole || frame.bytes > frame.payload.size())
+    return invalid_usage(who + " sent a control message of another version of tutti");
+  if (arrival.surplus) return invalid_usage(who + " sent several descriptors with one control message");
+  if (arrival.truncated) {
+    return {Code::system, "a descriptor from " + who + " was lost: raise the limit of open files (ulimit -n)"};
+  }
+  const bool due = frame.kind == FrameKind::board || frame.kind == FrameKind::region ||
+                   frame.kind == FrameKind::socket || frame.kind == FrameKind::memory;
+  if (due && !far(peer) && !arrival.received.file)
+    return invalid_usage(who + " sent a control message without its descriptor");
+  return {};
+}
+
+Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
+  std::optional<Arrival> arrival;
+  {
+    const std::lock_guard lock(*mutex_);
+    std::deque<Arrival>& inbox = peers_[peer].inbox;
+    if (inbox.empty()) {
+      arrival = pull(peer);
+    } else {
+      arrival = std::move(inbox.front());
+      inbox.pop_front();
+    }
+  }
+  if (!arrival) return std::optional<ReceivedFrame>();
+  TUTTI_CHECK_OK(judge(peer, *arrival));
+  if (passes_contact(arrival->received) && arrival->received.file)
+    arrival->received.contact = Contact(adopt_socket(arrival->received.file.take()));
+  return std::optional(std::move(arrival->received));
+}
+
+void Mesh::wait(Rank peer, int timeout_ms) {
+  pollfd poll_state = {peers_[peer].contact.socket().get(), POLLIN, 0};
+  {
+    const std::lock_guard lock(*mutex_);
+    if (!peers_[peer].inbox.empty()) return;
+    if (peers_[peer].left) poll_state.fd = -1;  // Nothing more will come, though poll would never sleep again.
+  }
+  if (far(peer) && !has_left(peer)) return connection(peer).wait(timeout_ms);
+  ::poll(&poll_state, 1, timeout_ms);
+}
+
+// A dead peer's socket hangs up; what it sent before can still be read, a goodbye among it.
+std::optional<Rank> Mesh::find_dead() {
+  const std::lock_guard lock(*mutex_);
+  for (Rank rank = 0; rank < peers_.size(); ++rank) {
+    if (has_died(rank)) return rank;
+  }
+  return std::nullopt;
+}
+
+bool Mesh::is_dead(Rank peer) {
+  const std::lock_guard lock(*mutex_);
+  return has_died(peer);
+}
+
+bool Mesh::has_left(Rank peer) {
+  const std::lock_guard lock(*mutex_);
+  return peers_[peer].left;
+}
+
+bool Mesh::has_died(Rank rank) {
+  Peer& peer = peers_[rank];
+  if (rank == self_ || peer.left) return false;
+  if (far(rank)) {
+    connection(rank).look(now_ns());
+    connection(rank).advance();
+    if (!connection(rank).lost()) return false;
+  } else {
+    pollfd poll_state = {peer.contact.socket().get(), POLLRDHUP, 0};
+    if (::poll(&poll_state, 1, 0) <= 0 || (poll_state.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0) return false;
+  }
+  while (auto arrival = pull(rank)) peer.inbox.push_back(std::move(*arrival));
+  return !peer.left;
+}
+
+void Mesh::leave() {
+  Frame frame;
+  frame.kind = FrameKind::goodbye;
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    if (far(peer)) {
+      (void)send(peer, frame).ok();
+      continue;
+    }
+    const Socket& socket = peers_[peer].contact.socket();
+    if (peer == self_ || !socket || send(peer, frame).ok()) continue;
+    pollfd poll_state = {socket.get(), POLLOUT, 0};
+    ::poll(&poll_state, 1, kGoodbyeMs);
+    (void)send(peer, frame).ok();
+  }
+  drain_for(kGoodbyeMs);
+}
+
+}  // namespace tutti

@@ -1,0 +1,112 @@
+#include "src/communicator/control/proposals.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+// What the two kinds of frames carry.
+struct Proposal {
+  std::uint64_t number;
+  ExcludedList list;
+};
+static_assert(sizeof(Proposal) == 152);
+
+struct Refusal {
+  std::uint64_t number;
+  std::uint32_t code;
+  std::uint32_t length;
+  std::array<char, 224> text;
+};
+static_assert(sizeof(Refusal) == 240);
+
+template <typename Payload>
+Frame frame_of(FrameKind kind, const Payload& payload) {
+  Frame frame;
+  frame.kind = kind;
+  frame.bytes = sizeof payload;
+  std::memcpy(frame.payload.data(), &payload, sizeof payload);
+  return frame;
+}
+
+void end(Proposals::Pair& pair, std::uint64_t next) {
+  pair.number = next;
+  pair.made = false;
+  pair.theirs.reset();
+  pair.contact = Contact();
+}
+
+}  // namespace
+
+ExcludedList ExcludedList::of(const std::vector<Rank>& sorted) {
+  ExcludedList list;
+  list.digest = 0xcbf29ce484222325ULL;
+  for (const Rank rank : sorted) list.digest = (list.digest ^ rank) * 0x100000001b3ULL;
+  list.count = static_cast<std::uint32_t>(sorted.size());
+  std::copy_n(sorted.begin(), std::min<std::size_t>(sorted.size(), kMostShown), list.first.begin());
+  return list;
+}
+
+std::string ExcludedList::describe() const {
+  if (count == 0) return "nobody";
+  const std::uint32_t shown = std::min(count, kMostShown);
+  std::string text = count == 1 ? "rank " : "ranks ";
+  for (std::uint32_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(first[i]);
+  return count == shown ? text : text + " and " + std::to_string(count - shown) + " more";
+}
+
+Result<bool> Proposals::make(Mesh& mesh, Rank peer, const ExcludedList& list, const Passage& passage) {
+  Pair& pair = with(peer);
+  const Frame frame = frame_of(FrameKind::proposal, Proposal{pair.number, list});
+  const bool sent = TUTTI_TRY(mesh.try_send(peer, frame, passage));
+  pair.made = sent;
+  return sent;
+}
+
+void Proposals::withdraw(Mesh& mesh, Rank peer, const Status& reason) {
+  Pair& pair = with(peer);
+  if (!pair.made) return;
+  Refusal refusal = {pair.number, static_cast<std::uint32_t>(reason.code()), 0, {}};
+  refusal.length = static_cast<std::uint32_t>(std::min(reason.message().size(), refusal.text.size()));
+  std::memcpy(refusal.text.data(), reason.message().data(), refusal.length);
+  // Where it does not fit, the number of the next proposal says as much.
+  (void)mesh.try_send(peer, frame_of(FrameKind::refusal, refusal)).ok();
+  end(pair, pair.number + 1);
+}
+
+void Proposals::conclude(Rank peer) {
+  Pair& pair = with(peer);
+  if (pair.made) end(pair, pair.number + 1);  // Else the peer is at its next already.
+}
+
+Status Proposals::take_in(Rank peer, ReceivedFrame received) {
+  const Frame& frame = received.frame;
+  if (frame.kind == FrameKind::refusal) return take_refusal(peer, frame);
+  Proposal proposal;
+  if (frame.bytes != sizeof proposal)
+    return invalid_usage("rank " + std::to_string(peer) + " sent a broken proposal to shrink");
+  std::memcpy(&proposal, frame.payload.data(), sizeof proposal);
+  Pair& pair = with(peer);
+  if (proposal.number < pair.number) return {};  // The peer has yet to read that it came to nothing.
+  if (proposal.number > pair.number) end(pair, proposal.number);
+  pair.theirs = proposal.list;
+  pair.contact = std::move(received.contact);
+  return {};
+}
+
+Status Proposals::take_refusal(Rank peer, const Frame& frame) {
+  Refusal refusal;
+  const auto last_code = static_cast<std::uint32_t>(Code::internal);
+  std::memcpy(&refusal, frame.payload.data(), sizeof refusal);
+  if (frame.bytes != sizeof refusal || refusal.code == 0 || refusal.code > last_code ||
+      refusal.length > refusal.text.size())
+    return invalid_usage("rank " + std::to_string(peer) + " sent a broken refusal to shrink");
+  Pair& pair = with(peer);
+  if (refusal.number < pair.number) return {};
+  end(pair, refusal.number + 1);
+  pair.withdrawn = Status(static_cast<Code>(refusal.code), std::string(refusal.text.data(), refusal.length));
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,59 @@
+// What each pair of ranks tells the other about going on without some of the rest. A rank proposes to every peer that
+// it goes on with; its proposal stands until it is withdrawn, with the reason, or until both have made one and agree.
+// The proposals of a pair are numbered, alike at both ends, so that what is left of one that came to nothing is not
+// taken for part of the next.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/communicator/control/mesh.h"
+
+namespace tutti {
+
+// A list of ranks that are left out: its digest, which tells lists apart, and for messages its beginning. What travels:
+// fixed-width plain data.
+struct ExcludedList {
+  static constexpr std::uint32_t kMostShown = 32;
+  std::uint64_t digest = 0;
+  std::uint32_t count = 0;
+  std::uint32_t reserved = 0;
+  std::array<std::uint32_t, kMostShown> first{};
+
+  static ExcludedList of(const std::vector<Rank>& sorted);
+  bool operator==(const ExcludedList&) const = default;
+  std::string describe() const;  // "ranks 2, 3", "nobody"
+};
+static_assert(sizeof(ExcludedList) == 144);
+
+class Proposals {
+ public:
+  struct Pair {
+    std::uint64_t number = 0;            // Proposals of the two that came to an end so far.
+    bool made = false;                   // Ours stands.
+    std::optional<ExcludedList> theirs;  // Theirs, if it stands,
+    Contact contact;                     // and what they have sent with it.
+    Status withdrawn;                    // Why they have withdrawn their last; fine: they have not.
+  };
+
+  Pair& with(Rank peer) { return pairs_[peer]; }
+  // False: the peer has no room for it; try again later.
+  Result<bool> make(Mesh& mesh, Rank peer, const ExcludedList& list, const Passage& passage);
+  // Takes ours back, if it stands; tells the peer if it has room.
+  void withdraw(Mesh& mesh, Rank peer, const Status& reason);
+  // Both have what they wanted.
+  void conclude(Rank peer);
+  // A frame of kind proposal or refusal.
+  Status take_in(Rank peer, ReceivedFrame received);
+
+ private:
+  Status take_refusal(Rank peer, const Frame& frame);
+
+  std::map<Rank, Pair> pairs_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#include "src/communicator/host/collective_operation.h"
+
+#include <string>
+
+#include "src/base/caught.h"
+
+namespace tutti {
+
+CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
+                                         const Call& call, const CommunicatorOptions& options)
+    : owner_(owner), prepared_(prepared), call_(call) {
+  owner.begin(prepared, options);
+  owner.announce(prepared, call);
+}
+
+Result<bool> CollectiveOperation::get_ready() {
+  if (chosen_ == nullptr) {
+    auto sight = HostCommunicator::Sight::hidden;
+    if (prepared_.mapped_algorithm != nullptr) sight = TUTTI_TRY(owner_.see_buffers(prepared_, awaited_));
+    if (sight == HostCommunicator::Sight::waiting) return false;
+    const bool mapped = sight != HostCommunicator::Sight::hidden;
+    if (prepared_.mapped_only && !mapped) {  // All ranks come to this, and none has done anything.
+      return invalid_argument(std::string(prepared_.mapped_algorithm->name()) +
+                              " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
+                              "them, or leave the choice open");
+    }
+    HostCommunicator::Prepared* chosen = &prepared_;
+    if (mapped) chosen = TUTTI_TRY(owner_.mapped_variant(prepared_, call_));
+    prepared_.ran_mapped = mapped;
+    if (owner_.latest_ == &prepared_ || prepared_.learned != nullptr) owner_.show_ran(prepared_);
+    chosen_ = chosen;
+  }
+  const auto awaited = TUTTI_TRY(owner_.awaited_by(call_, *chosen_));
+  if (awaited) {
+    awaited_ = *awaited;
+    return false;
+  }
+  if (chosen_->plan == nullptr) return true;
+  if (chosen_ != &prepared_) {
+    visit_.emplace(owner_.board_, owner_.rank_);
+    TUTTI_CHECK_OK(visit_->check());
+  }
+  owner_.bind_buffers(prepared_, *chosen_, call_);
+  return true;
+}
+
+Result<bool> CollectiveOperation::advance() {
+  Result<bool> done = caught([this] { return go_on(); });
+  if (!done.ok()) return owner_.told(std::move(done).status());
+  return done;
+}
+
+Result<bool> CollectiveOperation::go_on() {
+  if (!ready_) {
+    ready_ = TUTTI_TRY(get_ready());
+    if (!ready_) return false;
+  }
+  if (chosen_->plan == nullptr) return true;
+  if (owner_.far_) owner_.mesh_.advance();
+  const Cursor before = chosen_->interpreter->cursor();
+  const Progress progress = chosen_->interpreter->advance();
+  if (!(chosen_->interpreter->cursor() == before)) patience_ = {};
+  if (progress == Progress::done) {
+    if (visit_) TUTTI_CHECK_OK(visit_->check());
+    visit_.reset();
+    return owner_.drained();
+  }
+  awaited_ = chosen_->interpreter->blocked().operand->peer;
+  if (progress == Progress::mismatch) return owner_.mismatch_with(awaited_);
+  return false;
+}
+
+Status CollectiveOperation::complete() {
+  while (!ready_) {
+    ready_ = TUTTI_TRY(get_ready());
+    if (!ready_) TUTTI_CHECK_OK(wait());
+  }
+  if (chosen_->plan == nullptr) return {};
+  TUTTI_CHECK_OK(owner_.complete(*chosen_));
+  return visit_ ? visit_->check() : Status();
+}
+
+}  // namespace tutti

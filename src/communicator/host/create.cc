@@ -1,0 +1,277 @@
+// How a communicator comes to be, and how it ends.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+
+#include "src/base/atomic.h"
+#include "src/base/caught.h"
+#include "src/base/clock.h"
+#include "src/base/config.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/communicator/carriers.h"
+#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/host/join.h"
+#include "src/communicator/joining/between_hosts.h"
+#include "src/communicator/joining/merge.h"
+#include "src/communicator/joining/own_host.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+
+Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const Watch& watch) {
+  for (;;) {
+    auto received = TUTTI_TRY(mesh.receive(peer));
+    if (received && received->frame.kind == kind) return std::move(*received);
+    if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
+    if (const auto dead = mesh.find_dead()) return remote_error(mesh.obituary(*dead, "while joining"));
+    if (watch.aborted()) return aborted_error("aborted while joining");
+    if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
+    mesh.wait(peer, watch.poll_ms());
+  }
+}
+
+Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
+  Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
+  board.set_apart(mesh.far_ranks());
+  return board;
+}
+
+Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch) {
+  if (rank != mesh.leader()) {
+    ReceivedFrame received = TUTTI_TRY(await_frame(mesh, mesh.leader(), FrameKind::board, watch));
+    return adopt_board(mesh, std::move(received.file), ranks);
+  }
+  Board board = TUTTI_TRY(Board::create(ranks));
+  Frame frame;
+  frame.kind = FrameKind::board;
+  for (Rank peer = rank + 1; peer < ranks; ++peer) {
+    if (!mesh.far(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
+  }
+  board.set_apart(mesh.far_ranks());
+  return board;
+}
+
+HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
+    : options_(std::move(options)),
+      rank_(rank),
+      ranks_(board.ranks()),
+      mesh_(std::move(mesh)),
+      board_(std::move(board)),
+      links_(mesh_, regions_, rank),
+      one_process_(spread == Spread::one_process),
+      far_(mesh_.any_far()),
+      embedding_(embedding_of(mesh_.hosts().leaders())),
+      by_domains_(embedding_of(mesh_.hosts().leaders(), mesh_.hosts().domains())),
+      // Of ranks on devices these are not the calls of the program.
+      advice_(options_.memory == Memory::host ? options_.tuner_plugin : "", mesh_.hosts()),
+      machine_(machine_of(mesh_.hosts())),
+      passed_regions_(mesh_, rank_, ranks_),
+      peer_memory_(ranks_),
+      timeout_ms_(options_.timeout_ms),
+      learning_(options_, rank, machine_name(options_, mesh_.hosts(), ranks_)) {
+  options_.force();
+}
+
+HostCommunicator::~HostCommunicator() { mesh_.leave(); }
+
+namespace {
+
+Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& options) {
+  if (options.transport != "shm") return {};
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
+    if (bootstrap.on_same_host(peer)) continue;
+    return unsupported("transport shm reaches ranks of one host, and rank " + std::to_string(peer) + " is " +
+                       describe(bootstrap.peer(peer)) + ": take tcp, or leave it open");
+  }
+  return {};
+}
+
+Protection protection_of(const Config& config) {
+  if (config.encrypt) return Protection::encrypted;
+  return config.check_wire ? Protection::checked : Protection::none;
+}
+
+// What was asked for by name, or chosen; no carriers: TCP.
+struct Chosen {
+  std::unique_ptr<CarrierSource> carriers;
+  std::string instead;  // See Carriage.
+};
+
+Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection protection, const Bootstrap& bootstrap,
+                               BetweenHosts& between_hosts) {
+  if (!options.transport.empty()) {
+    std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
+    if (carriers != nullptr && protection != Protection::none)
+      return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + options.transport +
+                         " sends data as they are; take tcp, or leave them out");
+    return Chosen{std::move(carriers), ""};
+  }
+  if (protection != Protection::none) return Chosen{};
+  return Chosen{between_hosts.choose(bootstrap), BetweenHosts::kInstead};
+}
+
+Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, const Chosen& chosen, Protection protection) {
+  std::vector<Socket> sockets = bootstrap.take_sockets();
+  std::vector<Wire> wires = bootstrap.take_wires();
+  std::vector<Contact> contacts(bootstrap.ranks());
+  for (Rank peer = 0; peer < contacts.size(); ++peer) {
+    Wire& wire = wires[peer];
+    if (!wire.socket) {
+      contacts[peer] = Contact(std::move(sockets[peer]));
+      continue;
+    }
+    Carriage carriage = {nullptr, chosen.carriers != nullptr, chosen.instead};
+    if (chosen.carriers != nullptr) {
+      Result<std::unique_ptr<Carrier>> made = chosen.carriers->make();
+      if (!made.ok() && chosen.instead.empty()) return std::move(made).status();
+      if (!made.ok()) return Status(Code::system, std::move(made).status().message() + "; " + chosen.instead);
+      carriage.carrier = std::move(made).value();
+    }
+    contacts[peer] = Contact(std::make_shared<TcpConnection>(std::move(wire.socket), wire.called, std::move(wire.route),
+                                                             std::move(carriage), Seal{protection, wire.session}));
+  }
+  return contacts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, Rank rank, Rank ranks,
+                                                           CommunicatorOptions options) {
+  JoinOptions join;
+  join.timeout_ms = options.init_timeout_ms;
+  join.secret_file = config().secret_file;
+  join.socket_ifname = config().socket_ifname;
+  join.apart = options.over_network();
+  const Protection protection = protection_of(config());
+  join.protection = static_cast<std::uint32_t>(protection);
+  BetweenHosts between_hosts;
+  if (options.transport.empty() && protection == Protection::none)
+    join.far_offer = [&between_hosts] { return between_hosts.offer(); };
+  join.abort = options.abort;
+  Result<Location> location = own_location(options.gpu);
+  if (location.ok()) join.location = location.value();
+  const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
+  const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
+  Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
+  const auto connect = [&]() -> Result<std::vector<Contact>> {
+    if (!location.ok()) return std::move(location).status();
+    if (!hosts.ok()) return std::move(hosts).status();
+    TUTTI_CHECK_OK(check_reach(*bootstrap, options));
+    const Chosen chosen = TUTTI_TRY(chosen_carriers(options, protection, *bootstrap, between_hosts));
+    return contacts_of(*bootstrap, chosen, protection);
+  };
+  Result<std::vector<Contact>> contacts = caught(connect);
+  TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
+  Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
+  Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
+  TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
+  Board board = std::move(shared).value();
+  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board),
+                                                                          std::move(options), Spread::many_processes));
+}
+
+namespace {
+
+// A socket at each end of each pair of ranks, and for each rank the board and the memory of its lanes.
+std::uint64_t descriptors_of(std::uint64_t ranks) { return ranks * (ranks - 1) + 2 * ranks; }
+
+// Before the first of thousands is opened, whose failure would tell of itself alone.
+Status check_descriptors(Rank ranks) {
+  rlimit files = {};
+  const std::uint64_t wanted = descriptors_of(ranks);
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || wanted <= files.rlim_cur) return {};
+  return {Code::system, std::to_string(ranks) + " ranks in one process take " + std::to_string(wanted) +
+                            " descriptors (their number squared), and the limit of this process is " +
+                            std::to_string(files.rlim_cur) +
+                            ": raise it with ulimit -n, or make the ranks processes, which take few each"};
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks,
+                                                                            const CommunicatorOptions& options) {
+  return create_all(options.over_network() ? Hosts::apart(ranks) : Hosts::together(ranks), options);
+}
+
+Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& hosts,
+                                                                            const CommunicatorOptions& options) {
+  const Rank ranks = hosts.ranks();
+  TUTTI_CHECK_OK(check_descriptors(ranks));
+  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));
+  std::vector<Board> boards(ranks);  // By leader.
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    Board& first = boards[hosts.leader_of(rank)];
+    if (rank == hosts.leader_of(rank)) first = TUTTI_TRY(Board::create(ranks));
+    File file = TUTTI_TRY(first.segment().duplicate());
+    Board board = TUTTI_TRY(adopt_board(meshes[rank], std::move(file), ranks));
+    communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options,
+                                                               Spread::one_process));
+  }
+  return communicators;
+}
+
+// What peers still need of this rank is with them: lanes lie in the reader's memory, what was sent before the goodbye
+// of ~Mesh is read before it, and no call is done before the peers are out of its buffers.
+Status HostCommunicator::leave() {
+  TUTTI_CHECK_OK(await_ticket(tickets_.load()));
+  learning_.write();
+  if (board_.failed()) return board_.failure(rank_);
+  store_release(&board_.entry(rank_).left, 1U);
+  if (!far_) return {};
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (mesh_.far(peer)) mesh_.connection(peer).tell_credits();
+  }
+  tell_call(NewsKind::leaving);
+  return {};
+}
+
+// A message that is lost concerns its two ends, who tell their callers: nobody waits for it, and the communicator is
+// well.
+Status HostCommunicator::finalize() {
+  TUTTI_CHECK_OK(leave());
+  record_ = nullptr;
+  timeout_ms_ = options_.timeout_ms;  // Not that of the last call.
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    Patience patience;
+    while (load_acquire(&board_.entry(peer).left) == 0) TUTTI_CHECK_OK(wait_for(peer, patience));
+  }
+  if (far_) TUTTI_CHECK_OK(compare_last_calls());
+  return find_lost_messages();
+}
+
+void HostCommunicator::abort() {
+  store_release(&aborted_, 1U);
+  board_.fail(rank_, aborted_error("rank " + std::to_string(rank_) + " aborted the communicator"));
+  tell_failure();
+}
+
+Status HostCommunicator::failure(const std::string& when) {
+  if (!board_.failed()) hear_news();
+  if (board_.failed()) return board_.failure(rank_);
+  const auto dead = mesh_.find_dead();
+  if (!dead) return {};
+  hear_news();  // Of why it ended, if it said so.
+  if (board_.failed()) return board_.failure(rank_);
+  return fail(remote_error(mesh_.obituary(*dead, when)));
+}
+
+Status HostCommunicator::await_ticket(std::uint64_t ticket) {
+  // The calls before it end in bounded time, failed or not.
+  for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
+  return {};
+}
+
+std::byte* HostCommunicator::scratch(std::uint64_t bytes) {
+  if (scratch_.size() < bytes) scratch_.resize(bytes);
+  return scratch_.data();
+}
+
+std::byte* HostCommunicator::copy_of(const std::byte* input, std::uint64_t bytes) {
+  if (input_copy_.size() < bytes) input_copy_.resize(bytes);
+  std::copy_n(input, bytes, input_copy_.data());
+  return input_copy_.data();
+}
+
+}  // namespace tutti

@@ -1,0 +1,275 @@
+// Running prepared calls, and telling the peers of them.
+#include <string>
+
+#include "src/base/atomic.h"
+#include "src/base/caught.h"
+#include "src/base/clock.h"
+#include "src/communicator/control/visit.h"
+#include "src/communicator/group.h"
+#include "src/communicator/host/collective_operation.h"
+#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/host/learning_operation.h"
+#include "src/communicator/host/message_operation.h"
+#include "src/communicator/planning/planning.h"
+#include "src/executor/factor.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kRecordMs = 100;  // A rank tells what it called right after it first sends.
+constexpr std::int64_t kFarRecordMs = 1000;
+
+}  // namespace
+
+Status HostCommunicator::run(const Call& call, const CommunicatorOptions* options) {
+  const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
+  if (board_.failed()) [[unlikely]]
+    return board_.failure(rank_);
+  if (far_) TUTTI_CHECK_OK(hear_before_call());
+  Status status = caught([&] {
+    const bool again = latest_ != nullptr && !latest_->moves.empty() && call.kind == Kind::collective &&
+                       latest_->serves(call, chosen.forced);
+    return again ? run_brief(*latest_, call, chosen) : run_unheard(call, chosen);
+  });
+  if (status.ok()) [[likely]]
+    return status;
+  status = told(std::move(status));
+  outwait_visitors();
+  return status;
+}
+
+void HostCommunicator::outwait_visitors() {
+  if (!board_.failed()) return;
+  tutti::outwait_visitors(board_, mesh_, rank_, board_.outwait_until(Deadline::after_ms(kOutwaitMs)));
+}
+
+Status HostCommunicator::run_unheard(const Call& call, const CommunicatorOptions& chosen) {
+  if (call.kind != Kind::collective) {
+    timeout_ms_ = chosen.timeout_ms;
+    std::unique_ptr<Operation> started = TUTTI_TRY(start_messages(call));
+    std::vector<std::unique_ptr<Operation>> messages;
+    messages.push_back(std::move(started));
+    return drive(messages);
+  }
+  Prepared* prepared = latest_;
+  if (prepared == nullptr || !prepared->serves(call, chosen.forced)) {
+    if (learns(call, chosen)) return run_learning(call, chosen);
+    prepared = TUTTI_TRY(prepare_call(call, chosen));
+  }
+  return run_prepared(*prepared, call, chosen);
+}
+
+Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& chosen) {
+  if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
+  if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
+    begin(prepared, chosen);
+    return run_at_once(prepared, call);
+  }
+  CollectiveOperation operation(*this, prepared, call, chosen);
+  return operation.complete();
+}
+
+Result<std::unique_ptr<Operation>> HostCommunicator::start(const Call& call, const CommunicatorOptions* options) {
+  const CommunicatorOptions& chosen = options == nullptr ? options_ : *options;
+  if (board_.failed()) return board_.failure(rank_);
+  if (far_) TUTTI_CHECK_OK(hear_before_call());
+  auto started = caught([&] { return start_unheard(call, chosen); });
+  if (started.ok()) return started;
+  return told(std::move(started).status());
+}
+
+Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& call,
+                                                                   const CommunicatorOptions& chosen) {
+  if (call.kind != Kind::collective) {
+    timeout_ms_ = chosen.timeout_ms;
+    return start_messages(call);
+  }
+  if (learns(call, chosen)) {
+    auto learning = std::make_unique<LearningOperation>(*this, call, chosen);
+    TUTTI_CHECK_OK(learning->begin());
+    return std::unique_ptr<Operation>(std::move(learning));
+  }
+  Prepared* prepared = TUTTI_TRY(prepare_call(call, chosen));
+  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(*this, *prepared, call, chosen));
+}
+
+Ran HostCommunicator::last_run() const {
+  const WiredPlan* plan = ran_.load(std::memory_order_acquire);
+  if (plan == nullptr) return {};
+  return {plan->key.algorithm->name(), plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol)};
+}
+
+void HostCommunicator::show_ran(const Prepared& prepared) {
+  ran_.store(prepared.ran_mapped ? prepared.mapped->plan : prepared.plan, std::memory_order_release);
+}
+
+void HostCommunicator::begin(Prepared& prepared, const CommunicatorOptions& options) {
+  prepared.record.sequence = ++sequence_;
+  record_ = &prepared.record;
+  timeout_ms_ = options.timeout_ms;
+  if (crowded_) show_cpu();
+}
+
+void HostCommunicator::announce(Prepared& prepared, const Call& call) {
+  if (prepared.mapped_algorithm != nullptr) show_buffers(prepared, call);
+  board_.announce(rank_, prepared.record);
+}
+
+void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call) {
+  Launch& launch = chosen.launch;
+  launch.signature = signature_of(announced.record);
+  launch.self = {const_cast<std::byte*>(call.input), call.output};
+  if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
+  if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
+  if (call.reduction == Reduction::pre_mul_sum) {
+    Factor factor = {call.scalar, call.integer_scalar};
+    if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
+    chosen.interpreter->machine().scale(factor.scale, factor.integer_scale);
+  }
+  chosen.interpreter->start();
+}
+
+// Sends first, and tells the peers of the call while that is on its way.
+Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call) {
+  bind_buffers(prepared, prepared, call);
+  const Progress progress = prepared.interpreter->advance();
+  board_.announce(rank_, prepared.record);
+  return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
+}
+
+Status HostCommunicator::run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options) {
+  begin(prepared, options);
+  prepared.launch.self = {const_cast<std::byte*>(call.input), call.output};
+  struct Hooks {
+    HostCommunicator& owner;
+    const CallRecord& record;
+    bool announced = false;
+    // What it has sent is on its way: time to tell the peers of the call. Who looks for an answer at once takes the
+    // line away from a writer who is about to write it.
+    void look() {
+      owner.board_.announce(owner.rank_, record);
+      announced = true;
+    }
+    Status await(const Blocked& blocked, Progress progress) {
+      if (progress == Progress::mismatch) return owner.mismatch_with(blocked.operand->peer);
+      return owner.await_peer(blocked);
+    }
+  } hooks{*this, prepared.record};
+  TUTTI_CHECK_OK(BriefRun(prepared.moves, signature_of(prepared.record), prepared.interpreter->machine(), hooks).run());
+  if (!hooks.announced) hooks.look();
+  return {};
+}
+
+Status HostCommunicator::await_peer(const Blocked& blocked) {
+  const Rank peer = blocked.operand->peer;
+  Patience patience;
+  while (!blocked.over()) {
+    if (crowded_) {
+      TUTTI_CHECK_OK(wait_for(peer, patience));
+      continue;
+    }
+    pause();
+    if (++patience.polls <= kQuickPolls) continue;
+    pause();
+    pause();
+    if (patience.polls % kPollsPerLook == 0) TUTTI_CHECK_OK(look_around(peer, patience));
+  }
+  return {};
+}
+
+Status HostCommunicator::complete(Prepared& prepared) {
+  const Progress progress = prepared.interpreter->advance();
+  return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);
+}
+
+// Alone in its thread, it polls just what it waits for.
+Status HostCommunicator::wait_and_advance(Prepared& prepared, Progress progress) {
+  Interpreter<CpuMachine>& interpreter = *prepared.interpreter;
+  for (; progress != Progress::done; progress = interpreter.advance()) {
+    const Rank peer = interpreter.blocked().operand->peer;
+    if (progress == Progress::mismatch) return mismatch_with(peer);
+    Patience patience;
+    while (!interpreter.blocked().over()) {
+      if (!crowded_ && !far_ && ++patience.polls % kPollsPerLook != 0) {
+        pause();
+        pause();  // Two let the peer's store through soonest.
+        continue;
+      }
+      TUTTI_CHECK_OK(crowded_ || far_ ? wait_for(peer, patience) : look_around(peer, patience));
+    }
+  }
+  return far_ ? drain() : Status();
+}
+
+Status HostCommunicator::compare_calls() {
+  if (record_ == nullptr) return {};
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const auto theirs = board_.call(peer, record_->sequence);
+    if (theirs && theirs->signature != record_->signature) return mismatch(peer, *theirs);
+  }
+  return {};
+}
+
+Status HostCommunicator::mismatch(Rank peer, const CallRecord& theirs) {
+  return fail(disagreement(options_.name, {rank_, *record_}, {peer, theirs}));
+}
+
+// What arrived from `peer` carries another signature. Its record is there or comes at once, unless it is far ahead.
+Status HostCommunicator::mismatch_with(Rank peer) {
+  const Deadline soon = Deadline::after_ms(mesh_.far(peer) ? kFarRecordMs : kRecordMs);
+  if (mesh_.far(peer)) tell_call(NewsKind::call);
+  do {
+    if (far_) hear_news();
+    if (board_.failed()) return board_.failure(rank_);
+    TUTTI_CHECK_OK(compare_calls());
+  } while (board_.last(peer) < record_->sequence && !soon.passed());
+  TUTTI_CHECK_OK(compare_calls());  // It may have come after the last look.
+  return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
+                            std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
+                            std::to_string(peer) +
+                            " sent belongs to another call, or two threads use one communicator at once"));
+}
+
+Status HostCommunicator::told(Status status) {
+  return is_question(status) ? std::move(status) : fail(std::move(status));
+}
+
+Status HostCommunicator::fail(Status status) {
+  board_.fail(rank_, status);
+  status = published(std::move(status));
+  tell_failure();
+  return status;
+}
+
+Status HostCommunicator::call_off(const Status& reason) {
+  board_.fail(rank_, reason, FailureReason::called_off);
+  Status status = published(Status(reason.code(), reason.message()));
+  tell_failure();
+  return status;
+}
+
+Status HostCommunicator::published(Status own) {
+  const Deadline soon = Deadline::after_ms(kRecordMs);
+  while (!board_.failed()) {  // Another rank was first, and is writing its words, or died over it.
+    if (soon.passed()) return own;
+    pause();
+  }
+  return board_.failure(rank_);
+}
+
+std::string HostCommunicator::name() const { return options_.name.empty() ? "" : " on " + options_.name; }
+
+// Of several communicators, one may be awaited here and another one there: even one without a name is told apart.
+std::string HostCommunicator::leaving() const {
+  return options_.name.empty() ? "finalize of an unnamed communicator of " + std::to_string(ranks_) + " ranks"
+                               : "finalize" + name();
+}
+
+std::string HostCommunicator::current_call() const {
+  if (record_ == nullptr && message_ == nullptr) return leaving();
+  const std::string call =
+      record_ != nullptr ? describe(*record_) + " #" + std::to_string(record_->sequence) : describe_message(*message_);
+  return call + name();
+}
+
+}  // namespace tutti

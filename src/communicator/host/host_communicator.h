@@ -1,0 +1,320 @@
+// The communicator of ranks whose buffers lie in host memory, on one host or on several. Its functions lie in
+// create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), learn.cc,
+// waiting.cc, far.cc (other hosts) and point_to_point.cc.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/watch.h"
+#include "src/communicator/communicator.h"
+#include "src/communicator/control/board.h"
+#include "src/communicator/host/learning.h"
+#include "src/communicator/host/links.h"
+#include "src/communicator/planning/advice.h"
+#include "src/executor/compiled_plan.h"
+#include "src/executor/cpu/brief.h"
+#include "src/executor/cpu/machine.h"
+#include "src/executor/straighten.h"
+#include "src/plan/embedding.h"
+#include "src/tuner/choose.h"
+
+namespace tutti {
+
+// Slots of each lane of large messages; the loop may run this far ahead.
+inline constexpr std::uint32_t kBulkSlots = 4;
+
+// Where the ranks of a communicator live.
+enum class Spread : std::uint8_t { one_process, many_processes };
+
+class HostCommunicator final : public Communicator {
+ public:
+  HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread);
+  ~HostCommunicator() override;
+
+  Rank rank() const override { return rank_; }
+  Rank ranks() const override { return ranks_; }
+  bool on_one_host() const override { return !far_; }
+  const Mesh* mesh() const override { return &mesh_; }
+  const CommunicatorOptions& options() const override { return options_; }
+  const Board& board() const override { return board_; }
+  void announce(CallRecord& record) override {
+    record.sequence = ++sequence_;
+    board_.announce(rank_, record);
+  }
+
+  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
+  void tell_last_call() override { tell_call(NewsKind::call); }
+  Ran last_run() const override;
+
+  Status run(const Call& call, const CommunicatorOptions* options) override;
+  Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
+  Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
+  Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
+                                               const CommunicatorOptions& options) override;
+  Status pass(Rank to, int descriptor) override;
+  Result<File> take_passed(Rank from) override;
+  Status finalize() override;
+  Status leave() override;
+  void abort() override;
+  Status fail(Status status) override;
+  Status call_off(const Status& reason) override;
+  void outwait_visitors() override;
+  Status failure() override { return failure("outside of any call"); }
+  Status failure(const std::string& when) override;
+
+  std::uint64_t take_ticket() override { return tickets_.fetch_add(1); }
+  Status await_ticket(std::uint64_t ticket) override;
+  void finish_ticket() override {
+    served_.fetch_add(1);
+    served_.notify_all();
+  }
+
+ private:
+  friend class CollectiveOperation;
+  friend class LearningOperation;
+  friend class MessageOperation;
+
+  // ---- prepare.cc ----
+  struct CallKey {
+    std::uint64_t count, shape;
+    std::uint32_t forced;
+    bool in_place;
+    bool operator==(const CallKey&) const = default;
+  };
+  struct PlanKey {
+    Problem problem;
+    const Algorithm* algorithm;
+    Protocol protocol;
+    bool pipelined;  // Pieces may overlap: the order of steps, and so the form of lanes, depends on it.
+    bool operator==(const PlanKey&) const = default;
+  };
+  struct WiredPlan {
+    PlanKey key;
+    Plan plan;  // This rank's, after fusing.
+    std::vector<LaneUse> uses;
+    std::vector<LaneSpec> specs;             // Of uses, one by one.
+    std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
+    std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
+    MachineMemory memory;
+    bool overlaps = false;            // Pieces do overlap.
+    bool balanced = false;            // Proved: a message may take several slots.
+    std::uint32_t longest_units = 1;  // Of the longest message of any rank.
+    std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
+  };
+  // All that a call of this shape needs but its buffers. Stays where it is: the interpreter points into it. A
+  // communicator runs one collective at a time, so one interpreter serves all calls of the shape.
+  struct Prepared {
+    CallKey key;
+    WiredPlan* plan = nullptr;  // Null: nothing to do.
+    Choice choice;
+    Launch launch;
+    StraightProgram straight;
+    std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
+    CallRecord record;
+    bool in_place = false;
+    std::int64_t in_place_distance = 0;           // Of the output from the input, in bytes, where they are one buffer.
+    const Algorithm* mapped_algorithm = nullptr;  // Where this rank's buffers could be used as mapped memory.
+    bool mapped_only = false;                     // It was forced.
+    std::unique_ptr<Prepared> mapped;
+    bool ran_mapped = false;  // Last time.
+    bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
+    std::uint64_t scratch_bytes = 0;
+    std::uint64_t input_bytes = 0;
+    std::vector<Move> moves;             // Of a call that runs at once and needs nothing but its buffers; else none.
+    Learning::Class* learned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
+    std::map<std::size_t, std::unique_ptr<Prepared>> tried;  // By candidate.
+    // The question of every call, whether it is like the one before.
+    bool serves(const Call& call, std::uint32_t forced) const {
+      return key.count == call.count && key.shape == shape_of(call) && key.forced == forced &&
+             (call.output - call.input == in_place_distance) == key.in_place;
+    }
+  };
+  // What the tuner is asked about the call, if it goes through lanes.
+  Result<Query> query_for(const Call& call, const CommunicatorOptions& options) const;
+  // Whether all ranks may see the buffers, as far as this one can tell.
+  bool may_be_mapped(const Call& call) const;
+  CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
+  Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
+  // `tried`: in this way, if there is such for the call. Null: as the tuner predicts.
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* tried);
+  void show_ran(const Prepared& prepared);
+  Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
+  void bind(const Call& call, Prepared& prepared) const;
+  // That with NUMA domains serves who asks for an algorithm that knows groups.
+  const Embedding& embedding_for(const Problem& flat, std::string_view named) const;
+  Result<WiredPlan*> wired_plan(const PlanKey& key);
+  Status wire(const std::vector<Plan>& plans, WiredPlan& wired);
+  // The rank whose address a plan or a prepared call still waits for; none: ready to run.
+  Result<std::optional<Rank>> awaited_by(WiredPlan& wired);
+  Result<std::optional<Rank>> awaited_by(const Call& call, Prepared& prepared);
+  void compile(WiredPlan& wired);
+
+  // ---- execute.cc ----
+  Status run_unheard(const Call& call, const CommunicatorOptions& options);
+  Status run_prepared(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<Operation>> start_unheard(const Call& call, const CommunicatorOptions& options);
+  // The next collective of this rank is this; announce() tells the peers.
+  void begin(Prepared& prepared, const CommunicatorOptions& options);
+  void announce(Prepared& prepared, const Call& call);
+  // Gives the interpreter the buffers. `announced`: the call as the peers see it.
+  void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
+  Status run_at_once(Prepared& prepared, const Call& call);
+  // Out of line: compiled into each of its callers, it would no longer have the loop over the moves compiled into it.
+  [[gnu::noinline]] Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
+  Status complete(Prepared& prepared);
+  Status wait_and_advance(Prepared& prepared, Progress progress);
+
+  // ---- learn.cc ----
+  // A collective of this communicator's own, beside a call of the user's, which is what it passes for in messages.
+  struct Aside {
+    Call call;
+    CommunicatorOptions options;
+    CallRecord record;
+  };
+  bool learns(const Call& call, const CommunicatorOptions& options) const;
+  Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
+  Result<Prepared*> next_tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
+  Status run_learning(const Call& call, const CommunicatorOptions& options);
+  Aside recalling(const Call& call, const CommunicatorOptions& options);
+  Aside summing(const Call& call, const CommunicatorOptions& options, const Learning::Class& learned,
+                std::vector<std::uint64_t>& sums_ns) const;
+  Result<Prepared*> prepare_aside(const Aside& aside);
+  void conclude(Learning::Class& learned, const std::vector<std::uint64_t>& sums_ns);
+
+  // ---- waiting.cc ----
+  // What a wait has cost so far.
+  struct Patience {
+    std::uint32_t polls = 0;
+    std::int64_t began_ns = 0;
+    std::int64_t yielded_ns = 0;
+    std::int64_t probed_ns = 0;
+    bool saw_leave = false;
+    bool saw_failure = false;
+    bool saw_death = false;
+    bool told_call = false;  // To other hosts.
+  };
+  static constexpr std::uint32_t kPollsPerLook = 1024;
+  // Between two near cores a message is there after so many, with a pause each. Later ones are more patient, so that
+  // they do not keep taking the line away from a writer who is far.
+  static constexpr std::uint32_t kQuickPolls = 4;
+  // Until the peer has moved.
+  Status await_peer(const Blocked& blocked);
+  // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
+  Status wait_for(Rank peer, Patience& patience);
+  Status look_around(Rank peer, Patience& patience);
+  Status notice_failure(Patience& patience);
+  Status probe_peers(Patience& patience);
+  // Fails when a rank leaves that others still count on.
+  Status notice_leaving(Rank awaited, Patience& patience);
+  Status leaves(Rank leaver, Rank other, const std::string& call);
+  std::string not_receiving() const;
+  std::string absent() const;  // "; rank 1 has not called it"
+  std::string not_leaving(
+      Rank peer) const;  // What the rank is seen to do that does not finalize, and why it may be so.
+  void show_cpu();
+  bool shares_cpu_with(Rank peer) const;
+  bool one_here_is_behind() const;
+  void find_crowd();
+  Status compare_calls();
+  Status mismatch(Rank peer, const CallRecord& theirs);
+  Status mismatch_with(Rank peer);
+  // The failure that all ranks are told, once it is there; `own` if that takes too long.
+  Status published(Status own);
+  // What stops this rank stops all, who would wait for it in vain; a question does not. Where something else has
+  // before, this may only be a consequence of it, and the cause is what is returned.
+  Status told(Status status);
+  std::string current_call() const;
+  std::string name() const;  // For messages: " on gradients".
+  std::string leaving() const;
+  std::byte* scratch(std::uint64_t bytes);
+  std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
+
+  // ---- far.cc ----
+  // Takes in what ranks of other hosts have told.
+  void hear_news();
+  void tell_failure();
+  Status hear_before_call();
+  Status compare_last_calls() const;
+  void tell_call(NewsKind kind);
+  std::string unheard_of() const;
+  Status wait_far(Rank peer, Patience& patience);
+  void find_others(std::int64_t now);
+  void tell_of_long_wait(std::int64_t now, Patience& patience);
+  // What a call has posted is with the system when it is done: nobody else carries it to other hosts.
+  bool drained();
+  Status drain();
+
+  // ---- mapped.cc ----
+  BufferReference refer(const std::byte* memory, std::uint64_t bytes);
+  void show_buffers(Prepared& prepared, const Call& call);
+  Status hear_of_regions();
+  enum class Sight : std::uint8_t { waiting, hidden, mapped };
+  Result<Sight> see_buffers(const Prepared& prepared, Rank& awaited);
+  Status locate_buffers(const Prepared& prepared);
+  Result<std::byte*> locate(Rank peer, const BufferReference& reference, std::uint64_t bytes);
+  Result<Prepared*> mapped_variant(Prepared& prepared, const Call& call);
+
+  // ---- split.cc ----
+  // Ranks of this one's part, in its order; none without a colour.
+  Result<std::vector<Rank>> agree_on_members(int color, int key);
+  Result<ReceivedFrame> await_passed(Rank peer, FrameKind kind, const Deadline& deadline);
+  Result<Mesh> split_mesh(const std::vector<Rank>& members, Rank self, const Deadline& deadline);
+  Result<std::unique_ptr<Communicator>> make_part(const std::vector<Rank>& members, const CommunicatorOptions& options);
+
+  // ---- point_to_point.cc ----
+  // Messages of one lane go one after the other.
+  struct Turns {
+    std::uint64_t taken = 0;
+    std::uint64_t served = 0;
+  };
+  Result<std::unique_ptr<Operation>> start_messages(const Call& call);
+  void announce_unequal(const Call& call);
+  // Once all ranks have left: fails if this one sent or was sent what nobody received.
+  Status find_lost_messages();
+
+  CommunicatorOptions options_;
+  Rank rank_;
+  Rank ranks_;
+  Mesh mesh_;
+  Board board_;
+  PeerRegions regions_;
+  Links links_;
+  bool one_process_;  // All ranks are threads of this process.
+  bool far_;          // There are ranks on other hosts.
+  const Embedding embedding_;
+  const Embedding by_domains_;  // Hosts and the NUMA domains of each; nothing where there are no several of them.
+  Advice advice_;
+  const Machine machine_;  // As the tuner is to see it; the same on all ranks.
+  std::mutex hearing_;
+  bool shares_cpu_ = false;    // As the last look found.
+  std::int64_t heard_ns_ = 0;  // When a call has last looked for news.
+  PassedRegions passed_regions_;
+  std::vector<RankBuffers> peer_memory_;  // Of the mapped call that runs.
+  bool crowded_ = false;                  // Fewer CPUs for the ranks than ranks; decided once all have shown theirs.
+  bool crowd_known_ = false;
+  std::int64_t timeout_ms_;             // Of the call that runs.
+  std::uint32_t aborted_ = 0;           // 1: by abort(), since the last shrink() began.
+  std::uint64_t sequence_ = 0;          // Collectives so far.
+  const CallRecord* record_ = nullptr;  // Of the collective that runs.
+  const Call* message_ = nullptr;       // The send or recv that waits.
+  CallRecord unequal_record_;           // Of the all_to_all_v that runs.
+  std::vector<std::unique_ptr<WiredPlan>> plans_;
+  std::array<std::unique_ptr<Prepared>, 256> calls_;
+  Prepared* latest_ = nullptr;
+  Learning learning_;
+  std::atomic<const WiredPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
+  std::vector<std::byte> scratch_, input_copy_;
+  std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
+  std::atomic<std::uint64_t> tickets_{0};             // Calls through streams so far, and how many of them are done.
+  std::atomic<std::uint64_t> served_{0};
+};
+
+}  // namespace tutti

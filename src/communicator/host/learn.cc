@@ -1,0 +1,166 @@
+// Calls that are on trial: which way each goes, and what the ranks tell each other of it.
+#include "src/base/caught.h"
+#include "src/base/clock.h"
+#include "src/communicator/host/learning_operation.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+// Their own forms of call: they match none of the caller's, nor each other.
+constexpr std::uint32_t kRecalling = 0x74756e65;
+constexpr std::uint32_t kSumming = 0x74756e66;
+
+CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::uint32_t form) {
+  CommunicatorOptions own = options;
+  own.tune = Tune::off;
+  own.forced = form;
+  return own;
+}
+
+}  // namespace
+
+bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {
+  return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options);
+}
+
+Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_learning(
+    const Call& call, const CommunicatorOptions& options) {
+  const Query query = TUTTI_TRY(query_for(call, options));
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  if (all.empty()) return prepare(call, options, nullptr);
+  Learning::Class& learned = learning_.class_of(query, std::move(all));
+  if (learned.trial.settled()) return prepare(call, options, &learned.next());
+  auto on_trial = std::make_unique<Prepared>();
+  on_trial->learned = &learned;
+  return on_trial;
+}
+
+// Once there is a verdict, what it says takes the slot, and calls of this shape are as any others.
+Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr<Prepared>& slot, const Call& call,
+                                                                 const CommunicatorOptions& options) {
+  Learning::Class& learned = *slot->learned;
+  std::unique_ptr<Prepared>& tried = slot->tried[learned.trial.next()];
+  if (tried == nullptr) {
+    tried = TUTTI_TRY(prepare(call, options, &learned.next()));
+    tried->key = slot->key;
+    tried->learned = &learned;
+  }
+  if (latest_ == slot.get()) latest_ = nullptr;
+  show_ran(*tried);
+  if (!learned.trial.settled()) {
+    latest_ = nullptr;
+    return tried.get();
+  }
+  std::unique_ptr<Prepared> kept = std::move(tried);
+  kept->learned = nullptr;
+  slot = std::move(kept);
+  latest_ = slot.get();
+  return latest_;
+}
+
+HostCommunicator::Aside HostCommunicator::recalling(const Call& call, const CommunicatorOptions& options) {
+  learning_.read();
+  Aside aside = {{}, options_of_aside(options, kRecalling), record_of(call, kRecalling)};
+  aside.call.collective = Collective::broadcast;
+  aside.call.type = DataType::int8;
+  aside.call.count = learning_.memory().size();
+  aside.call.input = aside.call.output = learning_.memory().data();
+  return aside;
+}
+
+HostCommunicator::Aside HostCommunicator::summing(const Call& call, const CommunicatorOptions& options,
+                                                  const Learning::Class& learned,
+                                                  std::vector<std::uint64_t>& sums_ns) const {
+  sums_ns = learned.trial.seen();
+  const std::uint32_t form = kSumming + static_cast<std::uint32_t>(learned.collective) * 256 + learned.size_class;
+  Aside aside = {{}, options_of_aside(options, form), record_of(call, form)};
+  aside.call.type = DataType::uint64;
+  aside.call.count = sums_ns.size();
+  aside.call.input = aside.call.output = reinterpret_cast<std::byte*>(sums_ns.data());
+  return aside;
+}
+
+// Through lanes: a record that passes for another's does not tell where buffers are.
+Result<HostCommunicator::Prepared*> HostCommunicator::prepare_aside(const Aside& aside) {
+  Prepared* prepared = TUTTI_TRY(prepare_call(aside.call, aside.options));
+  prepared->mapped_algorithm = nullptr;
+  prepared->record = aside.record;
+  return prepared;
+}
+
+void HostCommunicator::conclude(Learning::Class& learned, const std::vector<std::uint64_t>& sums_ns) {
+  learned.trial.conclude(sums_ns, ranks_);
+  learning_.report(learned);
+}
+
+Status HostCommunicator::run_learning(const Call& call, const CommunicatorOptions& options) {
+  if (learning_.untold()) {
+    const Aside aside = recalling(call, options);
+    Prepared* prepared = TUTTI_TRY(prepare_aside(aside));
+    TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
+    learning_.told();
+  }
+  Prepared* prepared = TUTTI_TRY(prepare_call(call, options));
+  Learning::Class* learned = prepared->learned;
+  const std::int64_t began_ns = now_ns();
+  TUTTI_CHECK_OK(run_prepared(*prepared, call, options));
+  if (learned == nullptr || !learned->took(prepared->ran_mapped, now_ns() - began_ns)) return {};
+  std::vector<std::uint64_t> sums_ns;
+  const Aside aside = summing(call, options, *learned, sums_ns);
+  prepared = TUTTI_TRY(prepare_aside(aside));
+  TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
+  conclude(*learned, sums_ns);
+  return {};
+}
+
+// ---- Beside other operations ----
+
+Status LearningOperation::begin() {
+  if (!owner_.learning_.untold()) return begin_call();
+  const HostCommunicator::Aside aside = owner_.recalling(call_, options_);
+  HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
+  running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
+  return {};
+}
+
+Status LearningOperation::begin_call() {
+  part_ = Part::call;
+  prepared_ = TUTTI_TRY(owner_.prepare_call(call_, options_));
+  learned_ = prepared_->learned;
+  began_ns_ = now_ns();
+  running_ = std::make_unique<CollectiveOperation>(owner_, *prepared_, call_, options_);
+  return {};
+}
+
+Result<bool> LearningOperation::advance() {
+  for (;;) {
+    const bool done = TUTTI_TRY(running_->advance());
+    if (!done) return false;
+    Result<bool> ended = caught([this] { return next(); });
+    if (!ended.ok()) return owner_.told(std::move(ended).status());
+    if (ended.value()) return true;
+  }
+}
+
+Result<bool> LearningOperation::next() {
+  running_.reset();
+  switch (part_) {
+    case Part::recall:
+      owner_.learning_.told();
+      TUTTI_CHECK_OK(begin_call());
+      return false;
+    case Part::call: {
+      if (learned_ == nullptr || !learned_->took(prepared_->ran_mapped, now_ns() - began_ns_)) return true;
+      const HostCommunicator::Aside aside = owner_.summing(call_, options_, *learned_, sums_ns_);
+      HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
+      running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
+      part_ = Part::verdict;
+      return false;
+    }
+    case Part::verdict: owner_.conclude(*learned_, sums_ns_); return true;
+  }
+  return true;
+}
+
+}  // namespace tutti

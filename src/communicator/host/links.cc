@@ -1,0 +1,153 @@
+#include "src/communicator/host/links.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+// What a lane frame carries.
+struct LaneOffer {
+  LaneSpec spec;
+  LaneAddress address;
+};
+static_assert(sizeof(LaneOffer) == 56);
+
+}  // namespace
+
+// Whose memory it lies in: who reads, so that polling stays local; of a pair of lanes the forward lane's reader.
+Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
+
+Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
+
+Result<bool> Links::make(const LaneSpec& spec) {
+  if (links_.contains(spec)) return true;
+  if (mesh_.far(other(spec))) {
+    TUTTI_CHECK_OK(attach_far(spec));
+    return true;
+  }
+  if (owner(spec) != self_) return true;
+  auto made = made_.find(spec);
+  if (made == made_.end()) {
+    const LaneAddress address = TUTTI_TRY(transport_.create(spec));
+    made = made_.emplace(spec, address).first;
+  }
+  if (spec.writer != self_) {
+    const bool told = TUTTI_TRY(tell(spec, made->second));
+    if (!told) return false;
+  }
+  TUTTI_CHECK_OK(attach(spec, self_, made->second));
+  made_.erase(made);
+  return true;
+}
+
+// The segment's descriptor goes with the first lane in it that gets through.
+Result<bool> Links::tell(const LaneSpec& spec, const LaneAddress& address) {
+  Frame frame;
+  frame.kind = FrameKind::lane;
+  const LaneOffer lane = {spec, address};
+  frame.bytes = sizeof lane;
+  std::memcpy(frame.payload.data(), &lane, sizeof lane);
+  const std::pair segment = {spec.writer, address.segment};
+  const int descriptor = passed_.contains(segment) ? -1 : transport_.segment(address.segment).descriptor();
+  const bool sent = TUTTI_TRY(mesh_.try_send(spec.writer, frame, descriptor));
+  if (!sent) return false;
+  passed_.insert(segment);
+  return true;
+}
+
+// What the other end has sent is taken in first: it may be waiting for room as well.
+Result<bool> Links::ready(const LaneSpec& spec) {
+  if (links_.contains(spec)) return true;
+  TUTTI_CHECK_OK(collect(other(spec)));
+  if (owner(spec) == self_) return make(spec);
+  const auto found = addresses_.find(spec);
+  if (found == addresses_.end()) return false;
+  TUTTI_CHECK_OK(attach(spec, owner(spec), found->second));
+  addresses_.erase(found);
+  return true;
+}
+
+Status Links::collect(Rank peer) {
+  for (;;) {
+    auto received = TUTTI_TRY(mesh_.receive(peer));
+    if (!received) return {};
+    TUTTI_CHECK_OK(take_in(peer, std::move(*received)));
+  }
+}
+
+Status Links::take_in(Rank peer, ReceivedFrame received) {
+  if (received.frame.kind == FrameKind::region) return regions_.adopt(peer, std::move(received));
+  if (received.frame.kind == FrameKind::withdrawal) return regions_.drop(peer, received.frame);
+  if (received.frame.kind == FrameKind::proposal || received.frame.kind == FrameKind::refusal)
+    return proposals_.take_in(peer, std::move(received));
+  if (received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::memory) {
+    passages_[{peer, received.frame.kind}].push_back(std::move(received));
+    return {};
+  }
+  LaneOffer lane;
+  if (received.frame.kind != FrameKind::lane || received.frame.bytes != sizeof lane) {
+    return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");
+  }
+  std::memcpy(&lane, received.frame.payload.data(), sizeof lane);
+  if (owner(lane.spec) != peer || lane.spec.writer != self_) {
+    return invalid_usage("rank " + std::to_string(peer) + " offered a lane from rank " +
+                         std::to_string(lane.spec.writer) + " to rank " + std::to_string(lane.spec.reader));
+  }
+  if (received.file) {
+    Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), lane.address.segment_bytes));
+    TUTTI_CHECK_OK(transport_.adopt(peer, lane.address.segment, std::move(memory)));
+  }
+  addresses_[lane.spec] = lane.address;
+  return {};
+}
+
+std::optional<ReceivedFrame> Links::take_passed(Rank peer, FrameKind kind) {
+  const auto found = passages_.find({peer, kind});
+  if (found == passages_.end() || found->second.empty()) return std::nullopt;
+  ReceivedFrame passed = std::move(found->second.front());
+  found->second.pop_front();
+  return passed;
+}
+
+// Each end makes its own half, so neither waits for the other. A pair of lanes shares nothing between hosts.
+Status Links::attach_far(const LaneSpec& spec) {
+  const Rank peer = other(spec);
+  const auto open = [&](const LaneSpec& lane, LaneState& writing, LaneState& reading) -> Status {
+    const bool writes = lane.writer == self_;
+    LaneState& end = writes ? writing : reading;
+    end.view =
+        TUTTI_TRY(mesh_.connection(peer).open(mesh_.context(peer), lane, writes ? LaneEnd::writer : LaneEnd::reader));
+    return {};
+  };
+  auto link = std::make_unique<Link>();
+  TUTTI_CHECK_OK(open(spec, link->writing, link->reading));
+  if (spec.form != LaneForm::one_way) {
+    LaneSpec partner = spec;
+    std::swap(partner.writer, partner.reader);
+    std::swap(partner.tag, partner.partner_tag);
+    TUTTI_CHECK_OK(open(partner, link->partner_writing, link->partner_reading));
+  }
+  links_[spec] = std::move(link);
+  return {};
+}
+
+Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {
+  const LanePair pair = TUTTI_TRY(transport_.view(spec, owner, address));
+  auto link = std::make_unique<Link>();
+  link->writing.view = link->reading.view = pair.forward;
+  link->partner_writing.view = link->partner_reading.view = pair.partner;
+  links_[spec] = std::move(link);
+  return {};
+}
+
+LaneState* Links::end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which) {
+  const auto found = links_.find(spec);
+  if (found == links_.end()) return nullptr;
+  Link& link = *found->second;
+  const bool forward = writer == spec.writer && tag == spec.tag;
+  if (which == LaneEnd::writer) return forward ? &link.writing : &link.partner_writing;
+  return forward ? &link.reading : &link.partner_reading;
+}
+
+}  // namespace tutti

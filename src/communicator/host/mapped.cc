@@ -1,0 +1,121 @@
+// Calls whose buffers every rank can see: plans that read and write the peers' memory in place.
+//
+// A rank that could go mapped says where its buffers are and waits for what the others say; a rank that could not
+// says so and does not wait. All see the same records, so all that look decide alike.
+#include <string>
+
+#include "src/base/atomic.h"
+#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+// Whether a rank shows all its buffers.
+bool shows(const CallRecord& record) {
+  return record.input.region != kHiddenBuffer && record.output.region != kHiddenBuffer;
+}
+
+}  // namespace
+
+// Passes a region on before its first use.
+BufferReference HostCommunicator::refer(const std::byte* memory, std::uint64_t bytes) {
+  if (bytes == 0) return {kNoBuffer, 0};
+  if (one_process_) return {kOwnAddressSpace, reinterpret_cast<std::uint64_t>(memory)};
+  const auto found = Regions::of_process().find(memory, bytes);
+  if (!found) return {};
+  if (!passed_regions_.pass(found->region)) return {};  // This call goes through lanes.
+  return *found;
+}
+
+void HostCommunicator::show_buffers(Prepared& prepared, const Call& call) {
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const Problem& problem = prepared.plan->key.problem;
+  passed_regions_.withdraw();
+  prepared.record.input = refer(call.input, input_blocks(problem, rank_) * block_bytes);
+  prepared.record.output = refer(call.output, output_blocks(problem, rank_) * block_bytes);
+  std::uint32_t& shown = board_.entry(rank_).region_news;
+  if (load_relaxed(&shown) != passed_regions_.messages()) store_release(&shown, passed_regions_.messages());
+}
+
+// What peers have passed is mapped, and what they have withdrawn is not, even where this call does not look at it.
+Status HostCommunicator::hear_of_regions() {
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (regions_.has_news(peer, load_acquire(&board_.entry(peer).region_news))) TUTTI_CHECK_OK(links_.collect(peer));
+  }
+  return {};
+}
+
+// Whether all ranks show their buffers; peer_memory_ then says where they are here.
+Result<HostCommunicator::Sight> HostCommunicator::see_buffers(const Prepared& prepared, Rank& awaited) {
+  if (!one_process_) TUTTI_CHECK_OK(hear_of_regions());
+  if (!shows(prepared.record)) return Sight::hidden;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const auto record = board_.call(peer, prepared.record.sequence);
+    if (!record) {
+      // Gone past this call: it did not wait for us, so its buffers were private.
+      if (board_.last(peer) > prepared.record.sequence) return Sight::hidden;
+      awaited = peer;
+      return Sight::waiting;
+    }
+    if (record->signature != prepared.record.signature) return mismatch(peer, *record);
+    if (!shows(*record)) return Sight::hidden;
+  }
+  TUTTI_CHECK_OK(locate_buffers(prepared));
+  return Sight::mapped;
+}
+
+// Once all show theirs: then nobody leaves the call before all are in it, so all records and regions are still there.
+// Where one does not, the others do not wait for each other, and may have freed what they showed.
+Status HostCommunicator::locate_buffers(const Prepared& prepared) {
+  const CallRecord& own = prepared.record;
+  const Problem& problem = prepared.plan->key.problem;
+  const std::uint64_t block_bytes = own.count * size_of(static_cast<DataType>(own.type));
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const auto record = board_.call(peer, own.sequence);
+    if (!record) return internal_error("rank " + std::to_string(peer) + " left " + current_call() + " too early");
+    peer_memory_[peer].input = TUTTI_TRY(locate(peer, record->input, input_blocks(problem, peer) * block_bytes));
+    peer_memory_[peer].output = TUTTI_TRY(locate(peer, record->output, output_blocks(problem, peer) * block_bytes));
+  }
+  return {};
+}
+
+Result<std::byte*> HostCommunicator::locate(Rank peer, const BufferReference& reference, std::uint64_t bytes) {
+  if (bytes == 0) return static_cast<std::byte*>(nullptr);
+  if (one_process_) return reinterpret_cast<std::byte*>(reference.offset);
+  if (peer == rank_) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
+  std::byte* memory = regions_.locate(peer, reference, bytes);
+  if (memory == nullptr) {
+    TUTTI_CHECK_OK(links_.collect(peer));  // It was sent before the call was announced.
+    memory = regions_.locate(peer, reference, bytes);
+  }
+  if (memory == nullptr)
+    return internal_error("rank " + std::to_string(peer) + " named a buffer that lies in no region that it has passed");
+  return memory;
+}
+
+// The same call, planned for mapped memory.
+Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& prepared, const Call& call) {
+  if (prepared.mapped == nullptr) {
+    Query query = tutti::query_of(prepared.plan->key.problem, call.count * size_of(call.type));
+    query.machine = &machine_;
+    query.mapped = true;
+    query.algorithm = prepared.mapped_algorithm->name();
+    const Choice choice = TUTTI_TRY(choose(query));
+    auto variant = std::make_unique<Prepared>();
+    PlanKey key = prepared.plan->key;
+    key.algorithm = prepared.mapped_algorithm;
+    key.problem.in_place = prepared.in_place;
+    key.protocol = Protocol::bulk;
+    key.pipelined = false;
+    variant->record = prepared.record;
+    variant->in_place = prepared.in_place;
+    variant->plan = TUTTI_TRY(wired_plan(key));
+    variant->choice = choice;
+    variant->launch.peers = peer_memory_.data();
+    prepared.mapped = std::move(variant);
+  }
+  return prepared.mapped.get();
+}
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+// A send or a recv under way. Its lane is made at the first message between the two ranks, without waiting, so that
+// the operations of a group never block each other.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "src/communicator/host/host_communicator.h"
+
+namespace tutti {
+
+std::string describe_message(const Call& call);  // "recv(20 int32, from rank 0)"
+
+class MessageOperation final : public Operation {
+ public:
+  MessageOperation(HostCommunicator& owner, const Call& call, std::uint16_t tag);
+
+  Result<bool> advance() override;
+  Status wait() override;
+
+ private:
+  Result<bool> go_on();
+  Result<bool> open();
+  Status disagree() const;
+
+  HostCommunicator& owner_;
+  Call call_;
+  LaneSpec spec_;
+  HostCommunicator::Turns& turns_;
+  std::uint64_t turn_;
+  MachineMemory memory_;
+  HostCommunicator::Patience patience_;
+  std::int64_t timeout_ms_;  // Messages of one group may have their own.
+  std::unique_ptr<CompiledPlan> compiled_;
+  Launch launch_;
+  std::optional<Interpreter<CpuMachine>> interpreter_;  // Once the lane is there.
+};
+
+}  // namespace tutti

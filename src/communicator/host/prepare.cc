@@ -1,0 +1,300 @@
+// From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
+#include <algorithm>
+#include <string>
+
+#include "src/base/hash.h"
+#include "src/communicator/forced.h"
+#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kCacheLine = 64;
+
+// The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
+const Algorithm* mapped_algorithm(Query query) {
+  query.mapped = true;
+  const auto choice = choose(query);
+  if (!choice.ok() || !choice.value().mapped) return nullptr;
+  const Algorithm* algorithm = find(query.problem.collective, choice.value().algorithm);
+  return algorithm != nullptr && algorithm->supports(query.problem) ? algorithm : nullptr;
+}
+
+// `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
+// sent before the one before it has come back.
+Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
+  if (use.form == LaneForm::one_way) return few ? Slots::several : Slots::most;
+  return use == alone ? Slots::one : Slots::several;
+}
+
+// Parts of a unit are a multiple of this long: whole cache lines, or in the lines of small messages, words.
+std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
+
+}  // namespace
+
+void CommunicatorOptions::force() {
+  forced = 0;
+  std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  if (tune != Tune::off && has_plugin()) learns += "p";
+  for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns})
+    forced = hashed(forced, word + '/');
+}
+
+Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,
+                                                                   const CommunicatorOptions& options) {
+  const CallKey key = key_of(call, options);
+  auto& slot = calls_[mix(key.count * 31 + key.shape * 7 + key.in_place + key.forced) % calls_.size()];
+  if (slot == nullptr || !(slot->key == key)) {
+    board_.show_cpus(rank_);
+    auto fresh = TUTTI_TRY(learns(call, options) ? prepare_learning(call, options) : prepare(call, options, nullptr));
+    fresh->key = key;
+    if (latest_ == slot.get()) latest_ = nullptr;
+    slot = std::move(fresh);
+  }
+  if (slot->learned != nullptr) return next_tried(slot, call, options);
+  latest_ = slot.get();
+  show_ran(*latest_);
+  return latest_;
+}
+
+Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOptions& options) const {
+  Problem problem = problem_of(call, ranks_);
+  const Embedding& embedding = embedding_for(problem, options.algorithm);
+  if (embeds(embedding, problem)) problem.groups = embedding.groups;
+  // A forced algorithm is for the collectives that have it; that one has was checked when the options were given.
+  const std::string_view named = forced_algorithm(options, problem);
+  if (far_ && !options.protocol.empty() && options.protocol != "bulk") {
+    const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
+    if (!options.nccls_protocol) return unsupported(why + ": take bulk, or leave it open");
+    warn_of_nccls("NCCL_PROTO", why);
+  }
+  const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
+  Query query = query_of(problem, call.count * size_of(call.type));
+  query.machine = &machine_;
+  query.algorithm = named;
+  query.protocol = protocol;
+  query.mapped = named.ends_with("_mapped");
+  query.network = far_;
+  return query;
+}
+
+bool HostCommunicator::may_be_mapped(const Call& call) const {
+  if (far_ || call.reduction == Reduction::pre_mul_sum) return false;  // Peers keep their factors.
+  if (one_process_) return true;
+  const Problem problem = problem_of(call, ranks_);
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const std::uint64_t input_bytes = input_blocks(problem, rank_) * block_bytes;
+  const std::uint64_t output_bytes = output_blocks(problem, rank_) * block_bytes;
+  const Regions& regions = Regions::of_process();
+  return (input_bytes == 0 || regions.find(call.input, input_bytes)) &&
+         (output_bytes == 0 || regions.find(call.output, output_bytes));
+}
+
+Result<double> HostCommunicator::predict_us(const Call& call, const CommunicatorOptions& options) {
+  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.count == 0) return 0.0;
+  Query query = TUTTI_TRY(query_for(call, options));
+  Choice choice = TUTTI_TRY(choose(query));
+  CallRecord unused;
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
+  if (!advised && query.algorithm.empty() && may_be_mapped(call)) {
+    Query mapped = query;
+    mapped.mapped = true;
+    mapped.protocol = "";
+    const Choice in_place = TUTTI_TRY(choose(mapped));
+    if (in_place.mapped) return predicted_us(mapped, in_place);
+  }
+  return predicted_us(query, choice);
+}
+
+Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
+                                                                              const CommunicatorOptions& options,
+                                                                              const Choice* tried) {
+  auto prepared = std::make_unique<Prepared>();
+  prepared->record = record_of(call, options.forced);
+  if (call.count == 0) return prepared;
+
+  Query query = TUTTI_TRY(query_for(call, options));
+  const Problem problem = query.problem;
+  const bool forced = !query.algorithm.empty();
+  Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
+  prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
+  prepared->in_place = call.output - call.input == prepared->in_place_distance;
+  Problem mine = problem;
+  mine.in_place = prepared->in_place;
+  if (choice.mapped) {
+    if (far_)
+      return unsupported("algorithm '" + std::string(choice.algorithm) +
+                         "' works in memory that all ranks can map, and these are on several hosts");
+    if (!algorithm->supports(mine))
+      return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(mine) +
+                              ": pass another buffer as output, or leave the choice open");
+    if (call.reduction == Reduction::pre_mul_sum)
+      return unsupported("algorithm '" + std::string(choice.algorithm) +
+                         "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not know: take an "
+                         "algorithm that is not mapped, or leave the choice open");
+    prepared->mapped_algorithm = algorithm;
+    prepared->mapped_only = true;
+    query.algorithm = "";
+    query.mapped = false;
+    choice = TUTTI_TRY(choose(query));
+    algorithm = find(call.collective, choice.algorithm);
+  } else if (!far_ && !forced && !advised && call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
+    query.problem = mine;
+    query.protocol = "";
+    prepared->mapped_algorithm = mapped_algorithm(query);
+  }
+  prepared->copy_input = mine.in_place && !algorithm->supports(mine);
+  if (prepared->copy_input) mine.in_place = false;
+  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes}));
+  prepared->choice = choice;
+  return prepared;
+}
+
+Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepared& prepared) const {
+  const WiredPlan& plan = *prepared.plan;
+  const Room room = {.algorithm = plan.key.algorithm->name(),
+                     .units = plan.compiled->program().units,
+                     .longest_units = plan.longest_units,
+                     .slot_bytes = plan.slot_bytes,
+                     .granule_bytes = granule_bytes(plan.key.protocol),
+                     .overlaps = plan.overlaps,
+                     .balanced = plan.balanced};
+  TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch));
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  prepared.scratch_bytes =
+      plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / room.units + 1) * block_bytes;
+  prepared.input_bytes = input_blocks(problem_of(call, ranks_), rank_) * block_bytes;
+  return {};
+}
+
+// What does not depend on the buffers is worked out here, once the lanes are there.
+Result<std::optional<Rank>> HostCommunicator::awaited_by(const Call& call, Prepared& prepared) {
+  if (prepared.plan == nullptr || prepared.interpreter) return std::optional<Rank>();
+  const auto awaited = TUTTI_TRY(awaited_by(*prepared.plan));
+  if (awaited) return awaited;
+  TUTTI_CHECK_OK(lay_out(call, prepared.choice, prepared));
+  bind(call, prepared);
+  return awaited;
+}
+
+void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
+  WiredPlan& plan = *prepared.plan;
+  FoldArguments arguments;
+  arguments.ranks = ranks_;
+  arguments.manners = cache_manners();
+  const std::uint64_t output_bytes = output_blocks(plan.key.problem, rank_) * call.count * size_of(call.type);
+  // A step that fills the slots of several ranks, or streams, may write them by vectors.
+  if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.manners.streamed_bytes)
+    arguments.manners = arguments.manners.of_copies();
+  const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
+  plan.memory.reserve(plan.compiled->program().widest);
+  prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
+                               plan.memory.pointers());
+  prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
+  prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
+  const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
+  prepared.straight = straighten(plan.compiled->program(), prepared.launch,
+                                 {.copies = copies,
+                                  .stored_back_bytes = arguments.manners.stored_back_bytes,
+                                  .stored_back_end_bytes = arguments.manners.stored_back_end_bytes});
+  prepared.launch.straight = prepared.straight.view();
+  const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
+                     prepared.interpreter->machine().plain();
+  if (plain && !far_ && prepared.mapped_algorithm == nullptr)
+    prepared.moves = brief(prepared.launch, plan.compiled->program().widest);
+}
+
+// Unasked nobody gets it before somebody has measured where it pays. Of the algorithms over hosts only the all-reduce
+// knows more than one level: to the others the groups are hosts, each of whose links blocks cross once.
+const Embedding& HostCommunicator::embedding_for(const Problem& flat, std::string_view named) const {
+  const Algorithm* algorithm = find(flat.collective, named);
+  if (algorithm == nullptr || by_domains_.groups.empty() || !wants_hosts(*algorithm, flat.collective))
+    return embedding_;
+  Problem grouped = flat;
+  grouped.groups = by_domains_.groups;
+  const bool levels = flat.collective == Collective::all_reduce || by_domains_.groups.size() == 1;
+  const bool does = levels && embeds(by_domains_, flat) && algorithm->supports(grouped);
+  return does && suits_hosts(algorithm->shape(grouped).units, grouped) ? by_domains_ : embedding_;
+}
+
+Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey& key) {
+  for (const auto& known : plans_) {
+    if (known->key == key) return known.get();
+  }
+  const bool by_domains = !key.problem.groups.empty() && key.problem.groups == by_domains_.groups;
+  const ProvedPlans proved = TUTTI_TRY(
+      prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots, by_domains ? by_domains_ : embedding_));
+  auto wired = std::make_unique<WiredPlan>();
+  wired->overlaps = proved.overlaps;
+  wired->balanced = proved.balanced;
+  wired->key = key;
+  TUTTI_CHECK_OK(wire(proved.plans, *wired));
+  plans_.push_back(std::move(wired));
+  return plans_.back().get();
+}
+
+Status HostCommunicator::wire(const std::vector<Plan>& plans, WiredPlan& wired) {
+  const PlanKey& key = wired.key;
+  const Protocol protocol = key.protocol;
+  Loop loop = loop_of(wired.overlaps, kBulkSlots);
+  const std::vector<LaneUse> uses = lanes_of(plans, rank_, loop);
+  loop.slots = 1;
+  const std::vector<LaneUse> alone = lanes_of(plans, rank_, loop);
+  const bool few = key.pipelined && ranks_ == 2;  // More ranks may share cores, and hand them over the less often.
+  std::vector<LaneSpec> specs;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const LaneUse& use = uses[i];
+    specs.push_back(spec_of(use, rank_, protocol, slots_of(use, alone[i], few && !mesh_.far(use.peer))));
+    wired.slot_bytes =
+        protocol == Protocol::lines ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
+  }
+  wired.longest_units = std::max(longest_message(plans), 1U);  // All ranks cut alike.
+  const Plan& mine = plans[rank_];
+  std::vector<LaneSpec> all = flags_of(mine);
+  all.insert(all.end(), specs.begin(), specs.end());
+  for (const LaneSpec& spec : all) TUTTI_CHECK_OK(links_.offer(spec));
+  wired.awaited = std::move(all);
+  wired.plan = mine;
+  wired.uses = uses;
+  wired.specs = specs;
+  return {};
+}
+
+Result<std::optional<Rank>> HostCommunicator::awaited_by(WiredPlan& wired) {
+  while (!wired.awaited.empty()) {
+    const LaneSpec& spec = wired.awaited.back();
+    const bool ready = TUTTI_TRY(links_.ready(spec));
+    if (!ready) return std::optional(spec.writer == rank_ ? spec.reader : spec.writer);
+    wired.awaited.pop_back();
+  }
+  if (wired.compiled == nullptr) compile(wired);
+  return std::optional<Rank>();
+}
+
+void HostCommunicator::compile(WiredPlan& wired) {
+  const std::vector<LaneUse>& uses = wired.uses;
+  const std::vector<LaneSpec>& specs = wired.specs;
+  wired.compiled = std::make_unique<CompiledPlan>(wired.plan, [&](const Operand& operand, bool sends) -> LaneState* {
+    const Rank writer = sends ? rank_ : operand.peer;
+    const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
+    if (operand.place == Place::flag)
+      return links_.end(flag_spec(writer, sends ? operand.peer : rank_, operand.tag), writer, operand.tag, end);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const bool same_way = (uses[i].direction == Direction::sends) == sends;
+      if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag)
+        return links_.end(specs[i], writer, operand.tag, end);
+    }
+    return nullptr;
+  });
+}
+
+HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
+  return {call.count, shape_of(call), options.forced,
+          call.output - call.input == in_place_distance(call, ranks_, rank_)};
+}
+
+}  // namespace tutti

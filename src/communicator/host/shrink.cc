@@ -1,0 +1,221 @@
+#include "src/communicator/host/shrink.h"
+
+#include <algorithm>
+
+#include "src/base/atomic.h"
+#include "src/base/caught.h"
+#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/host/join.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kLookMs = 20;  // Between looks at whom it does not sleep for, and at the words of abort.
+
+std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
+
+// A name that was inherited would not tell the part from its parent.
+CommunicatorOptions options_of_rest(const CommunicatorOptions& given, const std::string& parent,
+                                    const std::string& rest) {
+  CommunicatorOptions options = given;
+  if (given.name == parent) options.name = (parent.empty() ? "a shrink" : parent) + " (" + rest + ")";
+  return options;
+}
+
+}  // namespace
+
+Shrinking::Shrinking(Mesh& mesh, Links& links, ShrinkTerms terms)
+    : mesh_(mesh),
+      links_(links),
+      proposals_(links.proposals()),
+      terms_(std::move(terms)),
+      list_(ExcludedList::of(terms_.excluded)),
+      deadline_(Deadline::after_ms(terms_.timeout_ms)) {
+  for (Rank rank = 0; rank < terms_.ranks; ++rank) {
+    if (rank == terms_.self) self_ = static_cast<Rank>(members_.size());
+    if (!std::binary_search(terms_.excluded.begin(), terms_.excluded.end(), rank)) members_.push_back(rank);
+  }
+  contacts_.resize(members_.size());
+  passages_.resize(members_.size());
+  proposed_.resize(members_.size());
+}
+
+Status Shrinking::open_sockets() {
+  for (Rank member = self_ + 1; member < ranks(); ++member) {
+    auto further = TUTTI_TRY(mesh_.further(members_[member]));
+    contacts_[member] = std::move(further.first);
+    passages_[member] = std::move(further.second);
+  }
+  return {};
+}
+
+// Which of the peer's proposals have come to nothing is known once what it has sent is taken in.
+Status Shrinking::propose(Rank member) {
+  if (proposed_[member]) return {};
+  const bool sent = TUTTI_TRY(proposals_.make(mesh_, members_[member], list_, passages_[member]));
+  if (sent) passages_[member] = {};
+  proposed_[member] = sent;
+  return {};
+}
+
+// All are told before any is heard, and before this rank fails: also those that disagree, and those that are left out
+// and do not know, who would wait for it. These may be dead or have no room.
+Status Shrinking::propose_to_all() {
+  Status status = open_sockets().during(rank_name(terms_.self) + " makes sockets for the shrink" + terms_.name);
+  for (Rank member = 0; member < ranks(); ++member) {
+    if (member == self_) continue;
+    Status told = links_.collect(members_[member]);
+    if (told.ok()) told = propose(member);
+    if (status.ok()) status = std::move(told);
+  }
+  for (const Rank rank : terms_.excluded) (void)proposals_.make(mesh_, rank, list_, {}).ok();
+  return status;
+}
+
+Status Shrinking::agree() {
+  TUTTI_CHECK_OK(propose_to_all());
+  for (;;) {
+    std::vector<Rank> missing;
+    for (Rank member = 0; member < ranks(); ++member) {
+      if (member == self_) continue;
+      const bool here = TUTTI_TRY(hear(member));
+      if (!here) missing.push_back(members_[member]);
+    }
+    if (missing.empty()) break;
+    TUTTI_CHECK_OK(keep_waiting(missing, "to come to"));
+    mesh_.wait(missing.front(), static_cast<int>(std::min<std::int64_t>(deadline_.left_ms(), kLookMs)));
+  }
+  for (Rank member = 0; member < ranks(); ++member) {
+    if (member == self_) continue;
+    Proposals::Pair& pair = proposals_.with(members_[member]);
+    pair.withdrawn = Status();  // Only what comes from now on counts.
+    if (member < self_) contacts_[member] = std::move(pair.contact);
+  }
+  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_));
+  return {};
+}
+
+// Whether both have proposed. A peer's last words are read before it is called dead.
+Result<bool> Shrinking::hear(Rank member) {
+  const Rank peer = members_[member];
+  const bool dead = mesh_.is_dead(peer);
+  TUTTI_CHECK_OK(links_.collect(peer));
+  const Proposals::Pair& pair = proposals_.with(peer);
+  if (proposed_[member] && !pair.made) return gave_up(peer);
+  if (pair.theirs && !(*pair.theirs == list_)) return disagreement(peer);
+  if (dead) return remote_error(mesh_.obituary(peer, "before or during the shrink" + terms_.name));
+  if (pair.theirs) TUTTI_CHECK_OK(propose(member));
+  if (pair.theirs) return proposed_[member] && (member > self_ || pair.contact);
+  if (mesh_.has_left(peer))
+    return invalid_usage(rank_name(peer) + " has destroyed its communicator, and cannot come to the shrink" +
+                         terms_.name);
+  TUTTI_CHECK_OK(propose(member));
+  return false;
+}
+
+Status Shrinking::gave_up(Rank peer) const {
+  const Status& reason = proposals_.with(peer).withdrawn;
+  if (reason.ok()) return remote_error(rank_name(peer) + " gave up the shrink" + terms_.name);
+  return {reason.code(), reason.message()};
+}
+
+Status Shrinking::disagreement(Rank peer) const {
+  return invalid_usage("ranks disagree on whom the shrink" + terms_.name + " leaves out: " + rank_name(terms_.self) +
+                       " excludes " + list_.describe() + ", and " + rank_name(peer) + " excludes " +
+                       proposals_.with(peer).theirs->describe() + ": all that stay pass the same list");
+}
+
+Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* action) const {
+  for (const std::uint32_t* word : {terms_.parent_abort, terms_.part_abort}) {
+    if (word != nullptr && load_acquire(word) != 0)
+      return aborted_error(rank_name(terms_.self) + " aborted the shrink" + terms_.name);
+  }
+  if (!deadline_.passed()) return {};
+  std::string text = rank_name(terms_.self) + " waited " + std::to_string(terms_.timeout_ms) + " ms for " +
+                     ExcludedList::of(missing).describe() + " " + action + " the shrink" + terms_.name;
+  for (const Rank peer : missing) {
+    const Status& reason = proposals_.with(peer).withdrawn;
+    if (!reason.ok()) return {reason.code(), text + "; " + rank_name(peer) + " gave up before: " + reason.message()};
+  }
+  return timeout_error(text);
+}
+
+// A rank that ends its sockets has said why by then, unless it died.
+Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
+  for (;;) {
+    const auto dead = part_->find_dead();
+    for (Rank other = 0; other < ranks(); ++other) {
+      if (other == self_) continue;
+      TUTTI_CHECK_OK(links_.collect(members_[other]));
+      if (!proposals_.with(members_[other]).withdrawn.ok()) return gave_up(members_[other]);
+    }
+    auto received = TUTTI_TRY(part_->receive(member));
+    if (received && received->frame.kind == kind) return std::move(*received);
+    if (received) return invalid_usage(rank_name(members_[member]) + " sent something else than was agreed");
+    if (dead) return remote_error(mesh_.obituary(members_[*dead], "during the shrink" + terms_.name));
+    TUTTI_CHECK_OK(keep_waiting({members_[member]}, "to finish"));
+    part_->wait(member, static_cast<int>(std::min<std::int64_t>(deadline_.left_ms(), kLookMs)));
+  }
+}
+
+Result<Board> Shrinking::share_board() {
+  if (self_ != 0) {
+    Frame frame;
+    frame.kind = FrameKind::consent;
+    TUTTI_CHECK_OK(part_->send(0, frame));
+    if (!part_->far(0)) {
+      ReceivedFrame received = TUTTI_TRY(await(0, FrameKind::board));
+      return tutti::adopt_board(*part_, std::move(received.file), ranks());
+    }
+    TUTTI_CHECK_OK(await(0, FrameKind::consent).status());  // All have consented.
+    return tutti::share_board(*part_, self_, ranks(), Watch{deadline_});
+  }
+  for (Rank member = 1; member < ranks(); ++member) TUTTI_CHECK_OK(await(member, FrameKind::consent).status());
+  Frame frame;
+  frame.kind = FrameKind::consent;
+  for (Rank member = 1; member < ranks(); ++member) {
+    if (part_->far(member)) TUTTI_CHECK_OK(part_->send(member, frame));
+  }
+  return tutti::share_board(*part_, 0, ranks(), Watch{deadline_});
+}
+
+void Shrinking::conclude() {
+  for (const Rank member : members_) proposals_.conclude(member);
+  const Status gone = remote_error(rank_name(terms_.self) + " has gone on without " + list_.describe());
+  for (const Rank rank : terms_.excluded) proposals_.withdraw(mesh_, rank, gone);
+}
+
+void Shrinking::give_up(const Status& reason) {
+  for (Rank rank = 0; rank < terms_.ranks; ++rank) proposals_.withdraw(mesh_, rank, reason);
+}
+
+// A failure leaves the parent as it was.
+Result<std::unique_ptr<Communicator>> HostCommunicator::shrink(const std::vector<Rank>& excluded,
+                                                               const CommunicatorOptions& options) {
+  store_relaxed(&aborted_, 0U);
+  Shrinking shrinking(mesh_, links_,
+                      {.self = rank_,
+                       .ranks = ranks_,
+                       .excluded = excluded,
+                       .timeout_ms = options.init_timeout_ms,
+                       .parent_abort = &aborted_,
+                       .part_abort = options.abort,
+                       .name = name()});
+  auto part = caught([&]() -> Result<std::unique_ptr<Communicator>> {
+    TUTTI_CHECK_OK(shrinking.agree());
+    Board board = TUTTI_TRY(shrinking.share_board());
+    const std::string rest = std::to_string(shrinking.ranks()) + " of " + std::to_string(ranks_) + " ranks";
+    return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(
+        shrinking.self(), shrinking.take_mesh(), std::move(board), options_of_rest(options, options_.name, rest),
+        one_process_ ? Spread::one_process : Spread::many_processes));
+  });
+  if (part.ok()) {
+    shrinking.conclude();
+    return part;
+  }
+  Status reason = std::move(part).status();
+  shrinking.give_up(reason);
+  return reason;
+}
+
+}  // namespace tutti

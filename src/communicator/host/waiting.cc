@@ -1,0 +1,163 @@
+// Waiting for a peer: every wait watches the abort word, the deadline, the peers' lives, and whether the peers are in
+// the same call. Where ranks share CPUs, it knows on which the awaited rank is.
+#include <sched.h>
+
+#include <string>
+#include <utility>
+
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+#include "src/communicator/host/host_communicator.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kPollsBeforeYield = 16;  // While ranks on other CPUs are at work, as those here have been.
+constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while yielding.
+constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
+constexpr Rank kMostListed = 16;
+
+}  // namespace
+
+void HostCommunicator::show_cpu() {
+  const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
+  std::uint32_t& shown = board_.entry(rank_).cpu;
+  if (load_relaxed(&shown) != cpu) store_relaxed(&shown, cpu);
+}
+
+Status HostCommunicator::wait_for(Rank peer, Patience& patience) {
+  ++patience.polls;
+  if (far_) return wait_far(peer, patience);
+  const bool yields = crowded_ && (patience.polls % kPollsBeforeYield == 0 || shares_cpu_with(peer) ||
+                                   (patience.polls == 1 && one_here_is_behind()));
+  if (!yields) {
+    pause();
+    return patience.polls % kPollsPerLook == 0 ? look_around(peer, patience) : Status();
+  }
+  ::sched_yield();  // May take as long as all that others of this CPU do.
+  const std::int64_t now = now_ns();
+  if (patience.yielded_ns == 0) patience.yielded_ns = now;
+  if (now - patience.yielded_ns < kYieldNs) return {};
+  patience.yielded_ns = 0;
+  return look_around(peer, patience);
+}
+
+// Whether a rank that shares this one's CPU has not begun this call: others will wait for it, too.
+bool HostCommunicator::one_here_is_behind() const {
+  if (record_ == nullptr) return false;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    if (rank != rank_ && shares_cpu_with(rank) && board_.last(rank) < record_->sequence) return true;
+  }
+  return false;
+}
+
+Status HostCommunicator::look_around(Rank peer, Patience& patience) {
+  if (far_) hear_news();
+  if (board_.failed()) return notice_failure(patience);
+  const std::int64_t now = now_ns();
+  if (patience.began_ns == 0) patience.began_ns = patience.probed_ns = now;
+  if (!crowd_known_) find_crowd();
+  show_cpu();  // It may have changed while waiting.
+  if (!crowded_ && (!crowd_known_ || shares_cpu_with(peer))) ::sched_yield();
+  const bool finalizes = record_ == nullptr && message_ == nullptr;
+  if (timeout_ms_ > 0 && (now - patience.began_ns) / 1'000'000 >= timeout_ms_) {
+    return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
+                              std::to_string(peer) + (finalizes ? not_leaving(peer) : absent())));
+  }
+  if (far_) tell_of_long_wait(now, patience);
+  TUTTI_CHECK_OK(compare_calls());
+  TUTTI_CHECK_OK(notice_leaving(peer, patience));
+  if (now - patience.probed_ns < kProbeNs) return {};
+  patience.probed_ns = now;
+  return probe_peers(patience);
+}
+
+// What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.
+Status HostCommunicator::notice_failure(Patience& patience) {
+  if (std::exchange(patience.saw_failure, true)) return board_.failure(rank_);
+  return {};
+}
+
+// Messages are not on the board, so what the peer does is not known; but most who wait so long to send wait so.
+std::string HostCommunicator::not_receiving() const {
+  if (message_ == nullptr || message_->kind != Kind::send) return "";
+  const std::string peer = "rank " + std::to_string(message_->root);
+  return "; if " + peer + " is in a send to rank " + std::to_string(rank_) +
+         " meanwhile, neither can go on: an exchange belongs in a group (tutti_group_start)";
+}
+
+// Who waits longest need not wait for the one that is missing.
+std::string HostCommunicator::absent() const {
+  if (record_ == nullptr) return not_receiving();
+  std::string list;
+  Rank count = 0;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (mesh_.far(peer) || board_.last(peer) >= record_->sequence || ++count > kMostListed) continue;
+    list += (count == 1 ? "" : ", ") + std::to_string(peer);
+  }
+  if (count == 0) return unheard_of();
+  if (count == 1) return "; rank " + list + " has not called it" + unheard_of();
+  if (count > kMostListed) list += " and " + std::to_string(count - kMostListed) + " more";
+  return "; ranks " + list + " have not called it" + unheard_of();
+}
+
+// The peer may be leaving another communicator, in which others wait for us. Messages are not on the board.
+std::string HostCommunicator::not_leaving(Rank peer) const {
+  const std::uint64_t last = board_.last(peer);
+  const auto record = board_.call(peer, last);
+  std::string text = last == 0 ? ", which has made no collective call here"
+                               : ", whose last collective call here was #" + std::to_string(last);
+  if (last != 0 && record) text += ", " + describe(*record);
+  if (one_process_) return text + ": a thread that drives several ranks finalizes or destroys them in one group";
+  return text + ": ranks that share several communicators destroy them in the same order, or in one group";
+}
+
+// A rank that leaves has come to the end of all its calls, while slower ones may still be in the last of them.
+Status HostCommunicator::notice_leaving(Rank awaited, Patience& patience) {
+  const auto has_left = [this](Rank peer) { return load_acquire(&board_.entry(peer).left) != 0; };
+  if (record_ == nullptr && message_ != nullptr) {
+    if (!has_left(awaited)) return {};
+    if (patience.saw_leave) return leaves(awaited, rank_, current_call());
+    patience.saw_leave = true;  // What it has sent before is here now, and taken by the next look.
+    return {};
+  }
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (record_ != nullptr) {
+      if (has_left(peer) && board_.last(peer) < record_->sequence) return leaves(peer, rank_, current_call());
+    } else if (const std::uint64_t last = board_.last(peer); last > sequence_) {
+      const auto theirs = board_.call(peer, last);
+      const std::string call = theirs ? describe(*theirs) : std::string("collective");
+      return leaves(rank_, peer, call + " #" + std::to_string(last));
+    }
+  }
+  return {};
+}
+
+Status HostCommunicator::leaves(Rank leaver, Rank other, const std::string& call) {
+  return fail(invalid_usage("rank " + std::to_string(leaver) + " finalizes or destroys the communicator, while rank " +
+                            std::to_string(other) + " is in " + call));
+}
+
+bool HostCommunicator::shares_cpu_with(Rank peer) const {
+  return peer != rank_ && load_relaxed(&board_.entry(peer).cpu) == load_relaxed(&board_.entry(rank_).cpu);
+}
+
+// Ranks may be bound to CPUs, each to others: what counts is how many they have together. Shown by a rank's first
+// call or wait: the thread that makes a communicator need not be the one that uses it.
+void HostCommunicator::find_crowd() {
+  board_.show_cpus(rank_);
+  const auto cpus = board_.cpus();
+  crowd_known_ = cpus.has_value();
+  crowded_ = crowd_known_ && board_.ranks_here() > *cpus;
+}
+
+Status HostCommunicator::probe_peers(Patience& patience) {
+  const auto dead = mesh_.find_dead();
+  if (!dead) return {};
+  if (far_ && !std::exchange(patience.saw_death, true)) return {};  // What it sent before may be all that is needed.
+  if (far_) hear_news();                                            // Of why it ended, if it said so.
+  if (board_.failed()) return board_.failure(rank_);
+  return fail(remote_error(mesh_.obituary(*dead, "during " + current_call())));
+}
+
+}  // namespace tutti

@@ -1,0 +1,103 @@
+#include "src/communicator/joining/merge.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/base/log.h"
+#include "src/bootstrap/secrets.h"
+#include "src/communicator/joining/own_host.h"
+#include "src/topology/discover/file.h"
+
+namespace tutti {
+namespace {
+
+// What the first rank of a host has found there, by which all see whose is alike. Fixed-width plain data.
+struct Sight {
+  std::array<std::uint8_t, 24> digest{};
+  std::uint64_t bytes = 0;  // Packed; 0: nothing is known.
+
+  auto operator<=>(const Sight&) const = default;
+};
+static_assert(sizeof(Sight) == 32);
+
+Hosts hosts_of(const Bootstrap& bootstrap) {
+  std::map<std::array<std::uint8_t, 16>, Rank> numbers, machines;
+  std::vector<Rank> host_of;
+  std::vector<Hosts::Seat> seats;
+  std::vector<Location> locations;
+  for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
+    const PeerRecord& record = bootstrap.peer(peer);
+    host_of.push_back(numbers.try_emplace(record.host, peer).first->second);
+    seats.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus), 0});
+    locations.push_back(record.location);
+  }
+  Hosts hosts(host_of, std::move(seats));
+  hosts.place(std::move(locations));
+  return hosts;
+}
+
+std::string packed_view(const std::string& gpu) {
+  Result<Topology> found = own_topology(gpu);
+  if (!found.ok()) {
+    log(LogLevel::warn, "the topology of this host stays unknown: %s", std::move(found).status().message().c_str());
+    return "";
+  }
+  std::string view = packed(found.value());
+  if (view.size() <= kMostBroadcastBytes && can_be_told(found.value())) return view;
+  log(LogLevel::warn, "the topology of this host stays unknown: it is too large to be told");
+  return "";
+}
+
+Sight sight_of(const std::string& view) {
+  Sight sight;
+  sight.bytes = view.size();
+  const Digest whole = digest({}, {std::as_bytes(std::span(view))});
+  std::copy_n(whole.begin(), sight.digest.size(), sight.digest.begin());
+  return sight;
+}
+
+void dump(const MergedTopology& merged) {
+  if (config().topo_dump_file.empty()) return;
+  const Status written = write_topology_file(config().topo_dump_file, unfolded(merged));
+  if (!written.ok()) log(LogLevel::warn, "TUTTI_TOPO_DUMP_FILE: %s", written.message().c_str());
+}
+
+}  // namespace
+
+Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
+  Hosts hosts = hosts_of(bootstrap);
+  const std::vector<Rank>& leaders = hosts.leaders();
+  const Rank self = bootstrap.rank();
+  const bool wanted = std::any_of(hosts.locations().begin(), hosts.locations().end(),
+                                  [](const Location& location) { return location.wants_topology != 0; });
+  if (!wanted) return hosts;
+  const std::string view = leaders[self] == self ? packed_view(gpu_of(hosts.location(self))) : std::string();
+  std::vector<Sight> sights(bootstrap.ranks());
+  if (!view.empty()) sights[self] = sight_of(view);
+  TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), watch));
+  std::map<Sight, Topology> known;
+  TopologyMerger merger;
+  for (Rank rank = 0; rank < bootstrap.ranks(); ++rank) {
+    if (leaders[rank] != rank) continue;
+    const Sight& sight = sights[rank];
+    const std::string name = hostname_of(bootstrap.peer(rank));
+    if (sight.bytes > 0 && sight.bytes <= kMostBroadcastBytes && !known.contains(sight)) {
+      std::string told = rank == self ? view : std::string(sight.bytes, '\0');
+      TUTTI_CHECK_OK(bootstrap.broadcast(rank, std::as_writable_bytes(std::span(told)), watch));
+      known[sight] = TUTTI_TRY(unpacked(told, "the topology that rank " + std::to_string(rank) + " told"));
+    }
+    merger.add(name, known[sight]);
+  }
+  auto merged = std::make_shared<const MergedTopology>(merger.take());
+  if (self == 0) dump(*merged);
+  hosts.know(std::move(merged));
+  return hosts;
+}
+
+}  // namespace tutti

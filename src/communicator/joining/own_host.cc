@@ -1,0 +1,133 @@
+#include "src/communicator/joining/own_host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/base/log.h"
+#include "src/topology/discover/discover.h"
+#include "src/topology/discover/file.h"
+#include "src/topology/discover/here.h"
+#include "src/topology/fill.h"
+#include "src/topology/tree.h"
+#include "src/topology/ways.h"
+#include "src/tuner/embed.h"
+
+namespace tutti {
+namespace {
+
+// That the calling thread may run on; none if the system does not tell.
+std::vector<std::uint32_t> own_cpus() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  std::vector<std::uint32_t> cpus;
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return cpus;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &mine)) cpus.push_back(cpu);
+  return cpus;
+}
+
+// Without the name, which notes would repeat: hosts that differ in nothing else are alike.
+Topology filled_in(Topology topology) {
+  topology.hosts.assign(1, "");
+  fill_in(topology);
+  return topology;
+}
+
+Result<Topology> from_file(const std::string& path) {
+  const Topology topology = TUTTI_TRY(read_topology_file(path));
+  return filled_in(TUTTI_TRY(only_host(topology, host_name(), path)));
+}
+
+NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
+  const std::vector<NodeId> gpus = topology.all(NodeKind::gpu);
+  const auto found =
+      std::find_if(gpus.begin(), gpus.end(), [&](NodeId id) { return topology.nodes[id].bus_id == bus_id; });
+  return found == gpus.end() ? kNoNode : *found;
+}
+
+// NCCL's variable may be left over from elsewhere; ours is meant.
+bool named_by_nccl() {
+  return std::any_of(settings().begin(), settings().end(),
+                     [](const Setting& setting) { return setting.source == "NCCL_TOPO_FILE"; });
+}
+
+// The file's, if one is set; none where only NCCL's variable names it and it does not fit this rank.
+Result<std::optional<Topology>> by_file(const std::string& gpu) {
+  if (config().topo_file.empty()) return std::optional<Topology>();
+  Result<Topology> found = from_file(config().topo_file);
+  if (found.ok() && !gpu.empty() && gpu_on(found.value(), gpu) == kNoNode)
+    found = invalid_argument(config().topo_file + " has no GPU " + gpu +
+                             ", on which this rank is: it is of another machine; unset it, or make one of this by "
+                             "`tutti topo --json`");
+  if (found.ok()) return std::optional<Topology>(std::move(found).value());
+  Status refused = std::move(found).status();
+  if (!named_by_nccl()) return std::move(refused).during("reading TUTTI_TOPO_FILE");
+  log(LogLevel::warn, "NCCL_TOPO_FILE is left out, and the machine is looked at instead: %s",
+      refused.message().c_str());
+  return std::optional<Topology>();
+}
+
+// The processors that a device is nearest to.
+std::uint32_t domain_near(const Topology& topology, NodeId device) {
+  std::uint32_t domain = kNoDomain;
+  Way best;
+  for (const NodeId id : topology.all(NodeKind::numa)) {
+    const Way found = way(topology, device, id);
+    const bool nearer = best.kind == WayKind::none || found.nodes.size() < best.nodes.size();
+    if (found.kind == WayKind::none || !nearer) continue;
+    best = found;
+    domain = topology.nodes[id].index;
+  }
+  return domain;
+}
+
+Location location_in(const Topology& topology, const std::string& gpu) {
+  Location location;
+  if (gpu.empty()) {
+    location.domain = domain_of_cpus(own_cpus(), topology).value_or(kNoDomain);
+    return location;
+  }
+  const NodeId found = gpu_on(topology, gpu);
+  location.domain = domain_near(topology, found);
+  const NodeId port = nearest_port(topology, found, usable_ports(topology));
+  if (port != kNoNode) set_port(location, topology.nodes[port].name);
+  return location;
+}
+
+Location location_here(const std::string& gpu) {
+  Location location;
+  if (gpu.empty()) {
+    location.domain = domain_of_cpus(own_cpus()).value_or(kNoDomain);
+    return location;
+  }
+  const DevicePlace place = place_of_device(gpu);
+  location.domain = place.domain.value_or(kNoDomain);
+  set_port(location, place.port);
+  return location;
+}
+
+}  // namespace
+
+Result<Location> own_location(const std::string& gpu) {
+  const std::string bus_id = gpu.empty() ? gpu : normal_bus_id(gpu);
+  const std::optional<Topology> told = TUTTI_TRY(by_file(bus_id));
+  Location location = told ? location_in(*told, bus_id) : location_here(bus_id);
+  set_gpu(location, bus_id);
+  location.wants_topology = !bus_id.empty() || !config().topo_dump_file.empty() ? 1 : 0;
+  return location;
+}
+
+Result<Topology> own_topology(const std::string& gpu) {
+  std::optional<Topology> told = TUTTI_TRY(by_file(gpu));
+  if (told) return std::move(*told);
+  Discovery discovery = TUTTI_TRY(discover());
+  return filled_in(std::move(discovery.topology));
+}
+
+}  // namespace tutti

@@ -1,0 +1,213 @@
+#include "src/communicator/planning/planning.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "src/base/config.h"
+#include "src/communicator/communicator.h"
+#include "src/communicator/forced.h"
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+#include "src/tuner/candidates.h"
+
+namespace tutti {
+namespace {
+
+constexpr Rank kAlwaysVerified = 16;  // Ranks up to which every plan is proved again before it runs.
+constexpr std::uint64_t kMostPieces = 1U << 30;
+
+std::string names_for(const Problem& problem) {
+  std::string names;
+  for (const Algorithm* algorithm : catalogue(problem.collective)) {
+    if (algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(algorithm->name());
+  }
+  return names;
+}
+
+// Why an algorithm that works across hosts does not do the problem.
+std::string complaint_of_hosts(const Problem& problem, const Whereabouts& ranks) {
+  const std::string works = ": it works across hosts, and ";
+  if (!ranks.several_hosts) return works + "all these ranks are on one host";
+  if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
+  if (ranks.embedding.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
+  return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
+}
+
+// Parts so small that `longest` of them, one of each unit of a message, fit a slot; as small as they can be if they
+// never do.
+std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
+                         std::uint64_t granule) {
+  const std::uint64_t room = std::max<std::uint64_t>(slot_bytes / granule / longest, 1) * granule;
+  return std::max<std::uint64_t>((unit_bytes + room - 1) / room, 1);
+}
+
+// Where pieces would overlap too far for the slots, they do not.
+Status prove(ProvedPlans& proved, std::uint32_t slots) {
+  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots));
+  if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
+    proved.overlaps = false;
+    proof = verify(proved.plans, loop_of(false, slots));
+  }
+  if (proof.ok()) proved.balanced = proof.value().balanced;
+  return std::move(proof).status();
+}
+
+}  // namespace
+
+std::uint32_t mix(std::uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  value *= 0xc4ceb9fe1a85ec53ULL;
+  return static_cast<std::uint32_t>(value ^ value >> 32);
+}
+
+Problem problem_of(const Call& call, Rank ranks) {
+  Problem problem;
+  problem.collective = call.collective;
+  problem.ranks = ranks;
+  problem.root = has_root(call.collective) ? call.root : 0;
+  return problem;
+}
+
+std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+  if (has_root(call.collective) && rank != call.root) return kNever;
+  return -in_place_shift(problem_of(call, ranks), rank) * static_cast<std::int64_t>(call.count * size_of(call.type));
+}
+
+CallRecord record_of(const Call& call, std::uint32_t forced) {
+  CallRecord record;
+  record.count = call.count;
+  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + forced);
+  record.root = has_root(call.collective) ? call.root : 0;
+  record.collective = static_cast<std::uint8_t>(call.collective);
+  record.type = static_cast<std::uint8_t>(call.type);
+  record.reduction = static_cast<std::uint8_t>(call.reduction);
+  return record;
+}
+
+Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
+  const std::string mine = describe(ours.record);
+  const bool advised = ours.record.advised != 0 || theirs.record.advised != 0;
+  const char* difference = mine != describe(theirs.record) ? ""
+                           : advised ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
+                                       "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
+                                     : ", with different algorithms, protocols or channels forced (by options, "
+                                       "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS), or another TUTTI_TUNE or "
+                                       "TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside "
+                                       "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
+  return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
+                       (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
+                       " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
+                       describe(theirs.record) + difference);
+}
+
+Machine machine_of(const Hosts& hosts) {
+  Machine machine = machine_of_hosts();
+  machine.ranks_per_core = hosts.ranks_per_cpu();
+  if (!hosts.one_machine()) return machine;
+  for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
+  return machine;
+}
+
+std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem) {
+  const Algorithm* algorithm = find(problem.collective, options.algorithm);
+  if (algorithm == nullptr) return {};
+  if (!options.nccls_algorithm || algorithm->supports(problem)) return options.algorithm;
+  warn_of_nccls("NCCL_ALGO", options.algorithm + " does not do " + describe(problem));
+  return {};
+}
+
+Query query_of(const Problem& problem, std::uint64_t block_bytes) {
+  Query query;
+  query.problem = problem;
+  query.block_bytes = block_bytes;
+  query.catalogue = catalogue(problem.collective);
+  return query;
+}
+
+Result<double> predicted_us(const Query& query, const Choice& choice) {
+  for (const Candidate& candidate : TUTTI_TRY(candidates(query))) {
+    const Choice& known = candidate.choice;
+    if (known.algorithm == choice.algorithm && known.protocol == choice.protocol) return candidate.predicted_us;
+  }
+  return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
+                     tutti::name(choice.protocol) + "' for " + describe(query.problem) +
+                     ": it does not do that, or is not for it; leave the choice open");
+}
+
+Status check_predictable(const Call& call) {
+  if (call.kind == Kind::collective) return {};
+  return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
+}
+
+Result<Choice> choose_like(const Choice& other, const Query& query) {
+  const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return candidate.choice.algorithm == other.algorithm && candidate.choice.protocol == other.protocol;
+  });
+  return found == all.end() ? choose(query) : Result<Choice>(found->choice);
+}
+
+Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {
+  const Algorithm* algorithm = find(problem.collective, choice.algorithm);
+  if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
+  const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
+  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
+                          (over_hosts ? complaint_of_hosts(problem, ranks) : "") + "; take one of " +
+                          names_for(problem) + ", or leave the choice open");
+}
+
+Loop loop_of(bool overlaps, std::uint32_t slots) {
+  const std::uint32_t pieces = overlaps ? 2 * slots : 1;
+  return {.pieces = pieces,
+          .skew = overlaps ? 1U : 0U,
+          .order = StageOrder::earliest_first,
+          .slots = slots,
+          .banks = pieces};
+}
+
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
+                                const Embedding& embedding) {
+  ProvedPlans proved;
+  proved.plans = emit_plans(algorithm, logical(embedding, problem));
+  for (Plan& plan : proved.plans) fuse(plan);
+  fuse_stages(proved.plans);
+  proved.overlaps = pipelined;  // Where lanes have the slots for it, as the proof says.
+  if (problem.ranks <= kAlwaysVerified || config().verify)
+    TUTTI_CHECK_OK(
+        prove(proved, slots).during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
+  proved.plans = embed(embedding, problem, std::move(proved.plans));
+  return proved;
+}
+
+Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch) {
+  const std::uint64_t element = size_of(call.type);
+  const std::uint64_t unit_bytes = (call.count + room.units - 1) / room.units * element;
+  const std::uint64_t granule = std::max<std::uint64_t>(room.granule_bytes, element);
+  const std::uint64_t slot = std::min<std::uint64_t>(choice.piece_bytes, room.slot_bytes);
+  const std::uint64_t wanted = slot == 0 ? 1 : pieces_for(unit_bytes, room.longest_units, slot, granule);
+  const std::uint64_t pieces = (wanted + launch.channels - 1) / launch.channels;
+  const std::uint64_t parts = pieces * launch.channels;
+  const std::uint64_t granules = (unit_bytes + granule - 1) / granule;
+  const std::uint64_t part_bytes = (granules + parts - 1) / parts * granule;
+  const bool fits = slot == 0 || room.longest_units * part_bytes <= room.slot_bytes;
+  if (pieces > kMostPieces || (!fits && !room.balanced)) {
+    return unsupported(std::string(room.algorithm) + " sends messages that do not fit the slots of " +
+                       std::to_string(room.slot_bytes) + " bytes: force no protocol, or another algorithm");
+  }
+  launch.element_bytes = static_cast<std::uint32_t>(element);
+  launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
+  launch.loop = choice.loop;
+  launch.loop.pieces = static_cast<std::uint32_t>(pieces);
+  launch.loop.skew = room.overlaps && pieces > 1 ? choice.loop.skew : 0;
+  launch.cut = {.units = room.units,
+                .parts = static_cast<std::uint32_t>(parts),
+                .granule = static_cast<std::uint32_t>(granule / element)};
+  launch.slice_elements = slot == 0 ? call.count * room.units * ranks : room.slot_bytes / element;
+  return {};
+}
+
+}  // namespace tutti

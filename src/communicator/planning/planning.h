@@ -1,0 +1,96 @@
+// From a call to plans that are proved and cut: what communicators do alike, wherever the memory of their ranks lies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/communicator/call.h"
+#include "src/communicator/control/board.h"
+#include "src/communicator/hosts.h"
+#include "src/executor/run.h"
+#include "src/plan/embedding.h"
+#include "src/plan/plan.h"
+#include "src/tuner/candidates.h"
+
+namespace tutti {
+
+struct CommunicatorOptions;
+
+std::uint32_t mix(std::uint64_t value);
+
+Problem problem_of(const Call& call, Rank ranks);
+// How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
+// one of them passes no such thing: no two addresses are this far apart.
+std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
+// The call as the peers see it, without its number and buffers. `forced`: hash of the options that ranks share.
+CallRecord record_of(const Call& call, std::uint32_t forced);
+
+// What this call's messages carry: one left over from another call must not pass for one of this.
+inline Signature signature_of(const CallRecord& record) {
+  return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
+}
+struct RanksCall {
+  Rank rank;
+  const CallRecord& record;
+};
+// That two ranks of a communicator of this name (or none) made different calls, in the words of the one.
+Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
+
+// Where the ranks are, for those who ask why the problem has no groups.
+struct Whereabouts {
+  const Embedding& embedding;
+  bool several_hosts;
+};
+
+// What ranks on host memory run on: whose cores they share, and whether there are links between them at all.
+Machine machine_of(const Hosts& hosts);
+
+// The algorithm that options force; "" for a collective that has none of the name, or where it is NCCL's and does not
+// do the problem.
+std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem);
+
+// What the tuner is asked about a problem, with all that there is to choose among.
+Query query_of(const Problem& problem, std::uint64_t block_bytes);
+
+// What the tuner predicts of a choice, in microseconds; fails for one that is not among its candidates.
+Result<double> predicted_us(const Query& query, const Choice& choice);
+// Fails for what is no collective.
+Status check_predictable(const Call& call);
+// How a call goes as one of another size does: by the same algorithm and protocol, cut as suits it; where that cannot
+// be, as choose() says.
+Result<Choice> choose_like(const Choice& other, const Query& query);
+
+// Of a choice; fails if there is none of this name that does the problem.
+Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
+
+struct ProvedPlans {
+  std::vector<Plan> plans;  // Of all ranks, fused.
+  bool overlaps = false;    // Pieces do overlap.
+  bool balanced = false;    // Proved: a message may take several slots.
+};
+
+// Of plans whose number of pieces is not known yet: enough of them to show what happens with more.
+Loop loop_of(bool overlaps, std::uint32_t slots);
+
+// `pipelined`: pieces may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
+// for its logical ranks.
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
+                                const Embedding& embedding = {});
+
+// What a plan's messages have to fit into.
+struct Room {
+  const char* algorithm = "";       // In messages.
+  std::uint32_t units = 1;          // Per block.
+  std::uint32_t longest_units = 1;  // Of the longest message of any rank.
+  std::uint32_t slot_bytes = 0;     // Data that a slot holds; 0: no lanes.
+  std::uint32_t granule_bytes = 1;  // Parts of units begin at multiples of it.
+  bool overlaps = false;
+  bool balanced = false;
+};
+
+// Cuts a call into pieces for launch.channels channels.
+Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch);
+
+}  // namespace tutti
