@@ -4,23 +4,16 @@
 #include <cstdio>
 #include <set>
 
+#include "src/base/json.h"
+
 namespace tutti {
 namespace {
 
 constexpr std::uint32_t kRanks = 1, kLinks = 2;  // Processes, in the words of the format.
 
-std::string escaped(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') made += '\\';
-    made += c;
-  }
-  return made;
-}
-
 std::string named(std::uint32_t process, std::uint32_t thread, const std::string& name) {
   return R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(process) + R"(,"tid":)" + std::to_string(thread) +
-         R"(,"args":{"name":")" + escaped(name) + "\"}},\n";
+         R"(,"args":{"name":)" + json_quoted(name) + "}},\n";
 }
 
 std::string shown(const TraceEvent& event) {

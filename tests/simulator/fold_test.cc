@@ -7,10 +7,7 @@
 namespace tutti {
 namespace {
 
-using test::cluster_of;
-using test::network_of;
-using test::plain_costs;
-using test::simulated;
+using namespace test;
 
 // How far apart a folded run and one of all ranks may be. Where links of switches are too few for all, and in memory of
 // peers, whoever is first depends on who else is simulated; elsewhere nothing does, but that times which should be
@@ -26,7 +23,7 @@ void compare(const Cluster& cluster, const Costs& costs, const SimulatedCall& ca
     for (const Algorithm* algorithm : catalogue(collective)) {
       if (!algorithm->supports(problem_on(network, collective))) continue;
       SimulationLimits limits;
-      const test::Wanted wanted = {collective, algorithm->name()};
+      const Wanted wanted = {collective, algorithm->name()};
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped && cluster.hosts > 1) continue;
       const double apart = mapped || cluster.oversubscription > 1 ? kNear : close;
@@ -78,20 +75,20 @@ TEST(Fold, OneRankDoesNotStandForThoseThatShareItsPort) {
   Topology& host = cluster.host;
   host.nodes.clear();
   host.links.clear();
-  const NodeId numa = test::add_node(host, NodeKind::numa, "numa0");
+  const NodeId numa = add_node(host, NodeKind::numa, "numa0");
   for (std::uint32_t i = 0; i < 2; ++i) {
     const std::string number = std::to_string(i);
-    const NodeId above = test::add_node(host, NodeKind::pci_switch, "pci" + number);
-    const NodeId nic = test::add_node(host, NodeKind::nic, "nic" + number, 1);
+    const NodeId above = add_node(host, NodeKind::pci_switch, "pci" + number);
+    const NodeId nic = add_node(host, NodeKind::nic, "nic" + number, 1);
     host.nodes[nic].gbytes_per_s = 5;
     host.connect({.a = numa, .b = above, .kind = LinkKind::pci, .gbytes_per_s = 50});
     host.connect({.a = above, .b = nic, .kind = LinkKind::pci, .gbytes_per_s = 50});
     for (std::uint32_t k = 0; k < 2; ++k) {
-      const NodeId gpu = test::add_node(host, NodeKind::gpu, "gpu" + std::to_string(2 * i + k), 2 * i + k);
+      const NodeId gpu = add_node(host, NodeKind::gpu, "gpu" + std::to_string(2 * i + k), 2 * i + k);
       host.connect({.a = above, .b = gpu, .kind = LinkKind::pci, .gbytes_per_s = 50});
     }
   }
-  const NodeId middle = test::add_node(host, NodeKind::nvswitch, "nvswitch0");
+  const NodeId middle = add_node(host, NodeKind::nvswitch, "nvswitch0");
   for (NodeId id = 0; id < host.nodes.size(); ++id)
     if (host.nodes[id].kind == NodeKind::gpu)
       host.connect({.a = id, .b = middle, .kind = LinkKind::nvlink, .gbytes_per_s = 100});

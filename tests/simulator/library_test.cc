@@ -7,15 +7,10 @@
 namespace tutti {
 namespace {
 
-using test::cluster_of;
-using test::network_of;
-using test::plain_costs;
-using test::simulated;
-using test::whole;
+using namespace test;
 
-constexpr double kWay = 2 + 2 * test::kNvlinkLatency;  // A hop, and the links' own.
 constexpr auto kNvlink = static_cast<std::size_t>(LinkClass::nvlink);
-const test::Wanted kRing = {Collective::all_gather, "ring"};
+const Wanted kRing = {Collective::all_gather, "ring"};
 
 TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
   const Network network = network_of(cluster_of(1, 4));
@@ -34,7 +29,7 @@ TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
 TEST(Library, SlicesOverlapAHopWithTheLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);
-  const double way = 3 + 2 * test::kNvlinkLatency;
+  const double way = 3 + 2 * kNvlinkLatency;
   const SimulatedCall call = whole(4e6);  // 10 us on a link for each round.
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
   costs.slices.fill(2);
@@ -59,7 +54,7 @@ TEST(Library, HopsGrowWithMessagesUntilTheyAreLong) {
 TEST(Library, WhatIsReducedIsHandedToTheDeviceFirst) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();
-  const test::Wanted reduce = {Collective::reduce_scatter, "ring"};
+  const Wanted reduce = {Collective::reduce_scatter, "ring"};
   const double before = simulated(network, costs, reduce, whole(4e6)).time_us;
   costs.fold_us[kNvlink] = 9;
   EXPECT_NEAR(simulated(network, costs, reduce, whole(4e6)).time_us, before + 3 * 9, 1e-3);

@@ -67,6 +67,8 @@ inline Costs plain_costs(double launch = 5, double hop = 2) {
   return costs;
 }
 
+inline constexpr double kWay = 2 + 2 * kNvlinkLatency;  // A hop of these on NVLinks, and the links' own.
+
 struct Wanted {
   Collective collective = Collective::all_reduce;
   std::string_view algorithm;

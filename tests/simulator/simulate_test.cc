@@ -12,13 +12,7 @@
 namespace tutti {
 namespace {
 
-using test::cluster_of;
-using test::network_of;
-using test::plain_costs;
-using test::simulated;
-using test::whole;
-
-constexpr double kWay = 2 + 2 * test::kNvlinkLatency;  // A hop, and the links' own.
+using namespace test;
 
 TEST(Simulate, ARingTakesWhatItsRoundsTake) {
   for (const Rank n : {2U, 5U, 8U}) {
@@ -53,7 +47,7 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   costs.wire_bytes = {1, 2, 1};
   SimulatedCall call = whole(1e6);
   // Rank 0 sends for 100 us, rank 1 takes for as long; the link of 100 GB/s is faster.
-  const test::Wanted wanted = {Collective::broadcast, "direct"};
+  const Wanted wanted = {Collective::broadcast, "direct"};
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 100.5 + kWay + 100.5, 1e-3);
   call.channels = 4;
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 1 + 25.5 + kWay + 25.5, 1e-3);
@@ -68,7 +62,7 @@ TEST(Simulate, SlotsBoundWhatIsUnderWay) {
   call.piece_bytes = 1e3;
   call.loop.skew = 0;
   call.loop.slots = 1;
-  const test::Wanted wanted = {Collective::broadcast, "direct"};
+  const Wanted wanted = {Collective::broadcast, "direct"};
   // Each piece waits for the slot to come back: 0.01 us on the link, there, and back.
   EXPECT_NEAR(simulated(network, plain_costs(), wanted, call).time_us, 5 + 64 * (0.01 + kWay) + 63 * kWay, 1e-2);
   call.loop.slots = 64;
@@ -97,7 +91,7 @@ TEST(Simulate, ASlotComesBackAfterTheStepThatTookIt) {
 
 TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
   Cluster cluster = cluster_of(2, 2, 100, 0.1);
-  const test::Wanted wanted = {Collective::all_reduce, "hierarchical"};
+  const Wanted wanted = {Collective::all_reduce, "hierarchical"};
   const double own = simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us;
   cluster.rails = 1;
   EXPECT_NEAR(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us / own, 2, 0.02);
@@ -106,7 +100,7 @@ TEST(Simulate, RanksThatShareAPortTakeTwiceAsLong) {
 TEST(Simulate, ASlowerLinkIsNeverFaster) {
   const SimulatedCall call = whole(4e6);
   for (const std::string_view name : {"ring", "two_shot", "halving_doubling", "hierarchical", "double_binary_tree"}) {
-    const test::Wanted wanted = {Collective::all_reduce, name};
+    const Wanted wanted = {Collective::all_reduce, name};
     Cluster cluster = cluster_of(4, 4);
     double before = simulated(network_of(cluster), plain_costs(), wanted, call).time_us;
     for (const double left : {0.9, 0.5, 0.1, 0.01}) {
@@ -121,7 +115,7 @@ TEST(Simulate, ASlowerLinkIsNeverFaster) {
 TEST(Simulate, OversubscriptionCounts) {
   Cluster cluster = cluster_of(4, 1);
   cluster.hosts_per_leaf = 2;
-  const test::Wanted wanted = {Collective::all_to_all, "direct"};
+  const Wanted wanted = {Collective::all_to_all, "direct"};
   const double full = simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us;
   cluster.oversubscription = 4;
   EXPECT_GT(simulated(network_of(cluster), plain_costs(0, 0), wanted, whole(64e6)).time_us, 2 * full);
@@ -187,7 +181,7 @@ TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
     few.most_events = 1;
     SimulationLimits all = few;
     all.most_events = 1'000'000'000;
-    const test::Wanted wanted = {Collective::all_reduce, name};
+    const Wanted wanted = {Collective::all_reduce, name};
     const Outcome some = simulated(network, plain_costs(), wanted, call, few);
     const Outcome every = simulated(network, plain_costs(), wanted, call, all);
     EXPECT_LT(some.simulated_pieces, every.simulated_pieces);
@@ -200,7 +194,7 @@ TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
 TEST(Simulate, JitterIsDrawnFromItsSeed) {
   const Network network = network_of(cluster_of(2, 4));
   SimulatedCall call = whole(1e6);
-  const test::Wanted wanted = {Collective::all_reduce, "ring"};
+  const Wanted wanted = {Collective::all_reduce, "ring"};
   SimulationLimits limits;
   limits.fold = false;
   const double calm = simulated(network, plain_costs(), wanted, call, limits).time_us;

@@ -5,18 +5,12 @@
 #include <algorithm>
 
 #include "tests/algorithms/cases.h"
+#include "tests/tuner/queries.h"
 
 namespace tutti {
 namespace {
 
-Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
-  Query query;
-  query.problem.collective = collective;
-  query.problem.ranks = ranks;
-  query.block_bytes = bytes;
-  query.catalogue = catalogue(collective);
-  return query;
-}
+using test::query;
 
 bool has(const std::vector<Candidate>& found, std::string_view algorithm, Protocol protocol) {
   return std::any_of(found.begin(), found.end(), [&](const Candidate& candidate) {

@@ -6,21 +6,15 @@
 
 #include "src/plan/lanes.h"
 #include "tests/algorithms/cases.h"
+#include "tests/tuner/queries.h"
 
 namespace tutti {
 namespace {
 
+using test::query;
+
 constexpr Rank kRanks[] = {2, 3, 4, 5, 8, 9, 16, 64, 65, 128};
 constexpr std::uint64_t kSizes[] = {1, 8, 560, 561, 4096, 32768, 32769, 1 << 20, 1 << 28};
-
-Query query(Collective collective, Rank ranks, std::uint64_t bytes) {
-  Query query;
-  query.problem.collective = collective;
-  query.problem.ranks = ranks;
-  query.block_bytes = bytes;
-  query.catalogue = catalogue(collective);
-  return query;
-}
 
 bool works_in_peers_memory(const std::vector<Plan>& plans) {
   for (const Plan& plan : plans) {

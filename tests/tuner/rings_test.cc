@@ -59,6 +59,11 @@ RingQuestion buses(std::uint32_t stations, Random& random) {
   return question;
 }
 
+// Of three in a row one with buses.
+RingQuestion random_question(int number, std::uint32_t stations, Random& random) {
+  return number % 3 == 0 ? buses(stations, random) : mesh(stations, random);
+}
+
 // Every ring that begins at station 0.
 std::vector<Ring> all_rings(const RingQuestion& question) {
   std::vector<Ring> all;
@@ -131,7 +136,7 @@ TEST(Rings, AreTheBestThereAre) {
   Random random(seed);
   for (int i = 0; i < 500; ++i) {
     const std::uint32_t stations = 2 + below(random, 4);
-    RingQuestion question = i % 3 == 0 ? buses(stations, random) : mesh(stations, random);
+    RingQuestion question = random_question(i, stations, random);
     question.most_rings = 4;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
@@ -147,7 +152,7 @@ TEST(Rings, OfEightAreAsWideAsAny) {
   Random random(seed);
   for (int i = 0; i < 120; ++i) {
     const std::uint32_t stations = 6 + below(random, 3);
-    RingQuestion question = i % 3 == 0 ? buses(stations, random) : mesh(stations, random);
+    RingQuestion question = random_question(i, stations, random);
     question.most_rings = 1;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
