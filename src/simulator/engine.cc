@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "src/simulator/wires.h"
 
@@ -10,7 +11,32 @@ namespace {
 
 constexpr double kMostSlices = 64;
 
-struct RankState {
+struct Ends {
+  std::uint32_t in = 0, out = 0;  // That carry bytes.
+  std::uint32_t mapped = 0;       // Of these, in memory of peers.
+  std::uint32_t sent = 0;         // By lanes.
+};
+Ends ends_of(const Program& program, const TimedStep& step) {
+  Ends ends;
+  for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
+    const EndKind kind = program.ends[i].kind();
+    ends.in += kind == EndKind::receive || kind == EndKind::read ? 1 : 0;
+    ends.out += kind == EndKind::send || kind == EndKind::write ? 1 : 0;
+    ends.mapped += kind == EndKind::read || kind == EndKind::write ? 1 : 0;
+    ends.sent += kind == EndKind::send ? 1 : 0;
+  }
+  return ends;
+}
+
+// Of a step in peers' memory: all its operands are read and written side by side, slice by slice, as messages go in
+// pieces, so that none of them has the links for itself.
+std::uint32_t slices_of(const TimedStep& step, const EngineRequest& request) {
+  if (request.slice_bytes == 0) return 1;
+  const double slices = std::ceil(step.units * request.unit_bytes / request.slice_bytes);
+  return static_cast<std::uint32_t>(std::clamp(slices, 1.0, kMostSlices));
+}
+
+struct alignas(32) RankState {
   double free_us = 0;
   double stored_us = 0;  // When all it has written in place is there.
   Chain chain;           // Up to free_us.
@@ -51,13 +77,13 @@ class Engine {
     EventQueue& queue = timeline_.queue;
     while (!queue.empty()) {
       const Event event = queue.pop();
-      if (!queue.empty()) prefetch(queue.top().subject);
+      prefetch(queue);
       timeline_.now = event.time;
-      if ((event.subject & kMessageBit) == 0) {
+      if (!is_message(event)) {
         advance(event.subject);
         continue;
       }
-      wires_.enter_receiver(event.subject & ~kMessageBit);
+      wires_.enter_receiver(message_of(event));
       ++result_.events;
     }
     if (done_ < ranks_.size()) return deadlock();
@@ -126,9 +152,41 @@ class Engine {
     bool known = true;
   };
 
-  void prefetch(std::uint32_t subject) const {
-    if ((subject & kMessageBit) != 0) wires_.prefetch(subject & ~kMessageBit);
-    else __builtin_prefetch(&ranks_[subject]);
+  // What the next events will read, a bit of each: what leads there was fetched while others were at their turn.
+  void prefetch(const EventQueue& queue) const {
+    constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
+    if (const Event* event = queue.ahead(kSubject)) {
+      if (is_message(*event)) wires_.prefetch(message_of(*event));
+      else prefetch_rank(event->subject);
+    }
+    if (const Event* event = queue.ahead(kStep)) {
+      if (is_message(*event)) wires_.prefetch_lane_of(message_of(*event));
+      else __builtin_prefetch(&step_of(*event));
+    }
+    if (const Event* event = queue.ahead(kEnds)) {
+      if (is_message(*event)) wires_.prefetch_links_of(message_of(*event));
+      else __builtin_prefetch(program_.ends.data() + step_of(*event).first);
+    }
+    const Event* event = queue.ahead(kLanes);
+    if (event != nullptr && !is_message(*event))
+      for (const End end : next_ends(*event)) wires_.prefetch_lane(end.lane());
+    event = queue.ahead(kMessages);
+    if (event != nullptr && !is_message(*event))
+      for (const End end : next_ends(*event)) wires_.prefetch_next(end);
+  }
+
+  void prefetch_rank(std::uint32_t rank) const {
+    __builtin_prefetch(&ranks_[rank]);
+    __builtin_prefetch(&ranks_[rank].step);
+  }
+  static bool is_message(const Event& event) { return (event.subject & kMessageBit) != 0; }
+  static std::uint32_t message_of(const Event& event) { return event.subject & ~kMessageBit; }
+  const TimedStep& step_of(const Event& event) const { return program_.steps[ranks_[event.subject].step]; }
+  // Of the rank's step and the one after it, if they have few.
+  std::span<const End> next_ends(const Event& event) const {
+    constexpr std::size_t kMost = 4;
+    const std::size_t first = step_of(event).first;
+    return std::span(program_.ends).subspan(first, std::min(kMost, program_.ends.size() - first));
   }
 
   // Does the rank's step if it can be done, and sees when the next one can.
@@ -182,32 +240,10 @@ class Engine {
     return ready;
   }
 
-  struct Ends {
-    std::uint32_t in = 0, out = 0, mapped = 0;  // That carry bytes; of these, in memory of peers.
-  };
-  Ends ends_of(const TimedStep& step) const {
-    Ends ends;
-    for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
-      const EndKind kind = program_.ends[i].kind();
-      ends.in += kind == EndKind::receive || kind == EndKind::read ? 1 : 0;
-      ends.out += kind == EndKind::send || kind == EndKind::write ? 1 : 0;
-      ends.mapped += kind == EndKind::read || kind == EndKind::write ? 1 : 0;
-    }
-    return ends;
-  }
-
-  // In peers' memory all operands of a step are read and written side by side: slice by slice, as messages go in
-  // pieces, so that none of them has the links for itself.
-  std::uint32_t slices_of(const TimedStep& step) const {
-    if (ends_of(step).mapped == 0 || request_.slice_bytes == 0) return 1;
-    const double slices = std::ceil(step.units * request_.unit_bytes / request_.slice_bytes);
-    return static_cast<std::uint32_t>(std::clamp(slices, 1.0, kMostSlices));
-  }
-
   // Returns when the channel is free again.
   double perform(std::uint32_t rank, const TimedStep& step, Chain& chain) {
     RankState& state = ranks_[rank];
-    const auto [in, out, mapped] = ends_of(step);
+    const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double bytes = step.units * request_.unit_bytes / request_.parts;
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max({in, out, 1U}));
     double end = timeline_.now + timeline_.jittered(step_us_ + bytes * std::max({in, out, 1U}) * us_per_byte_);
@@ -226,7 +262,7 @@ class Engine {
   // what it reads is no time of the channel, to which settle() and signals add all of it.
   double perform_mapped(std::uint32_t rank, const TimedStep& step, Chain& chain, double moved_bytes) {
     RankState& state = ranks_[rank];
-    const std::uint32_t slices = slices_of(step);
+    const std::uint32_t slices = slices_of(step, request_);
     const bool last = state.slice + 1 == slices;
     const double bytes = step.units * request_.unit_bytes / slices;
     const double busy = timeline_.jittered((state.slice == 0 ? step_us_ : 0) + moved_bytes / slices * us_per_byte_);
@@ -308,6 +344,18 @@ class Engine {
 };
 
 }  // namespace
+
+std::uint64_t events_of(const Program& program, const EngineRequest& request) {
+  std::uint64_t events = (program.steps.size() + program.messages) * request.parts;
+  if (!program.sliceable) {
+    events = 0;
+    for (const TimedStep& step : program.steps) {
+      const Ends ends = ends_of(program, step);
+      events += (ends.mapped > 0 ? slices_of(step, request) : 1) + ends.sent;
+    }
+  }
+  return events * request.pieces;
+}
 
 Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request) {
   return Engine(program, network, request).run();

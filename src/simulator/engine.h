@@ -78,6 +78,9 @@ struct EngineResult {
   double data_bytes = 0;       // Sent, without what protocols add.
 };
 
+// How many events a run will have, at most: fewer where messages have no links of their receiver alone.
+std::uint64_t events_of(const Program& program, const EngineRequest& request);
+
 // Fails with `internal` where ranks wait for each other for ever; says which, for what.
 Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request);
 

@@ -1,9 +1,10 @@
-// What happens next: a heap of times. Whoever pushes says what goes first of what is at the same time, so that a run
-// can be repeated, and does not depend on who else is simulated.
+// What happens next: times in order. Whoever pushes says what goes first of what is at the same time, so that a run can
+// be repeated, and does not depend on who else is simulated.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace tutti {
@@ -20,13 +21,40 @@ struct Event {
 };
 static_assert(sizeof(Event) == 16);
 
-// Four children each: fewer levels, and they share a cache line.
+// A heap of four children each (fewer levels, and they share a cache line), behind a short row of those that are next:
+// what they are about can be fetched before their turn.
 class EventQueue {
  public:
-  bool empty() const { return heap_.empty(); }
-  const Event& top() const { return heap_[0]; }
+  static constexpr std::size_t kAhead = 16;  // In the row, if there are as many.
+
+  bool empty() const { return size_ == 0 && heap_.empty(); }
+  // The one that comes so many after the next; null: it is not known, or there is none.
+  const Event* ahead(std::size_t places) const { return places < size_ ? &at(places) : nullptr; }
 
   void push(const Event& event) {
+    if (size_ == 0 || !(event < at(size_ - 1))) return push_to_heap(event);
+    if (size_ == kRow) push_to_heap(at(--size_));
+    std::size_t place = size_++;
+    for (; place > 0 && event < at(place - 1); --place) at(place) = at(place - 1);
+    at(place) = event;
+  }
+
+  Event pop() {
+    if (size_ == 0) at(size_++) = pop_from_heap();
+    const Event next = at(0);
+    ++first_;
+    --size_;
+    while (size_ < kAhead && !heap_.empty()) at(size_++) = pop_from_heap();
+    return next;
+  }
+
+ private:
+  static constexpr std::size_t kRow = 32;  // A power of two.
+
+  Event& at(std::size_t place) { return row_[(first_ + place) % kRow]; }
+  const Event& at(std::size_t place) const { return row_[(first_ + place) % kRow]; }
+
+  void push_to_heap(const Event& event) {
     std::size_t at = heap_.size();
     heap_.push_back(event);
     while (at > 0) {
@@ -38,7 +66,7 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  Event pop() {
+  Event pop_from_heap() {
     const Event first = heap_[0];
     const Event last = heap_.back();
     heap_.pop_back();
@@ -46,7 +74,6 @@ class EventQueue {
     return first;
   }
 
- private:
   void sink(const Event& event) {
     const std::size_t size = heap_.size();
     std::size_t at = 0;
@@ -64,6 +91,8 @@ class EventQueue {
     heap_[at] = event;
   }
 
+  std::array<Event, kRow> row_{};  // A ring: none of them is later than any of the heap.
+  std::size_t first_ = 0, size_ = 0;
   std::vector<Event> heap_;
 };
 

@@ -121,6 +121,10 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   return request;
 }
 
+std::uint64_t Simulation::events_of(const SimulatedCall& call) const {
+  return tutti::events_of(program_, request_for(call));
+}
+
 Result<Outcome> Simulation::run(const SimulatedCall& call) const {
   EngineRequest request = request_for(call);
   Result<EngineResult> result = run_engine(program_, *network_, request);

@@ -64,6 +64,8 @@ class Simulation {
   // does not support them, and as make_program() does.
   static Result<Simulation> make(const Network& network, const Costs& costs, const Algorithm& algorithm,
                                  const Problem& problem, const SimulationLimits& limits = {});
+  // How many events run() will count, at most.
+  std::uint64_t events_of(const SimulatedCall& call) const;
   // Fails with `internal` where ranks would wait for ever.
   Result<Outcome> run(const SimulatedCall& call) const;
 

@@ -195,6 +195,23 @@ Wires::Promise Wires::slot(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = slot_free_[std::size_t{number} * slots + lane.sent % slots] + signal_us(lane)};
 }
 
+void Wires::prefetch_links_of(std::uint32_t message) const {
+  const Lane& lane = lanes_[messages_[message].lane];
+  for (std::size_t i = lane.own; i < std::size_t{lane.own} + lane.others; ++i)
+    __builtin_prefetch(&links_[lane.links[i]]);
+}
+
+void Wires::prefetch_next(const End& end) const {
+  const Lane& lane = lanes_[end.lane()];
+  const std::uint32_t slots = request_.loop.slots;
+  if (end.kind() == EndKind::send) {
+    __builtin_prefetch(&slot_free_[std::size_t{end.lane()} * slots + lane.sent % slots]);
+    for (std::size_t i = 0; i < lane.own; ++i) __builtin_prefetch(&links_[lane.links[i]]);
+  } else if (lane.head != kNobody) {
+    prefetch(lane.head);
+  }
+}
+
 void Wires::take(const End& end, double end_us) {
   Lane& lane = lanes_[end.lane()];
   const std::uint32_t message = lane.head;

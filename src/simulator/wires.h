@@ -56,12 +56,20 @@ class Wires {
   bool reader_waits(std::uint32_t lane, std::uint32_t rank) const { return lanes_[lane].reader == rank; }
   std::vector<LinkUse> uses() const;
   double data_bytes() const { return data_bytes_; }
-  void prefetch(std::uint32_t message) const { __builtin_prefetch(&messages_[message]); }
+  // Into the cache: a message; what is on its way once that is there; what a step will look at.
+  void prefetch(std::uint32_t message) const {
+    __builtin_prefetch(&messages_[message]);
+    __builtin_prefetch(&messages_[message].lane);
+  }
+  void prefetch_lane_of(std::uint32_t message) const { prefetch_lane(messages_[message].lane); }
+  void prefetch_links_of(std::uint32_t message) const;
+  void prefetch_lane(std::uint32_t lane) const { __builtin_prefetch(&lanes_[lane]); }
+  void prefetch_next(const End& end) const;
 
  private:
   static constexpr std::size_t kMostLinks = 6;
 
-  struct Lane {
+  struct alignas(64) Lane {
     std::uint32_t head = kNobody, tail = kNobody;
     std::uint32_t sent = 0, taken = 0;
     std::uint32_t reader = kNobody, writer = kNobody;  // Ranks that wait.
@@ -73,7 +81,7 @@ class Wires {
   };
   static_assert(sizeof(Lane) == 64);
 
-  struct Message {
+  struct alignas(32) Message {
     double arrival_us = 0;  // < 0: not known yet.
     double begun_us = 0, sent_us = 0, finish_us = 0;
     Chain chain;      // Up to its arrival.
@@ -83,7 +91,7 @@ class Wires {
     std::uint32_t next = kNobody;  // Of its lane, or of the free ones.
   };
 
-  struct LinkState {
+  struct alignas(32) LinkState {
     double free_us = 0;
     double us_per_byte = 0;
     double bytes = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "src/simulator/event_queue.h"
 #include "src/simulator/simulate.h"
@@ -81,24 +82,35 @@ TEST(Engine, ReportsWhatIsSentAndNotReceived) {
             std::string::npos);
 }
 
-TEST(EventQueue, GoesByTime) {
+// Against a sorted set. Few and many at once, and times that are the same.
+TEST(EventQueue, GoesByTimeAndThenByOrder) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  EventQueue queue;
-  double last = 0;
-  std::uint32_t pushed = 0, popped = 0;
-  while (popped < 5000) {
-    if (pushed < 5000 && (queue.empty() || random() % 3 != 0)) {
-      queue.push({last + random() % 8, 1 + static_cast<std::uint32_t>(random() % 4), pushed++});
-      continue;
+  for (const std::uint32_t most : {4U, 40U, 400U}) {
+    EventQueue queue;
+    std::set<Event> expected;
+    double last = 0;
+    std::uint32_t pushed = 0, popped = 0;
+    while (popped < 5000) {
+      if (pushed < 5000 && (queue.empty() || (expected.size() < most && random() % 8 != 0))) {
+        const Event event = {last + random() % 8, static_cast<std::uint32_t>(random() % 4), pushed++};
+        queue.push(event);
+        expected.insert(event);
+        continue;
+      }
+      const Event event = queue.pop();
+      ASSERT_EQ(event.subject, expected.begin()->subject);
+      expected.erase(expected.begin());
+      last = event.time;
+      ++popped;
+      for (std::size_t places = 0; places < EventQueue::kAhead; ++places) {
+        const Event* ahead = queue.ahead(places);
+        ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), places)->subject, true);
+      }
     }
-    const Event event = queue.pop();
-    ASSERT_GE(event.time, last);
-    last = event.time;
-    ++popped;
+    EXPECT_TRUE(queue.empty());
   }
-  EXPECT_TRUE(queue.empty());
 }
 
 TEST(EventQueue, OfEqualTimesTheOrderDecides) {

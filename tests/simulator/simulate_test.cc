@@ -170,6 +170,24 @@ TEST(Simulate, SendsWhatThePlansSendAndNoMore) {
   }
 }
 
+TEST(Simulate, EventsAreToldBeforeTheyAreRun) {
+  const Network network = network_of(cluster_of(1, 6));
+  Costs costs = plain_costs();
+  costs.slices.fill(2);
+  for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}) {
+    const Problem problem = problem_on(network, collective);
+    for (const Algorithm* algorithm : catalogue(collective)) {
+      if (!algorithm->supports(problem)) continue;
+      const auto simulation = Simulation::make(network, costs, *algorithm, problem);
+      for (const double bytes : {6.0, 6e6, 6e7}) {
+        const SimulatedCall call{.bytes = bytes, .piece_bytes = 4e5};
+        EXPECT_EQ(simulation.value().events_of(call), simulation.value().run(call).value().events)
+            << algorithm->name() << " " << bytes;
+      }
+    }
+  }
+}
+
 TEST(Simulate, PiecesThatFollowAreTakenToFollowEvenly) {
   const Network network = network_of(cluster_of(4, 4));
   for (const std::string_view name : {"hierarchical", "hierarchical_ring", "double_binary_tree", "two_shot"}) {
