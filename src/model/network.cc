@@ -116,8 +116,11 @@ Machine Network::machine(const Costs& costs) const {
   const auto level = [&](const Route& route) {
     Level made{.links = route.links, .latency_us = route.latency_us};
     made.rank_gbytes_per_s = 1e9;
-    for (std::size_t i = 0; i < route.outs; ++i)
-      made.rank_gbytes_per_s = std::min(made.rank_gbytes_per_s, resource(route.out[i]).gbytes_per_s);
+    for (std::size_t i = 0; i < route.outs; ++i) {
+      const Resource each = resource(route.out[i]);
+      const double rate = each.gbytes_per_s * costs.efficiency[static_cast<std::size_t>(each.kind)];
+      made.rank_gbytes_per_s = std::min(made.rank_gbytes_per_s, rate);
+    }
     made.member_gbytes_per_s = made.rank_gbytes_per_s;
     return made;
   };
@@ -133,7 +136,7 @@ Machine Network::machine(const Costs& costs) const {
   }
   double host = 0;
   for (const Rail& rail : rails_[0]) host += links_[rail.out].gbytes_per_s;
-  machine.levels.back().member_gbytes_per_s = host;
+  machine.levels.back().member_gbytes_per_s = host * costs.efficiency[static_cast<std::size_t>(LinkKind::network)];
   return machine;
 }
 

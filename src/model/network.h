@@ -78,7 +78,7 @@ class Network {
   Resource resource(ResourceId id) const;
   std::string name(ResourceId id) const;  // "host3 gpu5 nvlink out", "leaf2 rail0 up".
 
-  // As predictions see it.
+  // As predictions see it: at the rates that links reach, faults of the first host's ranks taken off.
   Machine machine(const Costs& costs) const;
 
  private:

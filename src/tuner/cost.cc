@@ -17,7 +17,7 @@ struct Passing {
   const Costs& costs;
   const Load& load;
   const Level& level;
-  double pieces = 1;
+  double pieces = 1;  // Of a channel.
   bool crowded = false;
 };
 
@@ -41,7 +41,8 @@ double work_us(const Traffic& traffic, const Passing& passing) {
   const double sends = moved > 0 ? traffic.sent / moved : 0.5;  // Of the messages.
   const double message_us =
       passing.costs.step_us[protocol] + sends * passing.level.message_us + (1 - sends) * passing.level.receive_us;
-  return traffic.messages * passing.pieces * message_us + traffic.stalls * passing.pieces * passing.level.stall_us +
+  const double pieces = passing.pieces * std::max(1U, passing.load.channels);
+  return traffic.messages * pieces * message_us + traffic.stalls * pieces * passing.level.stall_us +
          time_us((moved + in_turn) * passing.load.block_bytes, rate);
 }
 
@@ -58,7 +59,8 @@ double links_us(const Traffic& traffic, const Passing& passing) {
 
 Prediction predict(const Effort& effort, const Load& load, const Machine& machine) {
   const Costs& costs = machine.costs;
-  const double pieces = std::max(1.0, std::ceil(effort.longest * load.block_bytes / load.piece_bytes));
+  const double longest = effort.longest * load.block_bytes / std::max(1U, load.channels);
+  const double pieces = std::max(1.0, std::ceil(longest / load.piece_bytes));
   Prediction predicted;
   predicted.launch_us =
       costs.launch_us[static_cast<std::size_t>(load.launch)] + costs.base_us[static_cast<std::size_t>(load.protocol)];

@@ -176,13 +176,17 @@ TEST(Network, HostsWithoutGpusWantANumberOfRanks) {
 
 TEST(Network, ItsMachineHasALevelForHostsAndOneBetweenThem) {
   const Network network = network_of(cluster_of("dgx-h100", 2));
-  const Machine machine = network.machine(costs_of(network.cluster().host).value());
+  Costs costs = costs_of(network.cluster().host).value();
+  costs.efficiency.fill(1);
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.8;
+  costs.efficiency[static_cast<std::size_t>(LinkKind::network)] = 0.9;
+  const Machine machine = network.machine(costs);
   ASSERT_EQ(machine.levels.size(), 2U);
   EXPECT_EQ(machine.levels[0].links, LinkClass::nvlink);
-  EXPECT_DOUBLE_EQ(machine.levels[0].rank_gbytes_per_s, 450);
+  EXPECT_DOUBLE_EQ(machine.levels[0].rank_gbytes_per_s, 450 * 0.8);
   EXPECT_EQ(machine.levels[1].links, LinkClass::network);
-  EXPECT_DOUBLE_EQ(machine.levels[1].rank_gbytes_per_s, 50);
-  EXPECT_DOUBLE_EQ(machine.levels[1].member_gbytes_per_s, 400);
+  EXPECT_DOUBLE_EQ(machine.levels[1].rank_gbytes_per_s, 50 * 0.9);
+  EXPECT_DOUBLE_EQ(machine.levels[1].member_gbytes_per_s, 400 * 0.9);
 }
 
 TEST(Figures, AreOfTheGpusThatThereAre) {
