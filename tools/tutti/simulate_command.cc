@@ -25,7 +25,8 @@ namespace {
 
 // Of each candidate while many are compared.
 constexpr std::uint64_t kMostStepsOfMany = 2'000'000;
-constexpr std::uint64_t kMostEventsOfMany = 1'000'000;
+constexpr std::uint64_t kMostEventsOfMany = 1'000'000;    // Unless the loop takes more to fill and to drain.
+constexpr std::uint64_t kMostEventsCompared = 4'000'000;  // Beyond, it is left out.
 constexpr std::size_t kMostTracedRanks = 64;
 // For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
 constexpr Rank kMostRanksByProtocols = 1024;
@@ -65,7 +66,7 @@ class Simulations {
       Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
       if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
       else if (!all) return std::move(made).status();
-      else left_out_ += (left_out_.empty() ? "" : ", ") + std::string(algorithm->name());
+      else left_out_.push_back({algorithm->name()});
     }
     if (!simulations_.empty()) return {};
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
@@ -75,29 +76,28 @@ class Simulations {
   Result<std::vector<SimulatedRun>> run(double bytes) {
     std::vector<SimulatedRun> runs;
     double least_us = 0;
-    for (const auto& [algorithm, simulation] : simulations_) {
-      for (const std::string_view protocol : protocols(*algorithm)) {
-        SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, bytes));
-        std::vector<TraceEvent> trace;
-        if (!request_.trace.empty()) call.trace = &trace;
-        const auto begin = std::chrono::steady_clock::now();
-        Result<Outcome> outcome = simulation.run(call);
-        if (!outcome.ok()) {
-          if (simulations_.size() == 1) return std::move(outcome).status();
-          const Status failed = std::move(outcome).status();
-          failed_.insert(std::string(algorithm->name()) + " with " + name(call.protocol) + ": " + failed.message());
-          continue;
-        }
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-        call.trace = nullptr;
-        if (least_us == 0 || outcome.value().time_us < least_us) {
-          least_us = outcome.value().time_us;
-          traced_ = std::move(trace);
-        }
-        runs.push_back({algorithm->name(), call, std::move(outcome).value(), seconds.count()});
-        if (!networks_.note.empty() && !wants_hosts(*algorithm, request_.collective))
-          runs.back().outcome.notes.push_back(networks_.note);
+    const std::vector<Candidate> candidates = TUTTI_TRY(candidates_of(bytes));
+    for (const Candidate& candidate : candidates) {
+      SimulatedCall call = candidate.call;
+      const std::string_view algorithm = candidate.algorithm->name();
+      std::vector<TraceEvent> trace;
+      if (!request_.trace.empty()) call.trace = &trace;
+      const auto begin = std::chrono::steady_clock::now();
+      Result<Outcome> outcome = candidate.simulation->run(call);
+      if (!outcome.ok()) {
+        if (simulations_.size() == 1) return std::move(outcome).status();
+        failed_.insert(candidate.name() + ": " + std::move(outcome).status().message());
+        continue;
       }
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      call.trace = nullptr;
+      if (least_us == 0 || outcome.value().time_us < least_us) {
+        least_us = outcome.value().time_us;
+        traced_ = std::move(trace);
+      }
+      runs.push_back({std::string(algorithm), call, std::move(outcome).value(), seconds.count()});
+      if (!networks_.note.empty() && !wants_hosts(*candidate.algorithm, request_.collective))
+        runs.back().outcome.notes.push_back(networks_.note);
     }
     if (runs.empty()) return internal_error("every algorithm failed in the simulation: " + *failed_.begin());
     std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {
@@ -106,13 +106,49 @@ class Simulations {
     return runs;
   }
 
-  const std::string& left_out() const { return left_out_; }
+  const std::vector<LeftOut>& left_out() const { return left_out_; }
   // "ring with bulk: what went wrong", once for all sizes.
   const std::set<std::string>& failed() const { return failed_; }
   // Of the best run.
   const std::vector<TraceEvent>& traced() const { return traced_; }
 
  private:
+  struct Candidate {
+    const Algorithm* algorithm = nullptr;
+    const Simulation* simulation = nullptr;
+    SimulatedCall call;
+    std::uint64_t events = 0;
+
+    std::string name() const { return std::string(algorithm->name()) + " with " + tutti::name(call.protocol); }
+  };
+
+  // Of those that are compared the ones that do not take too long; the quickest, if all do.
+  Result<std::vector<Candidate>> candidates_of(double bytes) {
+    std::vector<Candidate> candidates;
+    for (const auto& [algorithm, simulation] : simulations_) {
+      for (const std::string_view protocol : protocols(*algorithm)) {
+        const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, bytes));
+        candidates.push_back({algorithm, &simulation, call, simulation.events_of(call)});
+      }
+    }
+    if (!request_.algorithm.empty()) return candidates;
+    const auto fewer = [](const Candidate& a, const Candidate& b) { return a.events < b.events; };
+    const std::uint64_t fewest = std::min_element(candidates.begin(), candidates.end(), fewer)->events;
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+      const bool out = candidate.events > std::max(kMostEventsCompared, fewest);
+      if (out) leave_out(candidate.name(), bytes);
+      return out;
+    });
+    return candidates;
+  }
+
+  void leave_out(const std::string& what, double bytes) {
+    const auto same = [&](const LeftOut& other) { return other.what == what; };
+    const auto found = std::find_if(left_out_.begin(), left_out_.end(), same);
+    if (found == left_out_.end()) left_out_.push_back({what, bytes});
+    else found->from_bytes = std::min(found->from_bytes, bytes);
+  }
+
   // Peers' memory is reached within a host, and where NVLinks lead to it.
   bool can_be_mapped(const Algorithm& algorithm) const {
     if (!std::string_view(algorithm.name()).ends_with("_mapped")) return true;
@@ -161,7 +197,7 @@ class Simulations {
   bool on_device_ = false;
   std::vector<std::pair<const Algorithm*, Simulation>> simulations_;
   std::vector<TraceEvent> traced_;
-  std::string left_out_;
+  std::vector<LeftOut> left_out_;
   std::set<std::string> failed_;
 };
 
@@ -229,8 +265,8 @@ Status simulate_command(int argc, char** argv) {
     if (!request.json) report(request, runs);
     sizes.push_back(std::move(runs));
   }
-  if (request.json) report_json(request, network, sizes, simulations.failed());
-  else end_report(sizes, simulations.left_out(), simulations.failed());
+  if (request.json) report_json(request, network, sizes, {simulations.left_out(), simulations.failed()});
+  else end_report(sizes, {simulations.left_out(), simulations.failed()});
   if (request.trace.empty()) return {};
   return write_trace(request.trace, chrome_trace(simulations.traced(), network));
 }

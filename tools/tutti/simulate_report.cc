@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "src/base/json.h"
+
 namespace tutti {
 namespace {
 
@@ -43,41 +45,32 @@ void show_details(const SimulatedRun& run) {
               static_cast<double>(outcome.events) / std::max(run.seconds, 1e-9) * 1e-6);
 }
 
-std::string quoted(const std::string& text) {
-  std::string made = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') made += '\\';
-    made += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return made + "\"";
-}
-
 void show_json(const SimulatedRun& run) {
   const Outcome& outcome = run.outcome;
   std::printf(
       "      {\"algorithm\": %s, \"protocol\": %s, \"channels\": %u, \"pieces\": %u, \"simulated_pieces\": %u,\n",
-      quoted(run.algorithm).c_str(), quoted(name(run.call.protocol)).c_str(), run.call.channels, outcome.pieces,
-      outcome.simulated_pieces);
+      json_quoted(run.algorithm).c_str(), json_quoted(name(run.call.protocol)).c_str(), run.call.channels,
+      outcome.pieces, outcome.simulated_pieces);
   std::printf("       \"time_us\": %.6g, \"alg_bw\": %.6g, \"bus_bw\": %.6g, \"events\": %llu, \"seconds\": %.4g,\n",
               outcome.time_us, outcome.algorithm_gbytes_per_s, outcome.bus_gbytes_per_s,
               static_cast<unsigned long long>(outcome.events), run.seconds);
   std::printf("       \"critical_path_us\": {");
   const char* separator = "";
   for (const auto& [part, us] : parts_of(outcome.chain)) {
-    std::printf("%s%s: %.6g", separator, quoted(part).c_str(), us);
+    std::printf("%s%s: %.6g", separator, json_quoted(part).c_str(), us);
     separator = ", ";
   }
   std::printf("},\n       \"links\": [");
   separator = "";
   for (const KindUse& use : outcome.links) {
     std::printf("%s{\"kind\": %s, \"busiest\": %s, \"busiest_part\": %.6g, \"bytes\": %.6g}", separator,
-                quoted(name(use.kind)).c_str(), quoted(use.busiest).c_str(), use.busiest_part, use.bytes);
+                json_quoted(name(use.kind)).c_str(), json_quoted(use.busiest).c_str(), use.busiest_part, use.bytes);
     separator = ", ";
   }
   std::printf("],\n       \"notes\": [");
   separator = "";
   for (const std::string& note : outcome.notes) {
-    std::printf("%s%s", separator, quoted(note).c_str());
+    std::printf("%s%s", separator, json_quoted(note).c_str());
     separator = ", ";
   }
   std::printf("]}");
@@ -100,21 +93,26 @@ void report(const SimulateRequest& request, const std::vector<SimulatedRun>& run
   std::fflush(stdout);
 }
 
-void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const std::string& left_out,
-                const std::set<std::string>& failed) {
+void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing) {
   std::set<std::string> told;
   for (const std::vector<SimulatedRun>& runs : sizes)
     for (const std::string& note : runs[0].outcome.notes)
       if (told.insert(note).second && told.size() <= 8) std::printf("# note: %s\n", note.c_str());
-  if (!left_out.empty()) std::printf("# left out, as they have too many steps to be compared: %s\n", left_out.c_str());
-  for (const std::string& what : failed) std::printf("# failed: %s\n", what.c_str());
+  const char* separator = "# left out, as they take long to simulate; --algorithm runs one: ";
+  for (const LeftOut& each : missing.left_out) {
+    std::printf("%s%s", separator, each.what.c_str());
+    if (each.from_bytes > 0 && sizes.size() > 1) std::printf(" from %.0f bytes", each.from_bytes);
+    separator = ", ";
+  }
+  if (!missing.left_out.empty()) std::printf("\n");
+  for (const std::string& what : missing.failed) std::printf("# failed: %s\n", what.c_str());
 }
 
 void report_json(const SimulateRequest& request, const Network& network,
-                 const std::vector<std::vector<SimulatedRun>>& sizes, const std::set<std::string>& failed) {
+                 const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing) {
   std::printf("{\"collective\": %s, \"topology\": %s, \"hosts\": %u, \"ranks\": %u, \"sizes\": [\n",
-              quoted(name(request.collective)).c_str(), quoted(request.topology).c_str(), network.cluster().hosts,
-              network.ranks());
+              json_quoted(name(request.collective)).c_str(), json_quoted(request.topology).c_str(),
+              network.cluster().hosts, network.ranks());
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     std::printf("  {\"bytes\": %.0f, \"runs\": [\n", sizes[i][0].call.bytes);
     for (std::size_t j = 0; j < sizes[i].size(); ++j) {
@@ -123,10 +121,16 @@ void report_json(const SimulateRequest& request, const Network& network,
     }
     std::printf(i + 1 < sizes.size() ? "  ]},\n" : "  ]}\n");
   }
-  std::printf("], \"failed\": [");
+  std::printf("], \"left_out\": [");
   const char* separator = "";
-  for (const std::string& what : failed) {
-    std::printf("%s%s", separator, quoted(what).c_str());
+  for (const LeftOut& each : missing.left_out) {
+    std::printf("%s{\"what\": %s, \"from_bytes\": %.0f}", separator, json_quoted(each.what).c_str(), each.from_bytes);
+    separator = ", ";
+  }
+  std::printf("], \"failed\": [");
+  separator = "";
+  for (const std::string& what : missing.failed) {
+    std::printf("%s%s", separator, json_quoted(what).c_str());
     separator = ", ";
   }
   std::printf("]}\n");

@@ -17,14 +17,23 @@ struct SimulatedRun {
   double seconds = 0;  // That the simulation took.
 };
 
+// What was not tried, as it takes too long to be compared.
+struct LeftOut {
+  std::string what;       // "ring", "one_shot with bulk".
+  double from_bytes = 0;  // 0: of all sizes.
+};
+
+struct Missing {
+  const std::vector<LeftOut>& left_out;
+  const std::set<std::string>& failed;  // What was tried, and why it has no time.
+};
+
 void begin_report(const SimulateRequest& request, const Network& network, const Costs& costs);
 // Of one size; the best run first.
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs);
-// `left_out`: algorithms that were not tried; `failed`: what was, and why it has no time.
-void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const std::string& left_out,
-                const std::set<std::string>& failed);
+void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing);
 
 void report_json(const SimulateRequest& request, const Network& network,
-                 const std::vector<std::vector<SimulatedRun>>& sizes, const std::set<std::string>& failed);
+                 const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing);
 
 }  // namespace tutti
