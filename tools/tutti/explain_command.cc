@@ -8,9 +8,11 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
+#include "src/base/json.h"
 #include "src/tuner/candidates.h"
 #include "src/tuner/tune_cache.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
 
 namespace tutti {
@@ -24,7 +26,8 @@ struct ExplainRequest {
   Groups groups;
   std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
-  Machine machine;
+  std::string topology, hosts;
+  Machine machine;  // Of cores or of a topology, where one of them was named.
   bool json = false, help = false;
 };
 
@@ -33,6 +36,8 @@ enum Option {
   kBytes,
   kRanks,
   kGroups,
+  kHosts,
+  kTopology,
   kMemory,
   kTransport,
   kMapped,
@@ -48,7 +53,8 @@ constexpr option kOptions[] = {
     {"bytes", required_argument, nullptr, kBytes},
     {"ranks", required_argument, nullptr, kRanks},
     {"groups", required_argument, nullptr, kGroups},
-    {"hosts", required_argument, nullptr, kGroups},
+    {"hosts", required_argument, nullptr, kHosts},
+    {"topology", required_argument, nullptr, kTopology},
     {"memory", required_argument, nullptr, kMemory},
     {"transport", required_argument, nullptr, kTransport},
     {"mapped", no_argument, nullptr, kMapped},
@@ -76,6 +82,8 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
     case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kGroups: return parse_groups(request, value);
+    case kHosts: request.hosts = value; break;
+    case kTopology: request.topology = value; break;
     case kMemory:
       if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
       request.query.teams = value == "cuda" ? kTeams : 0;
@@ -101,6 +109,12 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
 // What was said together. Ranks of several hosts speak over a network, whatever the transport.
 Status settle(ExplainRequest& request, bool has_ranks) {
   Query& query = request.query;
+  if (!request.topology.empty()) {
+    if (!has_ranks) query.problem.ranks = 0;
+    TUTTI_CHECK_OK(explain_on({request.topology, request.hosts}, query, request.machine));
+  } else if (!request.hosts.empty()) {
+    TUTTI_CHECK_OK(parse_groups(request, request.hosts).during("reading --hosts"));
+  }
   if (!request.groups.empty()) {
     const Rank ranks = ranks_in(request.groups);
     if (has_ranks && ranks != query.problem.ranks)
@@ -140,8 +154,12 @@ Result<ExplainRequest> parse(int argc, char** argv) {
   if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
   if (request.help) return request;
   const auto has = [&](int option) { return std::find(given.begin(), given.end(), option) != given.end(); };
-  if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups)))
-    return invalid_argument("explain wants --collective, --bytes and --ranks or --groups; see tutti help");
+  if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups) && !has(kHosts) && !has(kTopology)))
+    return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
+  for (const auto& [option, title] : {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"),
+                                      std::pair(kTransport, "--transport"), std::pair(kCores, "--cores")})
+    if (has(kTopology) && has(option))
+      return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
   TUTTI_CHECK_OK(settle(request, has(kRanks)));
   return request;
 }
@@ -211,7 +229,13 @@ std::string verdict(const Query& query, const std::vector<Candidate>& found) {
   if (found.empty()) return "nothing that is asked for is possible";
   const std::string winner = named(found.front());
   if (found.size() == 1) return winner + " is chosen: nothing else is possible";
-  if (query.teams > 0) return winner + " is chosen, from a table of estimates: nobody has measured devices yet";
+  if (query.teams > 0) {
+    const auto* best = &found.front();
+    for (const Candidate& other : found)
+      if (other.predicted_us < best->predicted_us) best = &other;
+    return winner + " is chosen, from a table of estimates: nobody has measured devices yet" +
+           (best == &found.front() ? "" : "; by prediction " + named(*best) + " takes less");
+  }
   if (found[1].predicted_us <= found[0].predicted_us) return winner + " is chosen, the first of equals";
   return winner + " is chosen: it takes " + reason(found[0], found[1]);
 }
@@ -276,7 +300,7 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
     std::printf("}");
     comma = ",";
   }
-  std::printf("],\n\"verdict\": \"%s\",\n\"ruled_out\": [", verdict(query, found).c_str());
+  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found)).c_str());
   comma = "";
   for (const Algorithm* algorithm : query.catalogue) {
     for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
@@ -301,7 +325,7 @@ Status explain_command(int argc, char** argv) {
   Query query = request.query;
   query.algorithm = request.algorithm;  // Names that this copy does not own.
   query.protocol = request.protocol;
-  if (request.cores > 0 && query.teams == 0) query.machine = &request.machine;
+  if (!request.topology.empty() || (request.cores > 0 && query.teams == 0)) query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   const Measured known = TUTTI_TRY(measured(request));
   if (request.json) print_json(query, found, known);

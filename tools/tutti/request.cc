@@ -19,6 +19,7 @@ const char* const kUsage =
     "several shapes)\n"
     "tutti explain --collective all_reduce --bytes 64K --ranks 2      what a call would run as, what else, and why\n"
     "    [--groups 4x8] [--memory host|cuda] [--transport shm|tcp] [--mapped] [--cores 2]\n"
+    "    [--topology dgx-h100 --hosts 4]                             on machines that are not here, of GPUs\n"
     "    [--algorithm A] [--protocol P] [--json] [--tune-file F]\n"
     "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
     "of\n"

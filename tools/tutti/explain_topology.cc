@@ -1,0 +1,33 @@
+#include "tools/tutti/explain_topology.h"
+
+#include <utility>
+
+#include "src/model/figures.h"
+#include "src/simulator/simulate.h"
+#include "tools/tutti/request.h"
+#include "tools/tutti/topologies.h"
+
+namespace tutti {
+
+Status explain_on(const ExplainedTopology& topology, Query& query, Machine& machine) {
+  constexpr std::uint32_t kMostHosts = 1U << 24;
+  Cluster cluster;
+  cluster.host = TUTTI_TRY(named_topology(topology.name));
+  cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
+  if (!topology.hosts.empty()) cluster.hosts = TUTTI_TRY(parse_count(topology.hosts, 1, kMostHosts));
+  if (cluster.host.all(NodeKind::gpu).empty())
+    return invalid_argument(topology.name +
+                            " has no GPUs: predictions for host memory take --ranks or --groups instead");
+  const Network network = TUTTI_TRY(Network::make(std::move(cluster)));
+  if (query.problem.ranks > 0 && query.problem.ranks != network.ranks())
+    return invalid_argument(topology.name + " has " + std::to_string(network.ranks()) + " ranks, but --ranks is " +
+                            std::to_string(query.problem.ranks));
+  const Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
+  machine = network.machine(costs);
+  query.problem = problem_on(network, query.problem.collective);
+  query.network = machine.levels.back().links == LinkClass::network;
+  query.teams = costs.most_channels;
+  return {};
+}
+
+}  // namespace tutti
