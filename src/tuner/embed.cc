@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "src/topology/ways.h"
-#include "src/tuner/rings.h"
 
 namespace tutti {
 namespace {
@@ -15,8 +14,10 @@ namespace {
 // The topology as the search sees it: each link twice, once for each direction, and each port's way to the network.
 class Question {
  public:
-  Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports)
+  Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+           std::uint32_t most_rings)
       : topology_(topology), nodes_(nodes), ports_(ports) {
+    asked_.most_rings = most_rings;
     asked_.stations = static_cast<std::uint32_t>(nodes.size());
     asked_.gates = static_cast<std::uint32_t>(ports.size());
     for (const Link& link : topology.links) asked_.rates.insert(asked_.rates.end(), 2, link.gbytes_per_s);
@@ -107,10 +108,11 @@ RingSet find_rings(const Question& question) {
 
 }  // namespace
 
-Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports) {
+Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+                       std::uint32_t most_rings) {
   Circuits circuits;
   if (nodes.size() > kMostStations) return circuits;
-  const Question question(topology, nodes, ports);
+  const Question question(topology, nodes, ports, most_rings);
   circuits.steps = question.steps();
   if (question.too_long()) return circuits;
   const RingSet found = find_rings(question);
@@ -167,7 +169,7 @@ std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
 
 }  // namespace
 
-RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations) {
+RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations, std::uint32_t most_rings) {
   std::vector<std::uint32_t> hosts;  // In the order of their first ranks.
   std::map<std::uint32_t, Residents> residents;
   for (Rank rank = 0; rank < stations.size(); ++rank) {
@@ -189,8 +191,8 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
     const auto [found, is_new] = known.try_emplace({merged.kind_of[host], nodes});
     if (is_new) {
       const std::vector<NodeId> ports = hosts.size() > 1 ? usable_ports(topology) : std::vector<NodeId>();
-      found->second = find_circuits(topology, nodes, ports);
-      if (found->second.each.empty() && !ports.empty()) found->second = find_circuits(topology, nodes, {});
+      found->second = find_circuits(topology, nodes, ports, most_rings);
+      if (found->second.each.empty() && !ports.empty()) found->second = find_circuits(topology, nodes, {}, most_rings);
     }
     if (found->second.each.empty()) return {};
     of_host.push_back(&found->second);

@@ -9,6 +9,7 @@
 #include "src/base/rank.h"
 #include "src/topology/merged.h"
 #include "src/topology/topology.h"
+#include "src/tuner/rings.h"
 
 namespace tutti {
 
@@ -37,7 +38,8 @@ inline constexpr std::uint64_t kMostSteps = 1ULL << 26;
 
 // `nodes`: GPUs or NUMA domains, each once; no more than kMostStations (src/tuner/rings.h) are looked at. `ports`:
 // network ports by which rings leave; none: they stay inside.
-Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports);
+Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+                       std::uint32_t most_rings = kMostRings);
 
 // The ports that are up; those that RDMA reaches GPUs by, if there are such.
 std::vector<NodeId> usable_ports(const Topology& topology);
@@ -59,6 +61,7 @@ struct RankRings {
 };
 
 // Ranks that share a node come one after the other. Hosts are in the order of their first ranks.
-RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations);
+RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations,
+                          std::uint32_t most_rings = kMostRings);
 
 }  // namespace tutti
