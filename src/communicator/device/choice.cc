@@ -40,6 +40,9 @@ void DeviceCommunicator::limit_channels(const CommunicatorOptions& options, Choi
   if (options.channels != 0) choice.channels = options.channels;
   choice.channels = std::min(choice.channels, neighbours_.teams());
   if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
+  // Each order of ranks by as many: rings carry the same.
+  const auto orders = static_cast<std::uint32_t>(embeddings_of(choice.algorithm).size());
+  if (options.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
 }
 
 Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& query,

@@ -1,7 +1,6 @@
 #include "src/communicator/planning/rings.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "src/tuner/embed.h"
@@ -17,26 +16,28 @@ NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
 
 }  // namespace
 
-Embedding ring_embedding(const Hosts& hosts) {
-  Embedding embedding = embedding_of(hosts.leaders());
-  if (hosts.topology() == nullptr) return embedding;
+std::vector<Embedding> ring_embeddings(const Hosts& hosts, std::uint32_t most) {
+  const Embedding embedding = embedding_of(hosts.leaders());
+  if (hosts.topology() == nullptr) return {embedding};
   std::vector<Station> stations;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string gpu = gpu_of(hosts.location(rank));
-    if (gpu.empty()) return embedding;
+    if (gpu.empty()) return {embedding};
     const std::uint32_t host = hosts.host_number(rank);
     stations.push_back({host, gpu_on(hosts.topology()->of(host), gpu)});
   }
-  RankRings rings = find_rank_rings(*hosts.topology(), stations);
-  if (rings.orders.empty()) return embedding;
-  embedding.order = std::move(rings.orders.front());
-  if (std::is_sorted(embedding.order.begin(), embedding.order.end())) embedding.order.clear();
-  return embedding;
+  RankRings rings = find_rank_rings(*hosts.topology(), stations, most);
+  if (rings.orders.empty()) return {embedding};
+  std::vector<Embedding> embeddings;
+  for (std::vector<Rank>& order : rings.orders) {
+    if (std::is_sorted(order.begin(), order.end())) order.clear();
+    embeddings.push_back({embedding.groups, std::move(order)});
+  }
+  return embeddings;
 }
 
-bool goes_round(const Algorithm& algorithm) {
-  const std::string_view name = algorithm.name();
-  return name == "ring" || name == "chain" || name == "hierarchical_ring";
+bool goes_round(std::string_view algorithm) {
+  return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring";
 }
 
 }  // namespace tutti
