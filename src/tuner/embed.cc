@@ -96,13 +96,14 @@ class Question {
 };
 
 // Rings over NVLinks alone, if there is one: what PCI adds to them it takes from whoever else is there.
-RingSet find_rings(const Question& question) {
+RingSet find_rings(const Question& question, Circuits& circuits) {
   RingSet found;
   if (const std::optional<RingQuestion> asked = question.over_nvlinks()) found = find_rings(*asked);
-  if (!found.rings.empty()) return found;
-  const std::uint32_t visits = found.visits;
+  circuits.only_rings = !found.rings.empty();
+  circuits.visits = found.visits;
+  if (circuits.only_rings) return found;
   found = find_rings(question.asked());
-  found.visits += visits;
+  circuits.visits += found.visits;
   return found;
 }
 
@@ -115,9 +116,8 @@ Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, 
   const Question question(topology, nodes, ports, most_rings);
   circuits.steps = question.steps();
   if (question.too_long()) return circuits;
-  const RingSet found = find_rings(question);
+  const RingSet found = find_rings(question, circuits);
   circuits.gbytes_per_s = found.gbytes_per_s;
-  circuits.visits = found.visits;
   for (const Ring& ring : found.rings) {
     Circuit circuit;
     for (const std::uint32_t station : ring.stations) circuit.nodes.push_back(nodes[station]);
@@ -196,6 +196,7 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
     }
     if (found->second.each.empty()) return {};
     of_host.push_back(&found->second);
+    rings.only_rings = rings.only_rings || found->second.only_rings;
     channels = std::max(channels, found->second.each.size());
   }
   for (std::size_t channel = 0; channel < channels; ++channel) {

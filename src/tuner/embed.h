@@ -28,6 +28,7 @@ struct Circuit {
 struct Circuits {
   std::vector<Circuit> each;  // Empty: there is no way to some node, or it would take too long to look.
   double gbytes_per_s = 0;    // Of each, while all work at once.
+  bool only_rings = false;    // Over NVLinks, which do not lead from each node to each other.
   std::uint32_t visits = 0;   // That the searches took, two at most (src/tuner/rings.h).
   std::uint64_t steps = 0;    // Nodes and links looked at to find the ways between its nodes.
 };
@@ -58,6 +59,7 @@ struct RankRings {
   // host, or nothing is gained.
   std::vector<std::vector<Rank>> orders;
   double gbytes_per_s = 0;  // Of each, while all work at once.
+  bool only_rings = false;  // So it is on some host.
 };
 
 // Ranks that share a node come one after the other. Hosts are in the order of their first ranks.

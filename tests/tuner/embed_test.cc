@@ -47,6 +47,19 @@ TEST(Embed, UsesEveryNvLinkOfAMesh) {
       EXPECT_EQ(way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, WayKind::nvlink);
 }
 
+// Where NVLinks lead from each to each, or nowhere, rings have nothing ahead of other ways.
+TEST(Embed, KnowsWhereOnlyRingsFollowNvLinks) {
+  const Topology cube = hybrid_cube_mesh(), switched = preset("dgx-h100").value();
+  EXPECT_TRUE(find_circuits(cube, cube.all(NodeKind::gpu), {}).only_rings);
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {0, 1, 2, 3}), {}).only_rings);
+  EXPECT_TRUE(find_circuits(cube, gpus_of(cube, {0, 1, 4, 5}), {}).only_rings);
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {1, 0, 6}), {}).only_rings);  // 6 is not joined to either.
+  EXPECT_FALSE(find_circuits(switched, switched.all(NodeKind::gpu), {}).only_rings);
+  Topology bare = cube;
+  std::erase_if(bare.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  EXPECT_FALSE(find_circuits(bare, bare.all(NodeKind::gpu), {}).only_rings);
+}
+
 TEST(Embed, GoesRoundAMissingLink) {
   Topology topology = hybrid_cube_mesh();
   std::erase_if(topology.links, [&](const Link& link) {

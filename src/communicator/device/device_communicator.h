@@ -18,6 +18,7 @@
 #include "src/communicator/neighbours/links.h"
 #include "src/communicator/planning/advice.h"
 #include "src/communicator/planning/planning.h"
+#include "src/communicator/planning/rings.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/team/batch.h"
 
@@ -183,7 +184,8 @@ class DeviceCommunicator final : public Communicator {
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<Choice> choose_plan(const Call& call, const Query& query, const CommunicatorOptions& options) const;
   void limit_channels(const CommunicatorOptions& options, Choice& choice) const;
-  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options) const;
+  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
+  bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding);
   // How a program's teams work.
   struct Manner {
     bool meets = false;                  // In the peers' memory.
@@ -199,7 +201,8 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- wire.cc ----
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
-  std::span<const Embedding> embeddings_of(std::string_view algorithm) const;
+  const Embedding& embedding_for(const Problem& problem) const;
+  std::span<const Embedding> embeddings_of(const Algorithm& algorithm, const Problem& problem) const;
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
   Status add_order(const Embedding& embedding, const ProvedPlans& proved, Protocol protocol, WiredPlan& wired);
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
@@ -239,9 +242,9 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   Neighbours neighbours_;
-  const Embedding embedding_;
+  const Embedding embedding_, by_rails_;
   Advice advice_;
-  const std::vector<Embedding> rounds_;  // Of plans that go round: see src/communicator/planning/rings.h.
+  const RingOrders rounds_;  // Of plans that go round.
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
@@ -263,6 +266,13 @@ class DeviceCommunicator final : public Communicator {
   std::atomic<const Ran*> last_run_{nullptr};  // For any thread.
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
+  // Whether between ranks there is room for the lanes of an algorithm that knows hosts.
+  struct Fit {
+    const Algorithm* algorithm;
+    Problem problem;
+    bool fits;
+  };
+  std::vector<Fit> fits_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "src/communicator/device/device_communicator.h"
-#include "src/communicator/planning/rings.h"
 #include "src/executor/team/rows.h"
 #include "src/executor/team/words.h"
 
@@ -34,8 +33,12 @@ std::vector<const Program*> DeviceCommunicator::WiredPlan::programs() const {
   return programs;
 }
 
-std::span<const Embedding> DeviceCommunicator::embeddings_of(std::string_view algorithm) const {
-  return goes_round(algorithm) ? std::span(rounds_) : std::span(&embedding_, 1);
+const Embedding& DeviceCommunicator::embedding_for(const Problem& problem) const {
+  return embeds(by_rails_, problem) ? by_rails_ : embedding_;
+}
+
+std::span<const Embedding> DeviceCommunicator::embeddings_of(const Algorithm& algorithm, const Problem& problem) const {
+  return goes_round(algorithm.name()) ? std::span(rounds_.each) : std::span(&embedding_for(problem), 1);
 }
 
 // All ranks come to the same answer: a rank that failed by itself would leave the others waiting.
@@ -64,7 +67,7 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
                  .balanced = true};
   std::optional<Problem> asked;
   ProvedPlans proved;
-  for (const Embedding& embedding : embeddings_of(algorithm.name())) {
+  for (const Embedding& embedding : embeddings_of(algorithm, key.problem)) {
     const Problem problem = logical(embedding, key.problem);
     if (problem != asked) {
       proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead));
