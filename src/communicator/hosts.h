@@ -41,6 +41,9 @@ class Hosts {
     TUTTI_ASSERT(topology->hosts() == hosts_);
     topology_ = std::move(topology);
   }
+  // Names the communicator, alike on all its ranks; another has another number, as chance is.
+  void identify(std::uint64_t id) { id_ = id; }
+  std::uint64_t id() const { return id_; }
   // The machine whose CPUs a rank shares with others; it may play several hosts.
   struct Seat {
     Rank machine = 0;        // A number that only ranks there have.
@@ -76,8 +79,8 @@ class Hosts {
   // [rank]: a number that only ranks of its host and NUMA domain have; of its host alone, where some rank of it is not
   // in one.
   std::vector<Rank> domains() const;
-  // Of a communicator that these ranks make, in this order.
-  Hosts of(const std::vector<Rank>& members) const {
+  // Of a communicator that these ranks make, in this order. `number`: tells it from others of the same ranks.
+  Hosts of(const std::vector<Rank>& members, std::uint64_t number = 0) const {
     std::vector<Rank> host_of;
     std::vector<Seat> seats;
     for (const Rank member : members) {
@@ -90,6 +93,8 @@ class Hosts {
       part.host_numbers_[rank] = host_numbers_[members[rank]];
     }
     part.topology_ = topology_;
+    part.id_ = stirred(id_ + number);
+    for (const Rank member : members) part.id_ = stirred(part.id_ + member);
     return part;
   }
   // On the most crowded machine; 1 where each has a CPU, or nobody said.
@@ -105,6 +110,15 @@ class Hosts {
   }
 
  private:
+  // S. Vigna's splitmix64.
+  static std::uint64_t stirred(std::uint64_t word) {
+    word += 0x9e3779b97f4a7c15ULL;
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ULL;
+    word = (word ^ word >> 27) * 0x94d049bb133111ebULL;
+    return word ^ word >> 31;
+  }
+
+  std::uint64_t id_ = 0;
   std::vector<Rank> leaders_;
   std::vector<Seat> seats_;  // Empty: nobody said.
   std::uint32_t hosts_ = 0;

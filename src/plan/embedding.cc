@@ -6,22 +6,36 @@
 namespace tutti {
 namespace {
 
-Operand moved(Operand operand, const std::vector<Rank>& order) {
-  operand.peer = order[operand.peer];
+// Where ranks and what belongs to them come to be.
+struct Move {
+  const std::vector<Rank>& order;
+  std::uint32_t units = 1;                           // Per block.
+  bool input_blocks = false, output_blocks = false;  // Belong to ranks.
+};
+
+Operand moved(Operand operand, const Move& move) {
+  const bool blocks =
+      (operand.place == Place::input && move.input_blocks) || (operand.place == Place::output && move.output_blocks);
+  if (blocks && operand.count > 0) {
+    const Rank block = operand.first / move.units;
+    TUTTI_ASSERT(operand.unit(operand.count - 1) / move.units == block);
+    operand.first = move.order[block] * move.units + operand.first % move.units;
+  }
+  operand.peer = move.order[operand.peer];
   operand.reserved = 1;  // Its peer is set on purpose.
   return operand;
 }
 
-Plan moved(const Plan& plan, const std::vector<Rank>& order) {
+Plan moved(const Plan& plan, const Move& move) {
   Plan made = plan;
-  made.steps = Steps(order[plan.steps.self()]);
+  made.steps = Steps(move.order[plan.steps.self()]);
   std::vector<Operand> sources, targets;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
     sources.clear();
     targets.clear();
-    for (const Operand& operand : step.sources) sources.push_back(moved(operand, order));
-    for (const Operand& operand : step.targets) targets.push_back(moved(operand, order));
+    for (const Operand& operand : step.sources) sources.push_back(moved(operand, move));
+    for (const Operand& operand : step.targets) targets.push_back(moved(operand, move));
     made.steps.add(sources, targets, step.fold);
   }
   return made;
@@ -94,9 +108,19 @@ std::vector<Plan> embed(const Embedding& embedding, const Problem& problem, std:
   if (embedding.order.empty() || !embeds(embedding, problem)) return plans;
   std::vector<Plan> made = plans;
   for (Rank rank = 0; rank < plans.size(); ++rank) {
-    made[embedding.order[rank]] = moved(plans[rank], embedding.order);
+    made[embedding.order[rank]] = moved(plans[rank], {.order = embedding.order});
     made[embedding.order[rank]].problem = problem;
   }
+  return made;
+}
+
+Plan embedded(const Embedding& embedding, const Problem& problem, const Plan& plan) {
+  if (embedding.order.empty()) return plan;
+  Plan made = moved(plan, {.order = embedding.order,
+                           .units = plan.shape.units,
+                           .input_blocks = input_blocks(problem, problem.root) > 1,
+                           .output_blocks = output_blocks(problem, problem.root) > 1});
+  made.problem = problem;
   return made;
 }
 

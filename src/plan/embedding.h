@@ -31,4 +31,8 @@ bool embeds(const Embedding& embedding, const Problem& problem);
 Problem logical(const Embedding& embedding, const Problem& problem);
 std::vector<Plan> embed(const Embedding& embedding, const Problem& problem, std::vector<Plan> plans);
 
+// The plan of one rank, of any problem, from that of its logical rank; blocks that belong to ranks go with them.
+// Operands are of one block each where blocks do, as those of plans are that go round.
+Plan embedded(const Embedding& embedding, const Problem& problem, const Plan& plan);
+
 }  // namespace tutti

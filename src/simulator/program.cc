@@ -45,12 +45,13 @@ std::uint64_t digested(std::uint64_t digest, std::uint32_t units) { return (dige
 class Compiler {
  public:
   Compiler(Program& program, const Network& network, const ProgramLimits& limits)
-      : program_(program), network_(network), limits_(limits) {
+      : program_(program), network_(network), limits_(limits), ranks_(network.ranks()) {
     program_.sharers.resize(network.resources());
   }
 
-  Status add(const Plan& plan) {
+  Status add(const Plan& plan, std::uint32_t order = 0) {
     const Rank self = plan.steps.self();
+    first_rank_ = order * ranks_;
     find_tags(plan);
     std::size_t stage = 0;
     for (std::uint32_t round = 0; round <= plan.shape.rounds; ++round) {
@@ -140,8 +141,8 @@ class Compiler {
 
   Result<End> end_of(Rank self, const Operand& operand, bool source) {
     const EndKind kind = kind_of(operand, source);
-    const Rank from = source ? operand.peer : self;
-    const Rank to = source ? self : operand.peer;
+    const Rank from = first_rank_ + (source ? operand.peer : self);
+    const Rank to = first_rank_ + (source ? self : operand.peer);
     const Symmetry& symmetry = program_.symmetry;
     const auto channel = kind == EndKind::receive || kind == EndKind::send   ? 0U
                          : kind == EndKind::await || kind == EndKind::signal ? 1U
@@ -178,7 +179,7 @@ class Compiler {
                    .to = symmetry.seen(from, to),
                    .distance = symmetry.distance(from, to),
                    .route = {}};
-    lane.route = TUTTI_TRY(network_.route(lane.from, lane.to));
+    lane.route = TUTTI_TRY(network_.route(lane.from % ranks_, lane.to % ranks_));
     if (!symmetry.trivial()) {
       const Rank writer = symmetry.seen(lane.to, lane.from), reader = symmetry.representative(lane.to);
       const Route there = TUTTI_TRY(network_.route(writer, reader));
@@ -201,7 +202,8 @@ class Compiler {
     const Rank to = out ? lane.to : symmetry.representative(lane.to);
     const Rank from = out ? lane.from : symmetry.seen(lane.to, lane.from);
     for (Rank element = 0; element < symmetry.order(); ++element) {
-      const Route image = TUTTI_TRY(network_.route(symmetry.moved(from, element), symmetry.moved(to, element)));
+      const Route image =
+          TUTTI_TRY(network_.route(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
       sharers += (out ? image.out[at] : image.in[at]) == id ? 1 : 0;
     }
     if (network_.resource(id).parallel % sharers == 0) return {};
@@ -212,6 +214,8 @@ class Compiler {
   Program& program_;
   const Network& network_;
   const ProgramLimits limits_;
+  const Rank ranks_;
+  Rank first_rank_ = 0;  // Of the order at hand.
   std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
   std::vector<Traffic> traffic_;  // [lane]
   std::vector<TagKey> tags_;      // Of the plan at hand, sorted.
@@ -281,6 +285,32 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   const bool merged = program.fused && std::max(steps, operands / kOperandsOfAStep) <= limits.most_merging;
   TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, program, compiler)
                         : compile_one_by_one(algorithm, problem, program, compiler));
+  TUTTI_CHECK_OK(compiler.check());
+  return program;
+}
+
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             std::span<const Embedding> orders, const ProgramLimits& limits) {
+  Program program;
+  program.orders = static_cast<std::uint32_t>(orders.size());
+  program.symmetry = no_symmetry(network);
+  program.symmetry.hosts.size *= program.orders;
+  program.units = algorithm.shape(problem).units;
+  program.fused = true;
+  Compiler compiler(program, network, limits);
+  for (std::uint32_t order = 0; order < program.orders; ++order) {
+    std::vector<Plan> plans = emit_plans(algorithm, logical(orders[order], problem));
+    for (Plan& plan : plans) fuse(plan);
+    fuse_stages(plans);
+    program.stage_count = static_cast<std::uint32_t>(plans[0].shape.stages.size());
+    std::vector<Plan> placed(plans.size());
+    for (const Plan& plan : plans) {
+      Plan mine = embedded(orders[order], problem, plan);
+      const Rank self = mine.steps.self();
+      placed[self] = std::move(mine);
+    }
+    for (const Plan& plan : placed) TUTTI_CHECK_OK(compiler.add(plan, order));
+  }
   TUTTI_CHECK_OK(compiler.check());
   return program;
 }

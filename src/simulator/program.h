@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "src/model/network.h"
 #include "src/plan/algorithm.h"
+#include "src/plan/embedding.h"
 #include "src/simulator/symmetry.h"
 
 namespace tutti {
@@ -54,6 +56,9 @@ struct ProgramLimits {
 // Of no bytes yet: one program serves all sizes.
 struct Program {
   Symmetry symmetry;
+  // Orders of ranks that channels take in turns: each has its part of every call. In each a rank is one of its own:
+  // number order * ranks + rank.
+  std::uint32_t orders = 1;
   std::vector<TimedStep> steps;
   std::vector<End> ends;
   std::vector<std::uint32_t> stages;  // Of class c: steps [stages[c * (stage_count + 1) + s], ... + 1).
@@ -74,5 +79,9 @@ struct Program {
 // does not hold after all. With `unsupported` where there are too many steps, operands or lanes.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits = {});
+
+// The same where channels have these orders, of an algorithm whose plans embedded() serves.
+Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                             std::span<const Embedding> orders, const ProgramLimits& limits = {});
 
 }  // namespace tutti

@@ -88,6 +88,10 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
     return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
                        std::to_string(problem.ranks) + " are too many for");
   Simulation simulation(network, costs, problem, limits);
+  if (!limits.orders.empty()) {
+    simulation.program_ = TUTTI_TRY(make_program(algorithm, problem, network, limits.orders, limits.program));
+    return simulation;
+  }
   Status last;
   for (const Symmetry& symmetry :
        limits.fold ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
@@ -103,8 +107,8 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
 
 EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
-  request.channels = std::clamp(call.channels, 1U, costs_.most_channels);
-  const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program_.units;
+  request.channels = std::max(std::clamp(call.channels, 1U, costs_.most_channels) / program_.orders, 1U);  // Of each.
+  const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program_.units / program_.orders;
   const double longest = unit * program_.longest / request.channels;  // Of a channel.
   const double wanted = call.piece_bytes > 0 ? std::ceil(longest / call.piece_bytes) : 1;
   request.loop.pieces = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
@@ -161,8 +165,10 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
                                                            : "one draw of chance stands for all that do the same");
   if (!program_.fused)
     outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
+  if (program_.orders > 1)
+    outcome.notes.push_back("channels have " + std::to_string(program_.orders) + " orders of ranks");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
-  const double host = launch_us(costs_, call.launch, network_->ranks_per_host(), request.channels);
+  const double host = launch_us(costs_, call.launch, network_->ranks_per_host(), request.channels * program_.orders);
   if (host > outcome.time_us) {
     outcome.chain.launch += static_cast<float>(host - outcome.time_us);
     outcome.time_us = host;

@@ -29,6 +29,8 @@ struct SimulationLimits {
   bool fold = true;                        // Ranks that do the same, where nothing tells them apart.
   std::uint64_t most_events = 30'000'000;  // Of a call: pieces beyond are taken to go on as those before.
   ProgramLimits program;
+  // What channels take in turns, where all ranks are to be simulated; empty: ranks are as they are numbered on all.
+  std::vector<Embedding> orders;
 };
 
 // Of a kind of links: those that were used, together, and the busiest.

@@ -25,6 +25,8 @@ struct Query {
   std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
   bool network = false;           // Some ranks are on other hosts.
   std::uint32_t teams = 0;        // On a device: channels of a rank that can be under way at once. 0: on host memory.
+  // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.
+  bool only_rings = false;
   std::span<const Algorithm* const> catalogue{};  // Of the collective: what there is to choose among.
   const Machine* machine = nullptr;               // What it runs on; null: what most do.
 };

@@ -20,6 +20,8 @@ constexpr std::uint64_t kBulkChannelBytes = 64 * kKiB;
 constexpr std::uint32_t kMostLaneChannels = 8;  // More lanes would take more memory than they are worth.
 constexpr Rank kFewRanks = 8;
 constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, what passes between hosts counts, not how often.
+constexpr std::uint64_t kRingBytes =
+    32 * kKiB;  // That all ranks share: above, what links carry counts more than rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
 constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // What a network carries in the time of one more round.
 
@@ -50,7 +52,23 @@ std::string_view all_reduce(const Query& query) {
   return query.mapped ? "two_shot_mapped" : "two_shot";
 }
 
+// Where links lead to some ranks only, messages between all of them would go over others' links, or over PCI.
+std::string_view along_links(const Query& query) {
+  const bool whole = query.problem.collective == Collective::all_reduce || has_root(query.problem.collective);
+  if (!query.only_rings || query.block_bytes * (whole ? 1 : query.problem.ranks) <= kRingBytes) return "";
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return query.problem.groups.empty() ? "ring" : "hierarchical_ring";
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return query.problem.groups.empty() ? "ring" : "";
+    case Collective::broadcast: return query.problem.groups.empty() ? "chain" : "";
+    case Collective::reduce: return "chain";
+    default: return "";
+  }
+}
+
 std::string_view algorithm_for(const Query& query) {
+  const std::string_view round = along_links(query);
+  if (!round.empty()) return round;
   if (minds_hosts(query)) return "hierarchical";
   const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool few = query.problem.ranks <= kFewRanks;

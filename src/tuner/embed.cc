@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "src/topology/ways.h"
-#include "src/tuner/rings.h"
 
 namespace tutti {
 namespace {
@@ -15,8 +14,10 @@ namespace {
 // The topology as the search sees it: each link twice, once for each direction, and each port's way to the network.
 class Question {
  public:
-  Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports)
+  Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+           std::uint32_t most_rings)
       : topology_(topology), nodes_(nodes), ports_(ports) {
+    asked_.most_rings = most_rings;
     asked_.stations = static_cast<std::uint32_t>(nodes.size());
     asked_.gates = static_cast<std::uint32_t>(ports.size());
     for (const Link& link : topology.links) asked_.rates.insert(asked_.rates.end(), 2, link.gbytes_per_s);
@@ -95,27 +96,28 @@ class Question {
 };
 
 // Rings over NVLinks alone, if there is one: what PCI adds to them it takes from whoever else is there.
-RingSet find_rings(const Question& question) {
+RingSet find_rings(const Question& question, Circuits& circuits) {
   RingSet found;
   if (const std::optional<RingQuestion> asked = question.over_nvlinks()) found = find_rings(*asked);
-  if (!found.rings.empty()) return found;
-  const std::uint32_t visits = found.visits;
+  circuits.only_rings = !found.rings.empty();
+  circuits.visits = found.visits;
+  if (circuits.only_rings) return found;
   found = find_rings(question.asked());
-  found.visits += visits;
+  circuits.visits += found.visits;
   return found;
 }
 
 }  // namespace
 
-Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports) {
+Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+                       std::uint32_t most_rings) {
   Circuits circuits;
   if (nodes.size() > kMostStations) return circuits;
-  const Question question(topology, nodes, ports);
+  const Question question(topology, nodes, ports, most_rings);
   circuits.steps = question.steps();
   if (question.too_long()) return circuits;
-  const RingSet found = find_rings(question);
+  const RingSet found = find_rings(question, circuits);
   circuits.gbytes_per_s = found.gbytes_per_s;
-  circuits.visits = found.visits;
   for (const Ring& ring : found.rings) {
     Circuit circuit;
     for (const std::uint32_t station : ring.stations) circuit.nodes.push_back(nodes[station]);
@@ -167,7 +169,7 @@ std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
 
 }  // namespace
 
-RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations) {
+RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations, std::uint32_t most_rings) {
   std::vector<std::uint32_t> hosts;  // In the order of their first ranks.
   std::map<std::uint32_t, Residents> residents;
   for (Rank rank = 0; rank < stations.size(); ++rank) {
@@ -189,11 +191,12 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
     const auto [found, is_new] = known.try_emplace({merged.kind_of[host], nodes});
     if (is_new) {
       const std::vector<NodeId> ports = hosts.size() > 1 ? usable_ports(topology) : std::vector<NodeId>();
-      found->second = find_circuits(topology, nodes, ports);
-      if (found->second.each.empty() && !ports.empty()) found->second = find_circuits(topology, nodes, {});
+      found->second = find_circuits(topology, nodes, ports, most_rings);
+      if (found->second.each.empty() && !ports.empty()) found->second = find_circuits(topology, nodes, {}, most_rings);
     }
     if (found->second.each.empty()) return {};
     of_host.push_back(&found->second);
+    rings.only_rings = rings.only_rings || found->second.only_rings;
     channels = std::max(channels, found->second.each.size());
   }
   for (std::size_t channel = 0; channel < channels; ++channel) {

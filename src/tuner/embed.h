@@ -9,6 +9,7 @@
 #include "src/base/rank.h"
 #include "src/topology/merged.h"
 #include "src/topology/topology.h"
+#include "src/tuner/rings.h"
 
 namespace tutti {
 
@@ -27,6 +28,7 @@ struct Circuit {
 struct Circuits {
   std::vector<Circuit> each;  // Empty: there is no way to some node, or it would take too long to look.
   double gbytes_per_s = 0;    // Of each, while all work at once.
+  bool only_rings = false;    // Over NVLinks, which do not lead from each node to each other.
   std::uint32_t visits = 0;   // That the searches took, two at most (src/tuner/rings.h).
   std::uint64_t steps = 0;    // Nodes and links looked at to find the ways between its nodes.
 };
@@ -37,7 +39,8 @@ inline constexpr std::uint64_t kMostSteps = 1ULL << 26;
 
 // `nodes`: GPUs or NUMA domains, each once; no more than kMostStations (src/tuner/rings.h) are looked at. `ports`:
 // network ports by which rings leave; none: they stay inside.
-Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports);
+Circuits find_circuits(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+                       std::uint32_t most_rings = kMostRings);
 
 // The ports that are up; those that RDMA reaches GPUs by, if there are such.
 std::vector<NodeId> usable_ports(const Topology& topology);
@@ -56,9 +59,11 @@ struct RankRings {
   // host, or nothing is gained.
   std::vector<std::vector<Rank>> orders;
   double gbytes_per_s = 0;  // Of each, while all work at once.
+  bool only_rings = false;  // So it is on some host.
 };
 
 // Ranks that share a node come one after the other. Hosts are in the order of their first ranks.
-RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations);
+RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations,
+                          std::uint32_t most_rings = kMostRings);
 
 }  // namespace tutti

@@ -66,6 +66,30 @@ TEST(Choices, HaveTimesThatAreTheSameOnAllRanks) {
   EXPECT_STREQ(algorithm, "") << "nothing has run";
 }
 
+// No messages pass there, and a call runs whatever their protocol would be.
+TEST(Choices, HaveTimesWhereMemoryIsMappedAndAProtocolIsForced) {
+  constexpr std::size_t kCount = 1 << 16;
+  const Ranks ranks(2);
+  void* memory = nullptr;
+  TUTTI_EXPECT_OK(tutti_mem_alloc(&memory, kCount * sizeof(float)));
+  std::vector<double> times_us;
+  for (const char* protocol : {"", "lines", "bulk"}) {
+    tutti_comm_options forced = TUTTI_COMM_OPTIONS_DEFAULT;
+    forced.algorithm = "two_shot_mapped";
+    if (protocol[0] != '\0') forced.protocol = protocol;
+    tutti_comm view = nullptr;
+    TUTTI_EXPECT_OK(tutti_comm_with_options(ranks[0], &forced, &view));
+    double& time_us = times_us.emplace_back(-1);
+    TUTTI_EXPECT_OK(tutti_group_start());
+    TUTTI_EXPECT_OK(tutti_all_reduce(memory, memory, kCount, tutti_float32, tutti_sum, view, nullptr));
+    EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_ok) << protocol << ": " << last_error();
+    TUTTI_EXPECT_OK(tutti_comm_destroy(view));
+  }
+  EXPECT_GT(times_us[0], 0);
+  EXPECT_EQ(times_us, std::vector<double>(3, times_us[0]));
+  TUTTI_EXPECT_OK(tutti_mem_free(memory));
+}
+
 TEST(Choices, HaveNoTimesOfMessages) {
   const Ranks ranks(2);
   std::int32_t value = 1;

@@ -1,6 +1,8 @@
 // Calls that a tuner plugin has its say about.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,6 +129,43 @@ TEST_P(Advised, PartsAskAsWell) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(stand_in_.contexts, 8);
   EXPECT_EQ(stand_in_.ranks, 2U);
+}
+
+// A plugin may keep what it knows by it: alike on all ranks, and another for each communicator.
+TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
+  Communicators ranks = make_ranks(4, options());
+  const std::vector<std::uint64_t> whole = stand_in_.communicators;
+  ASSERT_EQ(whole.size(), 4U);
+  std::set<std::uint64_t> ids = {whole[0]};
+  for (const std::uint64_t id : whole) EXPECT_EQ(id, whole[0]);
+  for (int turn = 0; turn < 2; ++turn) {  // The same ranks, and another communicator.
+    stand_in_.communicators.clear();
+    Communicators parts(4);
+    for (const Status& status : on_all(ranks, [&](Communicator& communicator) -> Status {
+           const int color = communicator.rank() % 2 == 0 ? 0 : 1;
+           parts[communicator.rank()] = TUTTI_TRY(communicator.split(color, 0, communicator.options()));
+           return {};
+         }))
+      EXPECT_TRUE(status.ok()) << status.message();
+    std::map<std::uint64_t, int> told;
+    for (const std::uint64_t id : stand_in_.communicators) ++told[id];
+    EXPECT_EQ(told.size(), 2U);
+    for (const auto& [id, times] : told) {
+      EXPECT_EQ(times, 2);
+      EXPECT_TRUE(ids.insert(id).second);
+    }
+  }
+}
+
+// What it says goes, from the first call on: nothing else is tried.
+TEST_P(Advised, CallsThatCouldLearnDoNot) {
+  stand_in_.answer = take_ring;
+  CommunicatorOptions tuned = options();
+  tuned.tune = Tune::all;
+  Communicators ranks = make_ranks(3, tuned);
+  for (int call = 0; call < 60; ++call)
+    ASSERT_EQ(sums(ranks, 100), std::vector<std::string>(3, "ring")) << "call " << call;
+  EXPECT_EQ(stand_in_.answers, 3);
 }
 
 TEST(Advice, TellsPluginsOfUnevenHosts) {

@@ -32,19 +32,21 @@ inline Topology crossed_gpus() {
   return topology;
 }
 
-// Rank r of each host on its GPU r.
-inline Hosts on_crossed_gpus(const std::vector<Rank>& host_of) {
+// Rank r of each host on its GPU r, whose place on PCI is bus_of(r).
+inline Hosts on_gpus_of(const Topology& topology, const std::vector<Rank>& host_of) {
   Hosts hosts(host_of);
   std::vector<Location> locations(host_of.size());
   std::vector<std::uint32_t> next(host_of.size());
   TopologyMerger merger;
   for (Rank rank = 0; rank < host_of.size(); ++rank) {
-    if (hosts.leader_of(rank) == rank) merger.add("host" + std::to_string(rank), crossed_gpus());
+    if (hosts.leader_of(rank) == rank) merger.add("host" + std::to_string(rank), topology);
     set_gpu(locations[rank], bus_of(next[hosts.leader_of(rank)]++));
   }
   hosts.place(std::move(locations));
   hosts.know(std::make_shared<const MergedTopology>(merger.take()));
   return hosts;
 }
+
+inline Hosts on_crossed_gpus(const std::vector<Rank>& host_of) { return on_gpus_of(crossed_gpus(), host_of); }
 
 }  // namespace tutti

@@ -2,12 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "algorithms/catalogue.h"
+#include "src/plan/fuse.h"
+#include "src/plan/verify.h"
+#include "src/topology/presets.h"
 #include "tests/communicator/crossed_gpus.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
 
 namespace tutti {
 namespace {
 
 using Order = std::vector<Rank>;
+
+constexpr std::uint32_t kMost = 8;
 
 // A ring has no first rank and may be gone round either way.
 bool is_ring(Order order, const Order& wanted) {
@@ -22,13 +31,14 @@ bool is_ring(Order order, const Order& wanted) {
 }
 
 TEST(RingsOfRanks, GoAlongNvLinks) {
-  const Embedding embedding = ring_embedding(on_crossed_gpus({0, 0, 0, 0}));
-  EXPECT_TRUE(is_ring(embedding.order, {0, 2, 1, 3})) << testing::PrintToString(embedding.order);
-  EXPECT_TRUE(embedding.groups.empty());
+  for (const Embedding& embedding : ring_orders(on_crossed_gpus({0, 0, 0, 0}), kMost).each) {
+    EXPECT_TRUE(is_ring(embedding.order, {0, 2, 1, 3})) << testing::PrintToString(embedding.order);
+    EXPECT_TRUE(embedding.groups.empty());
+  }
 }
 
 TEST(RingsOfRanks, KeepHostsInOnePiece) {
-  const Embedding embedding = ring_embedding(on_crossed_gpus({0, 1, 0, 1, 0, 1, 0, 1}));
+  const Embedding embedding = ring_orders(on_crossed_gpus({0, 1, 0, 1, 0, 1, 0, 1}), kMost).each.front();
   ASSERT_EQ(embedding.order.size(), 8u);
   EXPECT_EQ(embedding.groups, (std::vector<Order>{{4, 4}}));
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(embedding.order[i] % 2, i / 4);
@@ -38,17 +48,137 @@ TEST(RingsOfRanks, KeepHostsInOnePiece) {
 TEST(RingsOfRanks, OfAPartAreThoseOfItsGpus) {
   const Hosts part = on_crossed_gpus({0, 0, 0, 0, 1}).of({3, 0, 1, 2});
   EXPECT_EQ(gpu_of(part.location(0)), bus_of(3));
-  const Embedding embedding = ring_embedding(part);
+  const Embedding embedding = ring_orders(part, kMost).each.front();
   EXPECT_TRUE(is_ring(embedding.order, {0, 1, 3, 2})) << testing::PrintToString(embedding.order);
 }
 
+// [{from, to}]: bricks of NVLink from GPU to GPU, each way.
+using Bricks = std::map<std::pair<Rank, Rank>, double>;
+
+Bricks bricks_of(const Topology& topology) {
+  Bricks bricks;
+  for (const Link& link : topology.links) {
+    if (link.kind != LinkKind::nvlink) continue;
+    const Rank a = topology.nodes[link.a].index, b = topology.nodes[link.b].index;
+    bricks[{a, b}] = bricks[{b, a}] = link.width;
+  }
+  return bricks;
+}
+
+// How often each pair of ranks speaks, in a piece of each channel.
+Bricks spoken(const std::vector<Embedding>& embeddings, const Problem& problem, const char* algorithm) {
+  Bricks messages;
+  for (const Embedding& embedding : embeddings) {
+    for (const Plan& plan : emit_plans(*find(problem.collective, algorithm), logical(embedding, problem))) {
+      const Plan mine = embedded(embedding, problem, plan);
+      for (std::size_t i = 0; i < mine.steps.size(); ++i)
+        for (const Operand& target : mine.steps[i].targets)
+          if (target.place == Place::lane) ++messages[{mine.steps.self(), target.peer}];
+    }
+  }
+  return messages;
+}
+
+// Rings of one brick each: all bricks of the cube are used, both ways, and nothing else is.
+TEST(RingsOfRanks, UseEveryNvLinkOfAMeshByChannels) {
+  const Topology cube = hybrid_cube_mesh();
+  const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMost).each;
+  ASSERT_EQ(embeddings.size(), 6u);
+  const Problem problem = {.collective = Collective::all_gather, .ranks = 8, .groups = {}};
+  Bricks messages = spoken(embeddings, problem, "ring");
+  for (auto& [pair, count] : messages) count /= problem.ranks - 1;
+  EXPECT_EQ(messages, bricks_of(cube));
+}
+
+TEST(RingsOfRanks, GoRoundALinkThatIsMissing) {
+  Topology cube = hybrid_cube_mesh();
+  std::erase_if(cube.links, [&](const Link& link) {
+    return link.kind == LinkKind::nvlink && cube.nodes[link.a].index == 0 && cube.nodes[link.b].index == 4;
+  });
+  const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(cube, std::vector<Rank>(8, 0)), kMost).each;
+  EXPECT_EQ(embeddings.size(), 4u);
+  const Bricks there = bricks_of(cube);
+  const Problem problem = {.collective = Collective::reduce_scatter, .ranks = 8, .groups = {}};
+  for (const auto& [pair, count] : spoken(embeddings, problem, "ring")) {
+    ASSERT_TRUE(there.contains(pair)) << pair.first << " to " << pair.second;
+    EXPECT_LE(count / (problem.ranks - 1), there.at(pair));
+  }
+}
+
+TEST(RingsOfRanks, AreNoMoreThanChannels) {
+  const Hosts hosts = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
+  for (std::uint32_t most = 1; most <= 6; ++most) EXPECT_EQ(ring_orders(hosts, most).each.size(), most);
+}
+
+// What each channel does is proved for the ranks as they are, blocks, roots and all.
+TEST(RingsOfRanks, KeepProofs) {
+  const std::pair<Collective, const char*> algorithms[] = {
+      {Collective::all_reduce, "ring"}, {Collective::all_reduce, "hierarchical_ring"},
+      {Collective::all_gather, "ring"}, {Collective::reduce_scatter, "ring"},
+      {Collective::broadcast, "chain"}, {Collective::reduce, "chain"}};
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>(8, 0), {0, 1, 0, 1, 1, 0, 0, 1, 0}}) {
+    const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(hybrid_cube_mesh(), host_of), kMost).each;
+    EXPECT_GT(embeddings.size(), 1u);
+    for (const auto& [collective, name] : algorithms) {
+      Problem problem = {.collective = collective, .ranks = static_cast<Rank>(host_of.size()), .root = 0, .groups = {}};
+      if (std::string_view(name) == "hierarchical_ring") problem.groups = embeddings.front().groups;
+      if (has_root(collective)) problem.root = 3;
+      for (const Embedding& embedding : embeddings) {
+        for (const bool in_place : {false, true}) {
+          problem.in_place = in_place;
+          if (!find(collective, name)->supports(problem)) continue;
+          std::vector<Plan> plans(problem.ranks);
+          for (Plan& plan : emit_plans(*find(collective, name), logical(embedding, problem))) {
+            fuse(plan);
+            const Plan mine = embedded(embedding, problem, plan);
+            plans[mine.steps.self()] = mine;
+          }
+          EXPECT_EQ(verify(plans).status().message(), "")
+              << name << " " << describe(problem) << " " << testing::PrintToString(embedding.order);
+        }
+      }
+    }
+  }
+}
+
+// Two hosts, on the second of which ranks have the GPUs the other way round.
+Hosts on_reversed_gpus(const Topology& topology) {
+  constexpr Rank kGpus = 8;
+  Hosts hosts(std::vector<Rank>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
+  std::vector<Location> locations(hosts.ranks());
+  TopologyMerger merger;
+  for (const char* name : {"one", "other"}) merger.add(name, topology);
+  for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
+    const Rank index = rank < kGpus ? rank : 2 * kGpus - 1 - rank;
+    for (const NodeId gpu : topology.all(NodeKind::gpu))
+      if (topology.nodes[gpu].index == index) set_gpu(locations[rank], topology.nodes[gpu].bus_id);
+  }
+  hosts.place(std::move(locations));
+  hosts.know(std::make_shared<const MergedTopology>(merger.take()));
+  return hosts;
+}
+
+TEST(RailsOfRanks, AreThoseOfTheNearestPorts) {
+  const Embedding embedding = rail_embedding(on_reversed_gpus(preset("dgx-h100").value()));
+  EXPECT_EQ(embedding.groups, (std::vector<Order>{{8, 8}}));
+  EXPECT_EQ(embedding.order, (Order{0, 1, 2, 3, 4, 5, 6, 7, 15, 14, 13, 12, 11, 10, 9, 8}));
+}
+
+TEST(RailsOfRanks, AreAsNumberedWhereNoPortIsKnown) {
+  const Embedding embedding = rail_embedding(on_reversed_gpus(hybrid_cube_mesh()));
+  EXPECT_EQ(embedding.groups, (std::vector<Order>{{8, 8}}));
+  EXPECT_TRUE(embedding.order.empty());
+  EXPECT_TRUE(rail_embedding(Hosts::together(4)).groups.empty());
+}
+
 TEST(RingsOfRanks, AreAsNumberedWhereNothingIsKnown) {
-  EXPECT_TRUE(ring_embedding(Hosts::together(4)).order.empty());
+  EXPECT_TRUE(ring_orders(Hosts::together(4), kMost).each.front().order.empty());
   Hosts hosts = on_crossed_gpus({0, 0, 0, 0});
   std::vector<Location> locations = hosts.locations();
   set_gpu(locations[2], "0000:ff:00.0");  // Hidden from who looked.
   hosts.place(locations);
-  EXPECT_TRUE(ring_embedding(hosts).order.empty());
+  ASSERT_EQ(ring_orders(hosts, kMost).each.size(), 1u);
+  EXPECT_TRUE(ring_orders(hosts, kMost).each.front().order.empty());
 }
 
 }  // namespace

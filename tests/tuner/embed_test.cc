@@ -9,6 +9,7 @@
 #include "src/topology/presets.h"
 #include "src/topology/ways.h"
 #include "src/tuner/rings.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
 
 namespace tutti {
 namespace {
@@ -22,41 +23,6 @@ std::vector<NodeId> gpus_of(const Topology& topology, const std::vector<std::uin
 }
 
 double sum_of(const Circuits& circuits) { return circuits.gbytes_per_s * static_cast<double>(circuits.each.size()); }
-
-Node node(NodeKind kind, std::string name, std::uint32_t index = 0) {
-  Node made;
-  made.kind = kind;
-  made.name = std::move(name);
-  made.index = index;
-  return made;
-}
-
-// Eight V100 as a cube: a GPU has two bricks to two others and one to two more; a processor above each half.
-Topology hybrid_cube_mesh() {
-  Topology topology;
-  topology.hosts = {"dgx-1"};
-  std::vector<NodeId> processors, gpus;
-  for (std::uint32_t i = 0; i < 2; ++i)
-    processors.push_back(topology.add(node(NodeKind::numa, "numa" + std::to_string(i), i)));
-  topology.connect({processors[0], processors[1], LinkKind::smp, 19.2, 0.5, 1});
-  for (std::uint32_t i = 0; i < 8; ++i) {
-    gpus.push_back(topology.add(node(NodeKind::gpu, "gpu" + std::to_string(i), i)));
-    topology.connect({processors[i / 4], gpus[i], LinkKind::pci, 15.8, 0.5, 16});
-  }
-  const auto bricks = [&](std::uint32_t a, std::uint32_t b, std::uint32_t count) {
-    topology.connect({gpus[a], gpus[b], LinkKind::nvlink, 25.0 * count, 0.5, count});
-  };
-  for (const std::uint32_t half : {0u, 4u}) {
-    bricks(half, half + 1, 1);
-    bricks(half, half + 2, 1);
-    bricks(half, half + 3, 2);
-    bricks(half + 1, half + 2, 2);
-    bricks(half + 1, half + 3, 1);
-    bricks(half + 2, half + 3, 1);
-  }
-  for (std::uint32_t i = 0; i < 4; ++i) bricks(i, i + 4, 2);
-  return topology;
-}
 
 TEST(Embed, UsesEveryNvLinkOfASwitchedSystem) {
   const std::pair<const char*, double> stated[] = {{"dgx-a100", 300}, {"dgx-h100", 450}, {"dgx-b200", 900}};
@@ -79,6 +45,19 @@ TEST(Embed, UsesEveryNvLinkOfAMesh) {
   for (const Circuit& circuit : found.each)
     for (std::size_t i = 0; i < circuit.nodes.size(); ++i)
       EXPECT_EQ(way(topology, circuit.nodes[i], circuit.nodes[(i + 1) % 8]).kind, WayKind::nvlink);
+}
+
+// Where NVLinks lead from each to each, or nowhere, rings have nothing ahead of other ways.
+TEST(Embed, KnowsWhereOnlyRingsFollowNvLinks) {
+  const Topology cube = hybrid_cube_mesh(), switched = preset("dgx-h100").value();
+  EXPECT_TRUE(find_circuits(cube, cube.all(NodeKind::gpu), {}).only_rings);
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {0, 1, 2, 3}), {}).only_rings);
+  EXPECT_TRUE(find_circuits(cube, gpus_of(cube, {0, 1, 4, 5}), {}).only_rings);
+  EXPECT_FALSE(find_circuits(cube, gpus_of(cube, {1, 0, 6}), {}).only_rings);  // 6 is not joined to either.
+  EXPECT_FALSE(find_circuits(switched, switched.all(NodeKind::gpu), {}).only_rings);
+  Topology bare = cube;
+  std::erase_if(bare.links, [](const Link& link) { return link.kind == LinkKind::nvlink; });
+  EXPECT_FALSE(find_circuits(bare, bare.all(NodeKind::gpu), {}).only_rings);
 }
 
 TEST(Embed, GoesRoundAMissingLink) {

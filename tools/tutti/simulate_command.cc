@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "src/communicator/planning/rings.h"
 #include "src/model/figures.h"
 #include "src/simulator/simulate.h"
 #include "src/simulator/trace.h"
@@ -16,6 +17,7 @@
 #include "src/tuner/choose.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/names.h"
+#include "tools/tutti/ring_orders.h"
 #include "tools/tutti/simulate_report.h"
 #include "tools/tutti/simulate_request.h"
 #include "tools/tutti/topologies.h"
@@ -43,6 +45,7 @@ class Simulations {
   Simulations(const SimulateRequest& request, const Networks& networks, const Costs& costs)
       : request_(request), networks_(networks), network_(networks.own), costs_(costs) {
     on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
+    orders_ = orders_on(network_, request.rings);
   }
 
   // Makes ready what is asked for, or all that there is.
@@ -63,6 +66,7 @@ class Simulations {
                            " works in the memory of its peers, and a network leads to some of these: name another with "
                            "--algorithm");
       const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
+      limits.orders = goes_round(algorithm->name()) ? orders_ : std::vector<Embedding>();
       Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
       if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
       else if (!all) return std::move(made).status();
@@ -195,6 +199,7 @@ class Simulations {
   const Network& network_;
   const Costs& costs_;
   bool on_device_ = false;
+  std::vector<Embedding> orders_;
   std::vector<std::pair<const Algorithm*, Simulation>> simulations_;
   std::vector<TraceEvent> traced_;
   std::vector<LeftOut> left_out_;

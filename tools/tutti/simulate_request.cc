@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/tuner/choose.h"
+#include "src/tuner/rings.h"
 #include "tools/tutti/request.h"
 
 namespace tutti {
@@ -34,6 +35,9 @@ const char* const kSimulateUsage =
     "  --launch MODE           eager, eager-many or graph (eager)\n"
     "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
     "  --jitter X  --seed N    steps and latencies grow by an exponentially distributed part of mean X (0)\n"
+    "  --rings N               of ranks, along what joins the GPUs of a host, that channels have in turns, where ranks "
+    "only\n"
+    "                          speak to those before and behind them (8); 0: one, as ranks are numbered\n"
     "  --unfolded              each rank is simulated, also those that do the same as others\n"
     "  --trace FILE            what happened when, for chrome://tracing or ui.perfetto.dev\n"
     "  --json                  instead of text\n";
@@ -63,6 +67,7 @@ enum Option {
   kFigure,
   kJitter,
   kSeed,
+  kRings,
   kUnfolded,
   kTrace,
   kJson,
@@ -92,6 +97,7 @@ constexpr option kOptions[] = {
     {"figure", required_argument, nullptr, kFigure},
     {"jitter", required_argument, nullptr, kJitter},
     {"seed", required_argument, nullptr, kSeed},
+    {"rings", required_argument, nullptr, kRings},
     {"unfolded", no_argument, nullptr, kUnfolded},
     {"trace", required_argument, nullptr, kTrace},
     {"json", no_argument, nullptr, kJson},
@@ -170,6 +176,7 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
     case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0, kMostCount)); break;
+    case kRings: request.rings = TUTTI_TRY(parse_count(value, 0, kMostRings)); break;
     case kUnfolded: request.folded = false; break;
     case kTrace: request.trace = value; break;
     case kJson: request.json = true; break;

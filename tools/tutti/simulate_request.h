@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/communicator/neighbours/lane_budget.h"
 #include "src/model/network.h"
 #include "src/plan/problem.h"
 
@@ -29,6 +30,7 @@ struct SimulateRequest {
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.
   bool folded = true;
+  std::uint32_t rings = kMostLaneChannels;
   std::string trace;
   bool json = false;
 };

@@ -33,6 +33,7 @@ Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& prob
                .protocol = protocol,
                .network = neighbours_.network(),
                .teams = neighbours_.teams(),
+               .only_rings = rounds_.only_rings,
                .catalogue = catalogue(problem.collective)};
 }
 
@@ -40,6 +41,9 @@ void DeviceCommunicator::limit_channels(const CommunicatorOptions& options, Choi
   if (options.channels != 0) choice.channels = options.channels;
   choice.channels = std::min(choice.channels, neighbours_.teams());
   if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
+  // Each order of ranks by as many: rings carry the same.
+  const auto orders = goes_round(choice.algorithm) ? static_cast<std::uint32_t>(rounds_.each.size()) : 1;
+  if (options.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
 }
 
 Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& query,
@@ -67,19 +71,28 @@ Result<double> DeviceCommunicator::predict_us(const Call& call, const Communicat
   return predicted_us(query, choice);
 }
 
+// Looked at once for each plan, since it is that of all ranks.
+bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding) {
+  for (const Fit& known : fits_)
+    if (known.algorithm == &algorithm && known.problem == problem) return known.fits;
+  const bool fits = algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem) &&
+                    tags_of(emit_plans(algorithm, logical(embedding, problem))) <= kMostLaneTags;
+  fits_.push_back({&algorithm, problem, fits});
+  return fits;
+}
+
 // With its hosts, unless what the tuner chooses for them has more lanes than there is room for: all ranks see alike.
-Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) const {
+Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, ranks_);
-  if (!embeds(embedding_, problem)) return problem;
-  problem.groups = embedding_.groups;
+  const Embedding& embedding = embedding_for(problem);
+  if (!embeds(embedding, problem)) return problem;
+  problem.groups = embedding.groups;
   if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   const Choice choice = TUTTI_TRY(choose_plan(call, query, options));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (!wants_hosts(*algorithm, call.collective)) return problem;
-  const bool fits = algorithm->supports(problem) && suits_hosts(algorithm->shape(problem).units, problem) &&
-                    tags_of(emit_plans(*algorithm, logical(embedding_, problem))) <= kMostLaneTags;
-  if (!fits) problem.groups.clear();
+  if (!lanes_fit(*algorithm, problem, embedding)) problem.groups.clear();
   return problem;
 }
 

@@ -1,6 +1,7 @@
 // How a communicator moves onto devices, and lets go of them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 #include <tuple>
@@ -70,8 +71,9 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       ranks_(control_->ranks()),
       neighbours_(std::move(neighbours)),
       embedding_(embedding_of(neighbours_.hosts().leaders())),
+      by_rails_(rail_embedding(neighbours_.hosts())),
       advice_(control_->options().tuner_plugin, neighbours_.hosts()),
-      round_(ring_embedding(neighbours_.hosts())),
+      rounds_(ring_orders(neighbours_.hosts(), std::min(neighbours_.teams(), neighbours_.lanes().channels))),
       links_(rank_, neighbours_),
       windows_(*control_, neighbours_) {}
 

@@ -1,14 +1,16 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, choice.cc, prepare.cc, in_windows.cc, messages.cc, streams.cc, network.cc and
-// failing.cc; enqueue.cc puts their jobs into streams.
+// Its functions lie in create.cc, choice.cc, prepare.cc, wire.cc, in_windows.cc, messages.cc, streams.cc, network.cc
+// and failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/communicator/communicator.h"
@@ -16,6 +18,7 @@
 #include "src/communicator/neighbours/links.h"
 #include "src/communicator/planning/advice.h"
 #include "src/communicator/planning/planning.h"
+#include "src/communicator/planning/rings.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/team/batch.h"
 
@@ -34,6 +37,13 @@ struct DeviceJob {
   BatchCall entry;
   std::uint32_t team_bytes = 0;
 };
+
+// How far loops may run ahead, whatever the lane's form.
+inline constexpr std::uint32_t kSlotsAhead = 4;
+// Of parts of units: a line of a device's caches.
+inline constexpr std::uint32_t kPackGranule = 128;
+// What a slot holds.
+std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol);
 
 // Devices read and write whole elements.
 Status check_alignment(const Call& call);
@@ -134,12 +144,15 @@ class DeviceCommunicator final : public Communicator {
     bool pipelined;
     bool operator==(const PlanKey&) const = default;
   };
+  // Of this rank, once for each order of ranks that channels take in turns.
   struct WiredPlan {
     PlanKey key;
-    std::vector<LaneSpec> specs;  // Of its lanes and flags.
-    std::unique_ptr<CompiledPlan> compiled;
+    std::vector<std::vector<LaneSpec>> specs;  // Of its lanes and flags.
+    std::vector<std::unique_ptr<CompiledPlan>> compiled;
+    std::uint32_t scratch_units = 0;
     Room room;
     Ran ran;  // Calls by it, as who asks is told.
+    std::vector<const Program*> programs() const;
   };
   // All that a call of this shape needs but its buffers.
   struct Prepared {
@@ -171,21 +184,28 @@ class DeviceCommunicator final : public Communicator {
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<Choice> choose_plan(const Call& call, const Query& query, const CommunicatorOptions& options) const;
   void limit_channels(const CommunicatorOptions& options, Choice& choice) const;
-  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options) const;
-  Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
-  Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
-  Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
+  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
+  bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding);
   // How a program's teams work.
   struct Manner {
     bool meets = false;                  // In the peers' memory.
     Protocol protocol = Protocol::bulk;  // Of its lanes.
     bool copies = false;                 // A fold of one source is a copy.
   };
-  Status put_on_device(const Program& program, const Launch& launch, Manner manner, Prepared& prepared);
+  Status put_on_device(const std::vector<const Program*>& programs, const Launch& launch, Manner manner,
+                       Prepared& prepared);
   void retire(Prepared& prepared);
   Result<std::byte*> scratch(std::size_t bytes);
   Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
                            Signature signature);
+
+  // ---- wire.cc ----
+  Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
+  const Embedding& embedding_for(const Problem& problem) const;
+  std::span<const Embedding> embeddings_of(const Algorithm& algorithm, const Problem& problem) const;
+  Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
+  Status add_order(const Embedding& embedding, const ProvedPlans& proved, Protocol protocol, WiredPlan& wired);
+  Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
 
   // ---- in_windows.cc ----
   // Numbers of the windows that a call's buffers lie in.
@@ -222,9 +242,9 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
   Neighbours neighbours_;
-  const Embedding embedding_;
+  const Embedding embedding_, by_rails_;
   Advice advice_;
-  const Embedding round_;  // Of plans that go round: see src/communicator/planning/rings.h.
+  const RingOrders rounds_;  // Of plans that go round.
   DeviceLinks links_;
   DeviceWindows windows_;
   std::atomic<bool> settled_ = false;       // The next two are there, for any thread: they are written once.
@@ -246,6 +266,13 @@ class DeviceCommunicator final : public Communicator {
   std::atomic<const Ran*> last_run_{nullptr};  // For any thread.
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
+  // Whether between ranks there is room for the lanes of an algorithm that knows hosts.
+  struct Fit {
+    const Algorithm* algorithm;
+    Problem problem;
+    bool fits;
+  };
+  std::vector<Fit> fits_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.

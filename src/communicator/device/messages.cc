@@ -40,7 +40,8 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const LaneSpec base = message_spec(sends ? rank_ : peer, sends ? peer : rank_, 0, links_.slots());
   LaneSpec spec = base;
   spec.channel = kMessageChannel;
-  LaneState* end = TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, sends ? LaneEnd::writer : LaneEnd::reader));
+  LaneState* end = TUTTI_TRY(
+      links_.end(spec, {.writer = spec.writer, .tag = spec.tag, .which = sends ? LaneEnd::writer : LaneEnd::reader}));
 
   Plan plan;
   plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
@@ -61,7 +62,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const Room room = {.algorithm = "message", .slot_bytes = base.slot_bytes, .granule_bytes = 128, .balanced = true};
   TUTTI_CHECK_OK(cut_call(call, choice, room, 1, launch));
   prepared->entry.call.task.type = call.type;
-  TUTTI_CHECK_OK(put_on_device(compiled.program(), launch, {}, *prepared));
+  TUTTI_CHECK_OK(put_on_device({&compiled.program()}, launch, {}, *prepared));
   return prepared;
 }
 

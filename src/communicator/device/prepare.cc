@@ -5,28 +5,15 @@
 #include "src/base/pages.h"
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/turns.h"
-#include "src/communicator/planning/rings.h"
 #include "src/executor/straighten.h"
 #include "src/executor/team/image.h"
-#include "src/executor/team/rows.h"
 #include "src/executor/team/run_call.h"
-#include "src/executor/team/words.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, by both protocols.
 constexpr std::size_t kMostReserved = 40 << 20;
-constexpr std::uint32_t kSlots = 4;          // How far loops may run ahead, whatever the lane's form.
-constexpr std::uint32_t kPackGranule = 128;  // Of parts of units: a line of a device's caches.
-constexpr std::uint32_t kWordGranule = kWordData;
-
-// What a slot holds.
-std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
-  if (protocol == Protocol::bulk) return slots.bulk;
-  return static_cast<std::uint32_t>(protocol == Protocol::rows ? rows_capacity(slots.lines)
-                                                               : words_capacity(slots.lines));
-}
 
 // A word of the host, as teams see it.
 template <typename Word>
@@ -194,35 +181,44 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
       TUTTI_TRY(wired_plan({problem, algorithm, choice.protocol, block_bytes > choice.piece_bytes}, choice));
   prepared->ran = &plan->ran;
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
-  const Program& program = plan->compiled->program();
   Launch launch;
   launch.channels = choice.channels;
   TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch));
-  const std::uint32_t scratch_units = plan->compiled->scratch_units();
   prepared->scratch_bytes =
-      scratch_units == 0 ? 0 : round_up((scratch_units / program.units + 1) * block_bytes, kPackGranule);
+      plan->scratch_units == 0 ? 0 : round_up((plan->scratch_units / plan->room.units + 1) * block_bytes, kPackGranule);
   FoldTask& task = prepared->entry.call.task;
   task.type = call.type;
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
-  TUTTI_CHECK_OK(put_on_device(program, launch,
+  TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
                                {choice.mapped, choice.mapped ? Protocol::bulk : choice.protocol, copies}, *prepared));
   return prepared;
 }
 
-Status DeviceCommunicator::put_on_device(const Program& program, const Launch& given, Manner manner,
-                                         Prepared& prepared) {
+Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& programs, const Launch& given,
+                                         Manner manner, Prepared& prepared) {
   Launch launch = given;
   std::vector<RankBuffers> peers(ranks_);  // Told apart by their places only.
   launch.peers = peers.data();
-  const StraightProgram straight = straighten(program, launch, {.copies = manner.copies});
-  launch.straight = straight.view();
   // Only lanes of small messages receive in words: as much as a slot holds.
   const std::size_t stage_bytes = is_small(manner.protocol) ? slot_data(links_.slots(), manner.protocol) : 0;
-  std::vector<std::byte> bytes = make_image(program, launch, straight, ranks_, manner.meets, stage_bytes);
-  const Image image = *reinterpret_cast<const Image*>(bytes.data());
-  const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device({program.lanes, image.lane_count}, launch.channels));
+  std::vector<std::vector<std::byte>> images;
+  std::vector<std::span<LaneState* const>> ends_of;
+  for (const Program* program : programs) {
+    launch.straight = {};
+    const StraightProgram straight = straighten(*program, launch, {.copies = manner.copies});
+    launch.straight = straight.view();
+    images.push_back(make_image(*program, launch, straight, ranks_, manner.meets, stage_bytes));
+    const auto& image = *reinterpret_cast<const Image*>(images.back().data());
+    ends_of.push_back({program->lanes, image.lane_count});
+  }
+  std::vector<std::byte> bytes = join_images(std::move(images));
+  const std::size_t images_bytes = bytes.size();
+  std::uint32_t team_bytes = 0;
+  for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size())
+    team_bytes = std::max(team_bytes, ChannelLayout(*reinterpret_cast<const Image*>(bytes.data() + at)).bytes);
+  const std::vector<LaneState*> ends = TUTTI_TRY(links_.on_device(ends_of, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
   bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
   prepared.memory_bytes = bytes.size();
@@ -231,81 +227,16 @@ Status DeviceCommunicator::put_on_device(const Program& program, const Launch& g
   BatchCall& entry = prepared.entry;
   entry.channels = launch.channels;
   entry.call.image = prepared.memory;
-  entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + image.bytes);
+  entry.call.images = static_cast<std::uint32_t>(programs.size());
+  entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
   entry.call.place = place_;
   entry.call.rank = rank_;
-  prepared.team_bytes = ChannelLayout(image).bytes;
+  prepared.team_bytes = team_bytes;
   if (prepared.team_bytes <= device().traits().team_bytes) return {};
   prepared.workspace_bytes = std::size_t{launch.channels} * prepared.team_bytes;
   prepared.workspace = TUTTI_TRY(home().take_any(prepared.workspace_bytes));
   entry.call.workspace = prepared.workspace;
   entry.workspace_bytes = std::exchange(prepared.team_bytes, 0);
-  return {};
-}
-
-// All ranks come to the same answer: a rank that failed by itself would leave the others waiting.
-Status DeviceCommunicator::check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const {
-  const std::uint32_t tags = neighbours_.lanes().bytes == 0 ? 0 : tags_of(plans);
-  if (tags <= kMostLaneTags) return {};
-  return unsupported("algorithm '" + std::string(algorithm.name()) + "' has " + std::to_string(tags) +
-                     " lanes from one rank to another, and between these ranks there is room for " +
-                     std::to_string(kMostLaneTags) + ": take another, or leave the choice open");
-}
-
-Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const PlanKey& key, const Choice& choice) {
-  for (const auto& known : plans_) {
-    if (known->key == key) return known.get();
-  }
-  const Embedding& embedding = goes_round(*key.algorithm) ? round_ : embedding_;
-  const ProvedPlans proved = TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSlots, embedding));
-  TUTTI_CHECK_OK(check_tags(*key.algorithm, proved.plans));
-  const bool mapped = choice.mapped;
-  const Protocol protocol = mapped ? Protocol::bulk : key.protocol;
-  Loop loop = loop_of(proved.overlaps, kSlots);
-  if (is_small(protocol)) loop.slots = 1;
-  const std::vector<LaneUse> uses = lanes_of(proved.plans, rank_, loop);
-  auto wired = std::make_unique<WiredPlan>();
-  wired->key = key;
-  wired->ran = {key.algorithm->name(), choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
-  wired->room = {.algorithm = key.algorithm->name(),
-                 .units = proved.plans[rank_].shape.units,
-                 .longest_units = std::max(longest_message(proved.plans), 1U),
-                 .slot_bytes = mapped ? 0 : slot_data(links_.slots(), protocol),
-                 .granule_bytes = protocol == Protocol::lines ? kWordGranule : kPackGranule,
-                 .overlaps = proved.overlaps,
-                 .balanced = proved.balanced};
-  const Plan& mine = proved.plans[rank_];
-  wired->specs = flags_of(mine);
-  for (const LaneUse& use : uses) wired->specs.push_back(links_.spec(use, protocol));
-  TUTTI_CHECK_OK(links_.lay(wired->specs, choice.channels));
-  TUTTI_CHECK_OK(wire(mine, uses, protocol, *wired));
-  plans_.push_back(std::move(wired));
-  return plans_.back().get();
-}
-
-Status DeviceCommunicator::wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol,
-                                WiredPlan& wired) {
-  std::map<std::tuple<Place, Rank, std::uint16_t, bool>, LaneState*> ends;
-  for (const LaneSpec& spec : flags_of(plan)) {
-    const bool sends = spec.writer == rank_;
-    if (sends) {
-      ends[{Place::flag, spec.reader, spec.tag, true}] =
-          TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, LaneEnd::writer));
-    }
-    if (spec.reader != rank_) continue;
-    ends[{Place::flag, spec.writer, spec.tag, false}] =
-        TUTTI_TRY(links_.end(spec, spec.writer, spec.tag, LaneEnd::reader));
-  }
-  for (const LaneUse& use : uses) {
-    const bool sends = use.direction == Direction::sends;
-    const LaneSpec spec = links_.spec(use, protocol);
-    ends[{Place::lane, use.peer, use.tag, sends}] =
-        TUTTI_TRY(links_.end(spec, sends ? rank_ : use.peer, use.tag, sends ? LaneEnd::writer : LaneEnd::reader));
-  }
-  wired.compiled = std::make_unique<CompiledPlan>(plan, [&](const Operand& operand, bool sends) -> LaneState* {
-    const auto found = ends.find({operand.place, operand.peer, operand.tag, sends});
-    return found == ends.end() ? nullptr : found->second;
-  });
   return {};
 }
 
@@ -328,8 +259,8 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   TeamCall& entry = job.entry.call;
   entry.self = {const_cast<std::byte*>(call.input), call.output};
   const CallWindows windows = prepared.mapped ? windows_of(call) : CallWindows{};
-  entry.input_window = windows.input;
-  entry.output_window = windows.output;
+  entry.input_window = static_cast<std::uint16_t>(windows.input);
+  entry.output_window = static_cast<std::uint16_t>(windows.output);
   entry.signature = signature;
   entry.task.scale = call.scalar;
   entry.task.integer_scale = call.integer_scalar;

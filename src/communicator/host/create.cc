@@ -2,6 +2,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <string>
 
 #include "src/base/atomic.h"
@@ -163,6 +165,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   };
   Result<std::vector<Contact>> contacts = caught(connect);
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
+  std::uint64_t number = 0;
+  std::memcpy(&number, id.communicator.data(), sizeof number);
+  hosts.value().identify(number);
   Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   TUTTI_CHECK_OK(bootstrap->agree(shared.ok() ? Status() : std::move(shared).status(), watch));
@@ -194,8 +199,11 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank
   return create_all(options.over_network() ? Hosts::apart(ranks) : Hosts::together(ranks), options);
 }
 
-Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& hosts,
+Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& given,
                                                                             const CommunicatorOptions& options) {
+  static std::atomic<std::uint64_t> made{0};  // No rank is in another process.
+  Hosts hosts = given;
+  hosts.identify(++made);
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));

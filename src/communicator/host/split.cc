@@ -89,7 +89,7 @@ Result<Mesh> HostCommunicator::split_mesh(const std::vector<Rank>& members, Rank
     ReceivedFrame received = TUTTI_TRY(await_passed(members[other], FrameKind::socket, deadline));
     contacts[other] = std::move(received.contact);
   }
-  return Mesh(self, std::move(contacts), mesh_.hosts().of(members));
+  return Mesh(self, std::move(contacts), mesh_.hosts().of(members, board_.last(rank_)));
 }
 
 Status HostCommunicator::pass(Rank to, int descriptor) {

@@ -1,8 +1,17 @@
 #include "src/communicator/neighbours/links.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tutti {
+namespace {
+
+LaneSpec on_channel(LaneSpec spec, std::uint32_t channel) {
+  spec.channel = static_cast<std::uint16_t>(spec.channel + channel);
+  return spec;
+}
+
+}  // namespace
 
 LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
@@ -10,20 +19,19 @@ LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
   return spec_of(plain, self_, protocol, Slots::most, slots());
 }
 
-Status DeviceLinks::lay(std::vector<LaneSpec> specs, std::uint32_t channels) {
-  std::sort(specs.begin(), specs.end());
-  for (LaneSpec spec : specs) {
-    for (std::uint32_t channel = 0; channel < channels; ++channel, ++spec.channel)
-      TUTTI_CHECK_OK(neighbours_.lane(spec).status());
-  }
+Status DeviceLinks::lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {
+  std::set<LaneSpec> wanted;
+  for (std::uint32_t channel = 0; channel < channels; ++channel)
+    for (const LaneSpec& spec : specs[channel % specs.size()]) wanted.insert(on_channel(spec, channel));
+  for (const LaneSpec& spec : wanted) TUTTI_CHECK_OK(neighbours_.lane(spec).status());
   return {};
 }
 
-Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which) {
-  const bool forward = writer == spec.writer && tag == spec.tag;
-  auto& known = ends_[{spec, forward, which}];
+Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, const Wanted& wanted) {
+  const bool forward = wanted.writer == spec.writer && wanted.tag == spec.tag;
+  auto& known = ends_[{spec, forward, wanted.which}];
   if (known == nullptr) {
-    const LanePair pair = TUTTI_TRY(neighbours_.lane(spec));
+    const LanePair pair = TUTTI_TRY(neighbours_.lane(on_channel(spec, wanted.channel)));
     known = std::make_unique<End>();
     known->spec = spec;
     known->forward = forward;
@@ -33,19 +41,22 @@ Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, Rank writer, std::uint
   return &known->state;
 }
 
-Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<LaneState* const> ends, std::uint32_t channels) {
+Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<const std::span<LaneState* const>> ends,
+                                                       std::uint32_t channels) {
   struct Missing {
     End* end;
     std::uint32_t channel;
   };
   std::vector<Missing> missing;
   std::vector<LaneState> states;
-  for (const LaneState* state : ends) {
-    End& end = *by_state_.at(state);
-    for (auto channel = static_cast<std::uint32_t>(end.by_channel.size()); channel < channels; ++channel) {
-      LaneSpec spec = end.spec;
-      spec.channel = static_cast<std::uint16_t>(spec.channel + channel);
-      const LanePair pair = TUTTI_TRY(neighbours_.lane(spec));
+  std::size_t most = 0;
+  for (std::uint32_t channel = 0; channel < channels; ++channel) {
+    most = std::max(most, ends[channel % ends.size()].size());
+    for (const LaneState* state : ends[channel % ends.size()]) {
+      End& end = *by_state_.at(state);
+      if (end.by_channel.size() <= channel) end.by_channel.resize(channel + 1);
+      if (end.by_channel[channel] != nullptr) continue;
+      const LanePair pair = TUTTI_TRY(neighbours_.lane(on_channel(end.spec, channel)));
       missing.push_back({&end, channel});
       states.emplace_back().view = view_of(pair, end.forward);
     }
@@ -54,12 +65,12 @@ Result<std::vector<LaneState*>> DeviceLinks::on_device(std::span<LaneState* cons
     std::byte* memory = TUTTI_TRY(neighbours_.home().take_any(states.size() * sizeof(LaneState)));
     TUTTI_CHECK_OK(neighbours_.home().device().upload(memory, std::as_bytes(std::span(states))));
     for (std::size_t i = 0; i < missing.size(); ++i)
-      missing[i].end->by_channel.push_back(reinterpret_cast<LaneState*>(memory) + i);
+      missing[i].end->by_channel[missing[i].channel] = reinterpret_cast<LaneState*>(memory) + i;
   }
-  std::vector<LaneState*> table(ends.size() * channels);
+  std::vector<LaneState*> table(most * channels);
   for (std::uint32_t channel = 0; channel < channels; ++channel) {
-    for (std::size_t i = 0; i < ends.size(); ++i)
-      table[channel * ends.size() + i] = by_state_.at(ends[i])->by_channel[channel];
+    const std::span<LaneState* const> own = ends[channel % ends.size()];
+    for (std::size_t i = 0; i < own.size(); ++i) table[channel * most + i] = by_state_.at(own[i])->by_channel[channel];
   }
   return table;
 }

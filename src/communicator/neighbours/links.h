@@ -26,23 +26,29 @@ class DeviceLinks {
   // of CPUs.
   LaneSpec spec(const LaneUse& use, Protocol protocol) const;
 
-  // Makes the lanes of a plan, on so many channels: in an order that their other ends share, so that both find the same
-  // places for them.
-  Status lay(std::vector<LaneSpec> specs, std::uint32_t channels);
+  // Makes the lanes of plans, of which channel c has number c % specs.size(), on so many channels: in an order that
+  // their other ends share, so that both find the same places for them.
+  Status lay(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels);
 
-  // This rank's end on channel 0, with a view that the host may read but not follow: what plans are compiled with. Of
-  // the forward lane if `writer` and `tag` are the spec's own, else of its partner.
-  Result<LaneState*> end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which);
+  // This rank's end of a lane that has been laid on some channel, with a view that the host may read but not follow:
+  // what plans are compiled with. Of the forward lane if `writer` and `tag` are the spec's own, else of its partner.
+  struct Wanted {
+    Rank writer = 0;
+    std::uint16_t tag = 0;
+    LaneEnd which = LaneEnd::writer;
+    std::uint32_t channel = 0;
+  };
+  Result<LaneState*> end(const LaneSpec& spec, const Wanted& wanted);
 
-  // The same ends on each channel, as teams take them: [channel * ends + end].
-  Result<std::vector<LaneState*>> on_device(std::span<LaneState* const> ends, std::uint32_t channels);
+  // Those ends on each channel that are the plan's which it obeys, as teams take them: [channel * most ends + end].
+  Result<std::vector<LaneState*>> on_device(std::span<const std::span<LaneState* const>> ends, std::uint32_t channels);
 
  private:
   struct End {
     LaneState state;  // First: an end is known by its address.
-    LaneSpec spec;
+    LaneSpec spec;    // On channel 0, or the first of messages.
     bool forward = true;
-    std::vector<LaneState*> by_channel;  // On the device.
+    std::vector<LaneState*> by_channel;  // On the device; null: not yet.
   };
   using Key = std::tuple<LaneSpec, bool, LaneEnd>;
   static LaneView view_of(const LanePair& pair, bool forward) { return forward ? pair.forward : pair.partner; }

@@ -13,7 +13,11 @@ AdvisedRanks advised(const Hosts& hosts) {
   for (const Rank leader : hosts.leaders()) ++members[leader];
   members.erase(std::remove(members.begin(), members.end(), 0), members.end());
   const auto [fewest, most] = std::minmax_element(members.begin(), members.end());
-  return {.ranks = hosts.ranks(), .hosts = members.size(), .fewest_per_host = *fewest, .most_per_host = *most};
+  return {.communicator = hosts.id(),
+          .ranks = hosts.ranks(),
+          .hosts = members.size(),
+          .fewest_per_host = *fewest,
+          .most_per_host = *most};
 }
 
 }  // namespace

@@ -129,9 +129,12 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes) {
 }
 
 Result<double> predicted_us(const Query& query, const Choice& choice) {
-  for (const Candidate& candidate : TUTTI_TRY(candidates(query))) {
+  Query asked = query;
+  if (choice.mapped) asked.protocol = "";  // Where memory is mapped a protocol that is forced is one of no messages.
+  for (const Candidate& candidate : TUTTI_TRY(candidates(asked))) {
     const Choice& known = candidate.choice;
-    if (known.algorithm == choice.algorithm && known.protocol == choice.protocol) return candidate.predicted_us;
+    if (known.algorithm == choice.algorithm && (choice.mapped || known.protocol == choice.protocol))
+      return candidate.predicted_us;
   }
   return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
                      tutti::name(choice.protocol) + "' for " + describe(query.problem) +

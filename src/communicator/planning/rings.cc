@@ -1,7 +1,10 @@
 #include "src/communicator/planning/rings.h"
 
 #include <algorithm>
-#include <string_view>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "src/tuner/embed.h"
@@ -17,26 +20,58 @@ NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
 
 }  // namespace
 
-Embedding ring_embedding(const Hosts& hosts) {
-  Embedding embedding = embedding_of(hosts.leaders());
-  if (hosts.topology() == nullptr) return embedding;
+RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
+  const Embedding embedding = embedding_of(hosts.leaders());
+  if (hosts.topology() == nullptr) return {.each = {embedding}};
   std::vector<Station> stations;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string gpu = gpu_of(hosts.location(rank));
-    if (gpu.empty()) return embedding;
+    if (gpu.empty()) return {.each = {embedding}};
     const std::uint32_t host = hosts.host_number(rank);
     stations.push_back({host, gpu_on(hosts.topology()->of(host), gpu)});
   }
-  RankRings rings = find_rank_rings(*hosts.topology(), stations);
-  if (rings.orders.empty()) return embedding;
-  embedding.order = std::move(rings.orders.front());
+  RankRings rings = find_rank_rings(*hosts.topology(), stations, most);
+  if (rings.orders.empty()) return {.each = {embedding}};
+  RingOrders orders;
+  orders.only_rings = rings.only_rings;
+  for (std::vector<Rank>& order : rings.orders) {
+    if (std::is_sorted(order.begin(), order.end())) order.clear();
+    orders.each.push_back({embedding.groups, std::move(order)});
+  }
+  return orders;
+}
+
+Embedding rail_embedding(const Hosts& hosts) {
+  Embedding embedding = embedding_of(hosts.leaders());
+  if (embedding.groups.empty() || hosts.topology() == nullptr) return embedding;
+  const Embedding numbered = embedding;
+  std::map<std::pair<const Topology*, std::string>, NodeId> known;  // By kind of host and GPU.
+  std::vector<NodeId> ports;                                        // [rank]
+  for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
+    const Topology& topology = hosts.topology()->of(hosts.host_number(rank));
+    const auto [place, is_new] = known.try_emplace({&topology, gpu_of(hosts.location(rank))}, kNoNode);
+    if (is_new) {
+      const NodeId gpu = gpu_on(topology, place->first.second);
+      if (gpu != kNoNode) place->second = nearest_port(topology, gpu, usable_ports(topology));
+    }
+    if (place->second == kNoNode) return numbered;
+    ports.push_back(place->second);
+  }
+  if (embedding.order.empty()) {
+    embedding.order.resize(hosts.ranks());
+    std::iota(embedding.order.begin(), embedding.order.end(), 0U);
+  }
+  auto first = embedding.order.begin();
+  for (const Rank members : embedding.groups[0]) {
+    std::stable_sort(first, first + members, [&](Rank a, Rank b) { return ports[a] < ports[b]; });
+    first += members;
+  }
   if (std::is_sorted(embedding.order.begin(), embedding.order.end())) embedding.order.clear();
   return embedding;
 }
 
-bool goes_round(const Algorithm& algorithm) {
-  const std::string_view name = algorithm.name();
-  return name == "ring" || name == "chain" || name == "hierarchical_ring";
+bool goes_round(std::string_view algorithm) {
+  return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring";
 }
 
 }  // namespace tutti

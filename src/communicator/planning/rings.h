@@ -1,17 +1,31 @@
-// In which order rings and chains go through ranks on devices: along what joins their GPUs.
+// In which orders rings and chains go through ranks on devices: along what joins their GPUs.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "src/communicator/hosts.h"
-#include "src/plan/algorithm.h"
 #include "src/plan/embedding.h"
 
 namespace tutti {
 
-// The order of the first ring of src/tuner/embed.h, with the hosts as groups; no order where the topology of some
-// rank's host, or its GPU, is unknown. The same on all ranks.
-Embedding ring_embedding(const Hosts& hosts);
+struct RingOrders {
+  std::vector<Embedding> each;  // Channels take them in turns. One at least.
+  bool only_rings = false;      // See Query.
+};
 
-// Whether ranks only speak to those before and behind them, so that the order of ranks is all that counts.
-bool goes_round(const Algorithm& algorithm);
+// Those of the rings of src/tuner/embed.h, `most` at most, with the hosts as groups; one without an order where the
+// topology of some rank's host, or its GPU, is unknown. The same on all ranks.
+RingOrders ring_orders(const Hosts& hosts, std::uint32_t most);
+
+// Of several hosts: as embedding_of(), and the ranks of a host in the order of the ports that are nearest to their
+// GPUs, so that those who speak for a part of each host are on one rail. As they are numbered where that is unknown.
+// The same on all ranks.
+Embedding rail_embedding(const Hosts& hosts);
+
+// Whether in an algorithm of this name ranks only speak to those before and behind them, so that the order of ranks is
+// all that counts.
+bool goes_round(std::string_view algorithm);
 
 }  // namespace tutti

@@ -48,7 +48,7 @@ struct WindowPart {
 };
 static_assert(sizeof(WindowPart) == 16);
 inline constexpr WindowPart kWholeMemory = {0, ~std::uint64_t{0}};  // Window 0, where all ranks share addresses.
-inline constexpr std::uint32_t kNotShown = ~0U;                     // Instead of a window: no peer looks there.
+inline constexpr std::uint16_t kNotShown = 0xffff;                  // Instead of a window: no peer looks there.
 
 // What a rank needs to meet the others. Addresses are its device's.
 struct MeetingPlace {
@@ -62,11 +62,12 @@ static_assert(sizeof(MeetingPlace) == 40);
 
 // A call as a team gets it. Addresses are the device's.
 struct TeamCall {
-  const std::byte* image = nullptr;
-  LaneState* const* ends = nullptr;     // [channel * lane_count + lane]
+  const std::byte* image = nullptr;     // Of `images` of equal size, one behind the other, the first.
+  LaneState* const* ends = nullptr;     // [channel * lanes_apart + lane], see Image.
   const MeetingPlace* place = nullptr;  // Where the plan names peers' memory.
   std::byte* workspace = nullptr;       // Null: the team's memory suffices. Else channel_bytes() per channel.
-  std::uint32_t input_window = 0, output_window = 0;  // In which the buffers lie; or kNotShown.
+  std::uint16_t input_window = 0, output_window = 0;  // In which the buffers lie; or kNotShown.
+  std::uint32_t images = 1;                           // Channel c obeys number c % images.
   RankBuffers self;
   std::byte* scratch = nullptr;
   FoldTask task;

@@ -52,8 +52,8 @@ class Channel {
   TUTTI_HOST_DEVICE Progress run() {
     // The answer is far away: it comes while the image does. Who takes turns has asked before.
     const bool too_late = turn_ == nullptr && team_.worker() == 0 && team_.too_late();
-    const auto& original = *reinterpret_cast<const Image*>(call_.image);
-    copy(call_.image, memory_, original.bytes);
+    const auto& first = *reinterpret_cast<const Image*>(call_.image);
+    copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
     team_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
     const ChannelLayout layout(image);
@@ -112,7 +112,7 @@ class Channel {
     auto* operands = at<Operand>(image.operands);
     auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = first; i < image.lane_count; i += step) {
-      states[i] = *call_.ends[std::uint64_t{channel_} * image.lane_count + i];
+      states[i] = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
       at<LaneState*>(layout.lanes)[i] = states + i;
     }
     auto* lanes = at<StraightLane>(image.straight_lanes);
@@ -255,7 +255,7 @@ class Channel {
     team_.join();
     const auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = team_.worker(); i < image.lane_count; i += team_.workers()) {
-      LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lane_count + i];
+      LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
       end.next = states[i].next;
       end.seen = states[i].seen;
     }

@@ -1,5 +1,5 @@
 // A prepared call in one piece of memory without addresses: what a team copies next to itself and obeys. Made on the
-// host, once per shape of call; all channels read the same.
+// host, once per shape of call; all channels read the same, or each the one of its order of ranks.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Image {
   std::uint32_t straight_stages = 0, straight_steps = 0, straight_lanes = 0, straight_memory = 0;
   std::uint32_t straight_stage_count = 0, straight_lane_count = 0, straight_memory_count = 0;
   std::uint32_t straight_lines = 0;
-  std::uint32_t stop = 0;  // Of a team's copy: not 0 once a worker has found that the team must stop.
-  std::uint32_t reserved = 0;
+  std::uint32_t stop = 0;         // Of a team's copy: not 0 once a worker has found that the team must stop.
+  std::uint32_t lanes_apart = 0;  // From the ends of a channel to those of the next: the most lanes of any image.
   // Of each peer's buffers, up to the last that some step names.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // Of a team's copy: the call's, with the scalar.
@@ -43,5 +43,8 @@ inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2
 // memory.
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
                                   std::uint32_t ranks, bool meets, std::uint64_t stage_bytes);
+
+// Images of one call, one behind the other, each as long as the longest.
+std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images);
 
 }  // namespace tutti

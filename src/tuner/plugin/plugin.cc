@@ -89,15 +89,14 @@ const TunerPlugin* TunerPlugin::of_process(const std::string& name) {
 
 std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, const AdvisedRanks& ranks) {
   if (plugin == nullptr) return nullptr;
-  static std::atomic<std::uint64_t> communicators{0};  // Tells those of a process apart.
   void* context = nullptr;
   std::int32_t error = kSuccess;
   if (plugin->newer_ != nullptr) {
     NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.fewest_per_host),
                              static_cast<std::int32_t>(ranks.most_per_host)};
     Constants constants = {};  // What a plugin writes there is about a model that is not ours.
-    error =
-        plugin->newer_->init(&context, ++communicators, ranks.ranks, ranks.hosts, log_for_plugin, &domains, &constants);
+    error = plugin->newer_->init(&context, ranks.communicator, ranks.ranks, ranks.hosts, log_for_plugin, &domains,
+                                 &constants);
   } else {
     error = plugin->older_->init(ranks.ranks, ranks.hosts, log_for_plugin, &context);
   }

@@ -37,6 +37,7 @@ class TunerPlugin {
 
 // What plugins are told of a communicator.
 struct AdvisedRanks {
+  std::uint64_t communicator = 0;  // The same on all its ranks.
   std::size_t ranks = 1;
   std::size_t hosts = 1;
   std::size_t fewest_per_host = 1;

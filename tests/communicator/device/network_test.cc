@@ -1,4 +1,5 @@
 // Ranks on devices of several hosts, or that play to be: some share a host, others do not.
+#include <algorithm>
 #include <thread>
 
 #include "tests/communicator/crossed_gpus.h"
@@ -50,7 +51,7 @@ TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
   }
 }
 
-// Rings in the order of what joins the GPUs, of one host and of two.
+// Rings in the orders of what joins the GPUs, one or the other for each channel, of one host and of two.
 TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
   for (const char* algorithm : {"ring", "chain", "hierarchical_ring"}) {
     for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 0, 0}, {0, 1, 0, 1, 0}}) {
@@ -58,11 +59,38 @@ TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
       CommunicatorOptions options = over_transport();
       if (host_of.size() == 4 && std::string_view(algorithm) == "hierarchical_ring") continue;  // It wants hosts.
       options.algorithm = algorithm;
-      options.force();
-      DeviceRanks ranks(*rig_, std::move(Communicator::create_all(on_crossed_gpus(host_of), options)).value());
-      EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+      for (const std::uint32_t channels : {0U, 1U, 3U}) {
+        options.channels = channels;
+        options.force();
+        DeviceRanks ranks(*rig_, std::move(Communicator::create_all(on_crossed_gpus(host_of), options)).value());
+        EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+      }
     }
   }
+}
+
+// Lanes belong to both: where a call leaves one, the next takes it up, whatever its algorithm.
+TEST_P(DeviceNetwork, GoesRoundBesideWhatDoesNot) {
+  constexpr std::uint64_t kCount = 20'000;
+  DeviceRanks ranks(*rig_,
+                    std::move(Communicator::create_all(on_crossed_gpus({0, 0, 0, 0}), over_transport())).value());
+  std::vector<float*> buffers;
+  for (Rank rank = 0; rank < ranks.size(); ++rank) buffers.push_back(ranks.take<float>(kCount, 1));
+  float sum = 1;
+  for (int turn = 0; turn < 12; ++turn, sum *= 4) {
+    std::vector<DeviceCall> calls;
+    for (Rank rank = 0; rank < ranks.size(); ++rank) {
+      calls.push_back(
+          ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, kCount, buffers[rank], buffers[rank])));
+      calls.back().options.algorithm = turn % 3 == 0 ? "two_shot" : "ring";
+      calls.back().options.channels = 1 + static_cast<std::uint32_t>(turn) % 4;
+      calls.back().options.force();
+    }
+    const Status status = enqueue(calls);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  ranks.synchronize();
+  for (float* buffer : buffers) EXPECT_EQ(std::count(buffer, buffer + kCount, sum), static_cast<long>(kCount));
 }
 
 TEST_P(DeviceNetwork, SplitsIntoPartsOfOneHostAndOfSeveral) {

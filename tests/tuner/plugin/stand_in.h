@@ -27,6 +27,7 @@ struct StandIn {
   AskedCall asked;
   nccl_tuner::Table before = {};
   std::int32_t contexts = 0, ended = 0, answers = 0;
+  std::vector<std::uint64_t> communicators;  // Of version 5, as they were made.
 };
 
 inline StandIn& stand_in_of(const char* path) {

@@ -14,11 +14,12 @@ inline std::mutex telling;
 
 // `domains`: of version 5.
 inline std::int32_t begin(std::size_t ranks, std::size_t hosts, const nccl_tuner::NvlinkDomains& domains,
-                          void** context) {
+                          void** context, std::uint64_t communicator = 0) {
   const std::lock_guard lock(telling);
   stand_in.domains = domains;
   stand_in.ranks = ranks;
   stand_in.hosts = hosts;
+  stand_in.communicators.push_back(communicator);
   if (stand_in.init_error != 0) return stand_in.init_error;
   *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(++stand_in.contexts));
   return 0;

@@ -1,0 +1,94 @@
+// What a communicator takes to know where it is and to choose: looking at this machine, the rings of hosts, what a
+// thousand hosts have told, and a choice for a call of a new size. One core.
+//   topology_bench --benchmark_filter=choose
+#include <benchmark/benchmark.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "src/topology/discover/discover.h"
+#include "src/topology/presets.h"
+#include "src/tuner/candidates.h"
+#include "src/tuner/embed.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
+
+namespace tutti {
+namespace {
+
+void discover_this_machine(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(discover().ok());
+}
+BENCHMARK(discover_this_machine)->Unit(benchmark::kMillisecond);
+
+// A rank on each GPU; of several hosts rings leave by their ports.
+void find_rings(benchmark::State& state, const Topology& topology, std::uint32_t hosts) {
+  TopologyMerger merger;
+  std::vector<Station> stations;
+  for (std::uint32_t host = 0; host < hosts; ++host) {
+    merger.add("host" + std::to_string(host), topology);
+    for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({host, gpu});
+  }
+  const MergedTopology merged = merger.take();
+  for (auto _ : state) benchmark::DoNotOptimize(find_rank_rings(merged, stations).orders.size());
+}
+void rings_of_preset(benchmark::State& state, const char* name, std::uint32_t hosts) {
+  find_rings(state, preset(name).value(), hosts);
+}
+void rings_of_mesh(benchmark::State& state) {
+  find_rings(state, hybrid_cube_mesh(), static_cast<std::uint32_t>(state.range(0)));
+}
+BENCHMARK_CAPTURE(rings_of_preset, dgx_a100, "dgx-a100", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rings_of_preset, two_dgx_a100, "dgx-a100", 2)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rings_of_preset, dgx_h100, "dgx-h100", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rings_of_preset, two_dgx_h100, "dgx-h100", 2)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rings_of_preset, hosts_1024, "dgx-h100", 1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(rings_of_mesh)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
+
+// What each of so many hosts has told is read and kept, then rings are searched; all alike, or each a little other.
+void merge_hosts(benchmark::State& state, bool alike) {
+  constexpr std::uint32_t kHosts = 1024;
+  std::vector<std::string> told;
+  for (std::uint32_t host = 0; host < kHosts; ++host) {
+    Topology topology = preset("dgx-h100").value();
+    if (!alike) topology.nodes.front().model = "of host " + std::to_string(host);
+    told.push_back(packed(topology));
+  }
+  for (auto _ : state) {
+    TopologyMerger merger;
+    std::vector<Station> stations;
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+      Topology topology = unpacked(told[host], "a peer").value();
+      for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({host, gpu});
+      merger.add("host" + std::to_string(host), std::move(topology));
+    }
+    benchmark::DoNotOptimize(find_rank_rings(merger.take(), stations).orders.size());
+  }
+}
+BENCHMARK_CAPTURE(merge_hosts, alike, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(merge_hosts, each_its_own, false)->Unit(benchmark::kMillisecond);
+
+// Of the collective that takes longest, each time of another size; hosts have 8 ranks.
+void choose_for(benchmark::State& state, std::uint32_t teams) {
+  const auto ranks = static_cast<Rank>(state.range(0));
+  const auto collective = static_cast<Collective>(state.range(1));
+  Query query;
+  query.problem = {.collective = collective, .ranks = ranks, .groups = {}};
+  if (ranks > 8) query.problem.groups.emplace_back(ranks / 8, 8);
+  query.network = ranks > 8;
+  query.teams = teams;
+  query.catalogue = catalogue(collective);
+  state.SetLabel(name(collective));
+  for (auto _ : state) {
+    query.block_bytes += 4096;
+    benchmark::DoNotOptimize(choose(query).ok());
+  }
+}
+BENCHMARK_CAPTURE(choose_for, host, 0)->ArgsProduct({{8, 10'000}, {0, 1, 2, 3, 4, 5}})->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(choose_for, device, 32)->ArgsProduct({{8, 10'000}, {0, 1, 2}})->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace tutti
+
+BENCHMARK_MAIN();

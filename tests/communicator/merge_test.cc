@@ -1,0 +1,101 @@
+// Ranks that tell each other what their hosts are made of, of which one fails, or tells what cannot be.
+#include "src/communicator/joining/merge.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/topology/topology.h"
+#include "tests/bootstrap/meeting.h"
+
+namespace tutti {
+namespace {
+
+const Watch kWatch{Deadline::after_ms(20'000)};
+
+// As ranks join, each on a host that it plays: what hosts_known_to_all() came to, as all agree on it.
+std::string know(Bootstrap& bootstrap) {
+  Result<Hosts> hosts = hosts_known_to_all(bootstrap, kWatch);
+  const bool known = hosts.ok() && hosts.value().topology() != nullptr;
+  const Status agreed = bootstrap.agree(hosts.ok() ? Status() : std::move(hosts).status(), kWatch);
+  return !agreed.ok() ? agreed.message() : known ? "known" : "unknown";
+}
+
+std::vector<std::string> join(Rank ranks, const std::function<std::string(Bootstrap&)>& odd) {
+  const Meeting meeting;
+  Processes processes;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    processes.start([&, rank]() -> std::string {
+      JoinOptions options;
+      options.apart = true;
+      options.location.wants_topology = 1;
+      auto joined = Bootstrap::join(meeting.id(), rank, ranks, options);
+      if (!joined.ok()) return std::move(joined).status().message();
+      return rank == 1 ? odd(*joined.value()) : know(*joined.value());
+    });
+  }
+  return processes.reports();
+}
+
+// What a rank shows of its host before it tells it, and then tells.
+struct Sight {
+  std::array<std::uint8_t, 24> digest{};
+  std::uint64_t bytes = 0;
+};
+
+// Rank 1 of two.
+std::string tell(Bootstrap& bootstrap, std::string view) {
+  std::vector<Sight> sights(bootstrap.ranks());
+  sights[1] = {{1}, view.size()};
+  TUTTI_ASSERT(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), kWatch).ok());
+  std::string theirs(sights[0].bytes, 0);
+  TUTTI_ASSERT(bootstrap.broadcast(0, std::as_writable_bytes(std::span(theirs)), kWatch).ok());
+  TUTTI_ASSERT(bootstrap.broadcast(1, std::as_writable_bytes(std::span(view)), kWatch).ok());
+  const Status agreed = bootstrap.agree({}, kWatch);
+  return agreed.ok() ? "known" : agreed.message();
+}
+
+TEST(HostsKnownToAll, AreKnownToAll) {
+  for (const std::string& said : join(3, know)) EXPECT_EQ(said, "known");
+}
+
+// Before the others have heard of its host, with words of its own.
+TEST(HostsKnownToAll, FailWithTheReasonOfARankThatFails) {
+  const auto odd = [](Bootstrap& bootstrap) {
+    return bootstrap.agree(internal_error("no memory is left"), kWatch).message();
+  };
+  for (const std::string& said : join(3, odd)) EXPECT_NE(said.find("no memory is left"), std::string::npos) << said;
+}
+
+TEST(HostsKnownToAll, FailWhereARankDies) {
+  const auto odd = [](Bootstrap&) -> std::string { ::_exit(0); };
+  const std::vector<std::string> said = join(3, odd);
+  for (const Rank rank : {0U, 2U}) EXPECT_NE(said[rank].find("rank 1"), std::string::npos) << said[rank];
+}
+
+TEST(HostsKnownToAll, FailWhereARankTellsATreeWithoutARoot) {
+  Topology topology;
+  topology.hosts = {""};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Node node;
+    node.kind = NodeKind::pci_switch;
+    node.name = "switch" + std::to_string(i);
+    topology.add(node);
+  }
+  for (NodeId i = 0; i < 3; ++i) topology.connect({i, (i + 1) % 3, LinkKind::pci, 16, 1, 16});
+  for (const std::string& said : join(2, [&](Bootstrap& bootstrap) { return tell(bootstrap, packed(topology)); }))
+    EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
+}
+
+TEST(HostsKnownToAll, FailWhereARankTellsNothingThatIsOne) {
+  for (const std::string& said : join(2, [](Bootstrap& bootstrap) { return tell(bootstrap, "switches"); }))
+    EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace tutti

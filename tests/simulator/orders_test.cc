@@ -1,0 +1,79 @@
+// Channels that have orders of ranks of their own.
+#include <gtest/gtest.h>
+
+#include "src/simulator/simulate.h"
+#include "src/tuner/embed.h"
+#include "tests/simulator/machines.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
+
+namespace tutti {
+namespace {
+
+using test::plain_costs;
+using test::simulated;
+using test::Wanted;
+using test::whole;
+
+const Wanted kRing = {Collective::all_reduce, "ring"};
+
+std::vector<Embedding> rings_of(const Topology& topology, std::uint32_t most) {
+  TopologyMerger merger;
+  merger.add("host", topology);
+  std::vector<Station> stations;
+  for (const NodeId gpu : topology.all(NodeKind::gpu)) stations.push_back({0, gpu});
+  std::vector<Embedding> orders;
+  for (std::vector<Rank>& order : find_rank_rings(merger.take(), stations, most).orders)
+    orders.push_back({.groups = {}, .order = std::move(order)});
+  return orders;
+}
+
+Cluster cube() {
+  Cluster cluster;
+  cluster.host = hybrid_cube_mesh();
+  return cluster;
+}
+
+SimulatedCall on_channels(double bytes, std::uint32_t channels) {
+  SimulatedCall call = whole(bytes);
+  call.channels = channels;
+  return call;
+}
+
+// One that is as the ranks are numbered is none.
+TEST(Orders, OfOneAreAsNoneAt) {
+  const Network network = test::network_of(test::cluster_of(1, 4));
+  SimulationLimits none, one;
+  none.fold = false;
+  one.orders = {Embedding{.groups = {}, .order = {0, 1, 2, 3}}};
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    const Wanted ring = {collective, "ring"};
+    const Outcome a = simulated(network, plain_costs(), ring, on_channels(4e6, 4), none);
+    const Outcome b = simulated(network, plain_costs(), ring, on_channels(4e6, 4), one);
+    EXPECT_EQ(a.time_us, b.time_us);
+    EXPECT_EQ(a.data_bytes, b.data_bytes);
+  }
+}
+
+// Six bricks of NVLink from and to each GPU, 25 GB/s each: by all orders at once as much as by one times six.
+TEST(Orders, UseEveryLinkOfAMesh) {
+  const Network network = test::network_of(cube());
+  constexpr double kBytes = 240e6;
+  const double least_us = 2 * 7.0 / 8 * kBytes / 150e3;
+  SimulationLimits limits;
+  limits.orders = rings_of(network.cluster().host, 8);
+  ASSERT_EQ(limits.orders.size(), 6u);
+  const Outcome all = simulated(network, plain_costs(), kRing, on_channels(kBytes, 6), limits);
+  EXPECT_GE(all.time_us, least_us);
+  EXPECT_LT(all.time_us, 1.15 * least_us);
+  ASSERT_EQ(all.links.size(), 1u);
+  EXPECT_EQ(all.links[0].kind, LinkKind::nvlink);
+  limits.orders.resize(1);
+  const Outcome first = simulated(network, plain_costs(), kRing, on_channels(kBytes, 6), limits);
+  EXPECT_GT(first.time_us, 5 * all.time_us);
+  EXPECT_NEAR(first.data_bytes, all.data_bytes, 1);
+  const Outcome numbered = simulated(network, plain_costs(), kRing, on_channels(kBytes, 6));
+  EXPECT_GT(numbered.time_us, first.time_us);  // Some of it over PCI.
+}
+
+}  // namespace
+}  // namespace tutti

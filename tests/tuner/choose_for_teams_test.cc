@@ -1,0 +1,61 @@
+// What the table for devices says where it looks at more than sizes.
+#include <gtest/gtest.h>
+
+#include "algorithms/catalogue.h"
+#include "src/tuner/choose.h"
+
+namespace tutti {
+namespace {
+
+Query query_on(Collective collective, std::uint64_t block_bytes) {
+  Query query;
+  query.problem = {.collective = collective, .ranks = 8, .groups = {}};
+  query.block_bytes = block_bytes;
+  query.teams = 32;
+  query.catalogue = catalogue(collective);
+  return query;
+}
+
+std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
+
+// Whatever could be mapped: what all send to all gets in its own way.
+TEST(ChooseForTeams, GoesRoundWhereOnlyRingsFollowNvLinks) {
+  const std::pair<Collective, std::string_view> wanted[] = {{Collective::all_reduce, "ring"},
+                                                            {Collective::all_gather, "ring"},
+                                                            {Collective::reduce_scatter, "ring"},
+                                                            {Collective::broadcast, "chain"},
+                                                            {Collective::reduce, "chain"}};
+  for (const auto& [collective, name] : wanted) {
+    for (const bool mapped : {false, true}) {
+      Query query = query_on(collective, 1 << 20);
+      query.mapped = mapped;
+      EXPECT_NE(chosen(query), name);
+      query.only_rings = true;
+      EXPECT_EQ(chosen(query), name) << tutti::name(collective);
+      query.block_bytes = 64;
+      EXPECT_NE(chosen(query), name) << "so little goes in fewer rounds";
+    }
+  }
+  Query to_all = query_on(Collective::all_to_all, 1 << 20);
+  to_all.only_rings = true;
+  EXPECT_EQ(chosen(to_all), "direct");
+}
+
+TEST(ChooseForTeams, GoesRoundInsideHostsAndAcross) {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                      Collective::broadcast, Collective::reduce}) {
+    Query query = query_on(collective, 1 << 20);
+    query.problem.groups = {{4, 4}};
+    query.network = query.only_rings = true;
+    const Algorithm* algorithm = find(collective, chosen(query));
+    ASSERT_NE(algorithm, nullptr) << tutti::name(collective);
+    EXPECT_TRUE(algorithm->supports(query.problem)) << tutti::name(collective);
+  }
+  Query query = query_on(Collective::all_reduce, 1 << 20);
+  query.problem.groups = {{4, 4}};
+  query.network = query.only_rings = true;
+  EXPECT_EQ(chosen(query), "hierarchical_ring");
+}
+
+}  // namespace
+}  // namespace tutti
