@@ -24,9 +24,9 @@ COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduc
 PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
 LINES_MOST = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
-# Iterations up to so many bytes, where all ranks wait for each other and where they run ahead: those are to last for
-# some turns of a scheduler.
-LENGTHS = [(0, 128 << 10, 200, 1000), (128 << 10, 1 << 20, 50, 200), (1 << 20, 1 << 62, 20, 20)]
+# Iterations up to so many bytes: where all ranks wait for each other; where they run ahead of each other; and where these
+# share cores, and calls are to last for many turns of the scheduler.
+LENGTHS = [(0, 128 << 10, (200, 1000, 3000)), (128 << 10, 1 << 20, (50, 200, 600)), (1 << 20, 1 << 62, (20, 20, 40))]
 NEAR, LEARNED = 1.05, 1.03  # Bounds.
 
 
@@ -90,7 +90,7 @@ def where(place):
 def learn(options, collective, ranks, place, environment):
     """Calls of each size until their trials have ended; what these came to is in the file that the environment names."""
     for size in ladder(options.sizes):
-        times = 3000 if size <= 256 << 10 else 300
+        times = 20000 if size <= 4 << 10 else 3000 if size <= 256 << 10 else 1000
         subprocess.run([f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(size),
                         "-e", str(size), "-c", "0", "-n", str(times), "-w", "0", *where(place)],
                        capture_output=True, env=environment)
@@ -101,7 +101,8 @@ def run(options, collective, ranks, place, contestant, environment):
     algorithm, protocol, largest = contestant
     sizes = [size for size in ladder(options.sizes) if not largest or size <= largest]
     rows = []
-    for above, most, *times in LENGTHS:
+    manner = 0 if collective not in ROOTED else 1 if ranks <= os.cpu_count() else 2
+    for above, most, times in LENGTHS:
         part = [size for size in sizes if above < size <= most]
         if not part:
             continue
@@ -109,7 +110,7 @@ def run(options, collective, ranks, place, contestant, environment):
             command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(part[0]),
                        "-e", str(part[-1]), "-f", options.sizes.split(":")[2], "-c", "0", "-J", file.name, "-a", "3",
                        *where(place)]
-            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[collective in ROOTED]), "-w", "5"]
+            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[manner]), "-w", "5"]
             command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
             if done.returncode != 0:

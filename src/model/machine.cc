@@ -33,7 +33,8 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .receive_us = 1.5,           // One call takes in what several ranks have sent.
                         .work_gbytes_per_s = 10,
                         .stall_us = 0.1,
-                        .handover_us = 5.5};
+                        .handover_us = 5.5,
+                        .woken_us = 8};  // None in memory, which ranks look at when they have a core.
 
 Costs device_costs() {
   Costs costs;

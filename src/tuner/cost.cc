@@ -28,7 +28,9 @@ double hops_us(const Traffic& traffic, const Passing& passing) {
   const bool handed_over = passing.crowded && !passing.load.rooted;
   const double alone_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol];
   const double hop_us = passing.level.latency_us + (handed_over ? passing.level.handover_us : alone_us);
-  return (traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us;
+  const double at_once = std::max(0.0, traffic.messages / 2 - traffic.depth);  // Received, beside one for each hop.
+  return (traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us +
+         (handed_over ? at_once * passing.level.woken_us : 0);
 }
 
 // What several ranks do to one piece in turn they do to several pieces at once, and to successive calls.
