@@ -22,6 +22,15 @@ std::uint64_t median(std::span<const std::uint64_t> bursts) {
 
 }  // namespace
 
+TrialTerms trial_terms(bool rooted, bool crowded) {
+  TrialTerms terms;
+  terms.run_ahead = rooted;
+  if (!rooted && !crowded) return terms;
+  terms.burst_us = 1000;
+  terms.most_counted = rooted ? 2000 : 500;
+  return terms;
+}
+
 Trial::Trial(std::span<const double> predicted_us, const TrialTerms& terms)
     : terms_(terms), bursts_(predicted_us.size()), measured_us_(predicted_us.size()) {
   TUTTI_ASSERT(!predicted_us.empty());

@@ -34,6 +34,10 @@ struct TrialTerms {
   bool run_ahead = false;
 };
 
+// Of calls with a root or without, of ranks that share cores or do not: a burst is to outlast what ranks run ahead, and
+// some turns of the scheduler.
+TrialTerms trial_terms(bool rooted, bool crowded);
+
 class Trial {
  public:
   // What each candidate is predicted to take, the best first; the same on all ranks.

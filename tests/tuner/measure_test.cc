@@ -216,16 +216,14 @@ TEST(Trial, DoesNotDropTheFirstChoiceForTwoBadBursts) {
 // What others have under way when their turn ends is in the way of who comes next.
 TEST(Trial, OutlastsWhatRanksRunAhead) {
   const auto verdict = [](bool run_ahead) {
-    TrialTerms terms;
-    terms.run_ahead = run_ahead;
-    Ranks ranks(2, {1, 1.1}, terms);
+    Ranks ranks(2, {1, 1.1}, trial_terms(run_ahead, false));
     std::size_t last = 0;
     std::uint32_t since = 0;
     ranks.run([&](std::size_t rank, std::size_t candidate, auto) -> std::int64_t {
       if (rank == 0) since = candidate == last ? since + 1 : 0;
       last = candidate;
       if (candidate == 0) return 1000;
-      return since < 20 ? 5000 : 900;
+      return since < 200 ? 5000 : 900;
     });
     return ranks.verdict();
   };

@@ -46,17 +46,6 @@ int processors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// A burst is to outlast what ranks run ahead, and some hand-overs of the cores that they share.
-TrialTerms terms_of(const Query& query) {
-  TrialTerms terms;
-  terms.run_ahead = has_root(query.problem.collective);
-  const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
-  if (!crowded && !terms.run_ahead) return terms;
-  terms.burst_us = 1000;
-  terms.most_counted = terms.run_ahead ? 2000 : 500;
-  return terms;
-}
-
 std::string describe(const Candidate& candidate) {
   return std::string(candidate.choice.algorithm) + " " + name(candidate.choice.protocol);
 }
@@ -92,9 +81,10 @@ Learning::Class& Learning::class_of(const Query& query, std::vector<Candidate> c
   if (known != classes_.end()) return known->second;
   std::vector<double> predicted_us;
   for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
+  const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
+  const TrialTerms terms = trial_terms(has_root(collective), crowded);
   Class& made =
-      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us, terms_of(query))})
-          .first->second;
+      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us, terms)}).first->second;
   const Kept kept = kept_.empty() ? Kept{} : kept_[code - 1];
   for (std::size_t i = 0; i < made.candidates.size(); ++i) {
     const Choice& choice = made.candidates[i].choice;
