@@ -8,9 +8,11 @@
 namespace tutti {
 namespace {
 
-constexpr double kLeastUs = 0.01;        // Predictions below count as this.
-constexpr std::uint32_t kShortLead = 1;  // Operations that a burst begins with and that are not counted,
-constexpr std::uint32_t kLongLead = 4;   // and where they are so short that more of them may be under way at once.
+constexpr double kLeastUs = 0.01;           // Predictions below count as this.
+constexpr std::uint32_t kShortLead = 1;     // Operations that a burst begins with and that are not counted,
+constexpr std::uint32_t kLongLead = 4;      // and where they are so short that more of them may be under way at once.
+constexpr std::uint32_t kLongGlance = 2;    // Operations of which the least counts,
+constexpr std::uint32_t kShortGlance = 16;  // and where they are so short that one turn of a scheduler meets several.
 
 // Some bursts are disturbed, and some lucky.
 std::uint64_t median(std::span<const std::uint64_t> bursts) {
@@ -51,11 +53,12 @@ Trial::Trial(std::span<const double> predicted_us, const TrialTerms& terms)
 }
 
 Trial::Extent Trial::extent(Stage stage) const {
-  std::uint32_t lead = counted_ > terms_.least_counted ? kLongLead : kShortLead;
+  const bool brief = counted_ > terms_.least_counted;
+  std::uint32_t lead = brief ? kLongLead : kShortLead;
   if (terms_.run_ahead) lead = std::max(lead, counted_ / 4);
   switch (stage) {
     case Stage::idle: return {1, 0, terms_.idle};
-    case Stage::glance: return {terms_.run_ahead ? 0U : 1U, kShortLead, 2};
+    case Stage::glance: return {terms_.run_ahead ? 0U : 1U, kShortLead, brief ? kShortGlance : kLongGlance};
     case Stage::first: return {2, lead, counted_};
     case Stage::rest: return {5, lead, counted_};
     case Stage::settled: break;
