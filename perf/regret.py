@@ -101,7 +101,8 @@ def run(options, collective, ranks, place, contestant, environment):
     algorithm, protocol, largest = contestant
     sizes = [size for size in ladder(options.sizes) if not largest or size <= largest]
     rows = []
-    manner = 0 if collective not in ROOTED else 1 if ranks <= os.cpu_count() else 2
+    ahead = collective in ROOTED
+    crowded = ahead and ranks > os.cpu_count()
     for above, most, times in LENGTHS:
         part = [size for size in sizes if above < size <= most]
         if not part:
@@ -110,22 +111,22 @@ def run(options, collective, ranks, place, contestant, environment):
             command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(part[0]),
                        "-e", str(part[-1]), "-f", options.sizes.split(":")[2], "-c", "0", "-J", file.name, "-a", "3",
                        *where(place)]
-            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[manner]), "-w", "5"]
+            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[ahead + crowded]), "-w", "5"]
             command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
             done = subprocess.run(command, capture_output=True, text=True, env=environment)
             if done.returncode != 0:
                 return None
             rows += json.load(open(file.name))["results"]
-    return [(row["size"], *ran(row["out_of_place"], collective)) for row in rows]
+    return [(row["size"], *ran(row["out_of_place"], crowded)) for row in rows]
 
 
-def ran(timing, collective):
-    """Ranks on the way from or to a root run ahead of each other, until nothing more fits into the slots between them.
+def ran(timing, crowded):
+    """Algorithm, protocol and time of a call; crowded: ranks on the way from or to a root share cores.
 
-    So many of their calls wait for nobody, and some for many others: only all of them together tell what one takes. Where
-    every call waits for all ranks, the median leaves out what else the machine did.
+    Then they run ahead of each other for as long as they have a core, so many calls wait for nobody, and some for many
+    others: only all of them together tell what one takes. Elsewhere the median leaves out what else the machine did.
     """
-    time = timing.get("time" if collective in ROOTED else "median_us")
+    time = timing.get("time" if crowded else "median_us")
     return timing.get("algorithm"), timing.get("protocol"), time and float(f"{time:.4g}")
 
 

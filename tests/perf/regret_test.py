@@ -52,8 +52,8 @@ class Regret(unittest.TestCase):
 
     def test_takes_all_calls_where_ranks_run_ahead_and_the_median_elsewhere(self):
         timing = {"algorithm": "direct", "protocol": "bulk", "time": 2.5, "median_us": 0.5}
-        self.assertEqual(regret.ran(timing, "gather"), ("direct", "bulk", 2.5))
-        self.assertEqual(regret.ran(timing, "alltoall"), ("direct", "bulk", 0.5))
+        self.assertEqual(regret.ran(timing, True), ("direct", "bulk", 2.5))
+        self.assertEqual(regret.ran(timing, False), ("direct", "bulk", 0.5))
 
     def test_names_the_worst_cells_first_and_counts_the_near_ones(self):
         cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1], b_bulk=[1]),
