@@ -1,8 +1,12 @@
 """Chosen against best forced: every collective, over a ladder of sizes, for 2 and 4 ranks, over shm and tcp.
 
 In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
-them alike. A cell is one size of one collective; its regret is the time of what was chosen, by the best time of the cell.
-Contestants that turn out to run the same steps, as many do between two ranks, are one, with the samples of all.
+them alike. A cell is one size of one collective; its regret is the time of what was chosen, by the best time of the cell,
+each the median over the passes. Contestants that turn out to run the same steps, as many do between two ranks, are one,
+with the samples of all.
+
+What is chosen is measured twice, unforced and forced by its name. How far the two are apart is the noise of the cell:
+it is over a bound beyond noise where its regret is more than the bound times that.
 """
 
 import argparse
@@ -18,8 +22,12 @@ import time
 
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
 PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
+ROOTED = ["broadcast", "reduce", "gather", "scatter"]
 LINES_MOST = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
-NEAR = 1.05
+# Iterations up to so many bytes: where all ranks wait for each other; where they run ahead of each other; and where these
+# share cores, and calls are to last for many turns of the scheduler.
+LENGTHS = [(0, 128 << 10, (200, 1000, 3000)), (128 << 10, 1 << 20, (50, 200, 600)), (1 << 20, 1 << 62, (20, 20, 40))]
+NEAR, LEARNED = 1.05, 1.03  # Bounds.
 
 
 def arguments():
@@ -62,6 +70,14 @@ def contestants(build, collective, place):
             yield (algorithm, "lines", LINES_MOST)
 
 
+def ladder(sizes):
+    least, largest, factor = sizes.split(":")
+    size = bytes_of(least)
+    while size <= bytes_of(largest):
+        yield size
+        size *= int(factor)
+
+
 def bytes_of(text):
     return int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0)
 
@@ -73,41 +89,52 @@ def where(place):
 
 def learn(options, collective, ranks, place, environment):
     """Calls of each size until their trials have ended; what these came to is in the file that the environment names."""
-    least, largest, factor = options.sizes.split(":")
-    size = bytes_of(least)
-    while size <= bytes_of(largest):
-        times = 3000 if size <= 256 << 10 else 300
+    for size in ladder(options.sizes):
+        times = 20000 if size <= 4 << 10 else 3000 if size <= 256 << 10 else 1000
         subprocess.run([f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(size),
                         "-e", str(size), "-c", "0", "-n", str(times), "-w", "0", *where(place)],
                        capture_output=True, env=environment)
-        size *= int(factor)
 
 
 def run(options, collective, ranks, place, contestant, environment):
-    """Rows of (bytes, algorithm, protocol, median time), or None where it does not do this."""
-    algorithm, protocol, most = contestant
-    least, largest, factor = options.sizes.split(":")
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", least,
-                   "-e", str(most) if most else largest, "-f", factor, "-c", "0", "-J", file.name, *where(place)]
-        command += ["-n", "4", "-w", "1"] if options.quick else ["-n", "20", "-w", "5"]
-        command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        if done.returncode != 0:
-            return None
-        rows = json.load(open(file.name))["results"]
-    return [(row["size"], *ran(row["out_of_place"])) for row in rows]
+    """Rows of (bytes, algorithm, protocol, time), or None where it does not do this."""
+    algorithm, protocol, largest = contestant
+    sizes = [size for size in ladder(options.sizes) if not largest or size <= largest]
+    rows = []
+    ahead = collective in ROOTED
+    crowded = ahead and ranks > os.cpu_count()
+    for above, most, times in LENGTHS:
+        part = [size for size in sizes if above < size <= most]
+        if not part:
+            continue
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(part[0]),
+                       "-e", str(part[-1]), "-f", options.sizes.split(":")[2], "-c", "0", "-J", file.name, "-a", "3",
+                       *where(place)]
+            command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[ahead + crowded]), "-w", "5"]
+            command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            if done.returncode != 0:
+                return None
+            rows += json.load(open(file.name))["results"]
+    return [(row["size"], *ran(row["out_of_place"], crowded)) for row in rows]
 
 
-def ran(timing):
-    median = timing.get("median_us")
-    return timing.get("algorithm"), timing.get("protocol"), median and float(f"{median:.4g}")
+def ran(timing, crowded):
+    """Algorithm, protocol and time of a call; crowded: ranks on the way from or to a root share cores.
+
+    Then they run ahead of each other for as long as they have a core, so many calls wait for nobody, and some for many
+    others: only all of them together tell what one takes. Elsewhere the median leaves out what else the machine did.
+    """
+    time = timing.get("time" if crowded else "median_us")
+    return timing.get("algorithm"), timing.get("protocol"), time and float(f"{time:.4g}")
 
 
 def measure(options, collective, ranks, place, environment):
-    """{bytes: {"chosen": name, "times": {name: [us]}}}, where a name is an algorithm and a protocol.
+    """{bytes: {"chosen": name, "choice": [us], "times": {name: [us]}}}, where a name is an algorithm and a protocol.
 
-    chosen is "" where the choice itself failed, in any pass: such a cell has no regret, and is counted.
+    choice has the times of what was chosen, unforced, and times those of what was forced. chosen is "" where the choice
+    itself failed, in any pass: such a cell has no regret, and is counted.
     """
     cells, out, idle = {}, set(), set()
     field = list(contestants(options.build, collective, place))
@@ -123,10 +150,13 @@ def measure(options, collective, ranks, place, environment):
                 if not algorithm:  # Nothing to do for so few elements.
                     idle.add(size)
                     continue
-                cell = cells.setdefault(size, {"chosen": "", "times": {}})
-                cell["times"].setdefault(name, []).append(time)
-                if not contestant[0]:
+                cell = cells.setdefault(size, {"chosen": "", "choice": [], "times": {}})
+                times = cell["times"].setdefault(name, [])
+                if contestant[0]:
+                    times.append(time)
+                else:
                     cell["chosen"] = name
+                    cell["choice"].append(time)
     cells = {size: cell for size, cell in cells.items() if cell["chosen"] or size not in idle}
     for size, cell in cells.items():
         cell["chosen"] = "" if field[0] in out else cell["chosen"]
@@ -165,12 +195,21 @@ def same_steps(options, collective, ranks, place, size, cell):
 
 
 def regret(cell):
-    samples = {}
+    samples = {cell["same"][cell["chosen"]]: list(cell["choice"])}
     for name, times in cell["times"].items():
         samples.setdefault(cell["same"][name], []).extend(times)
     medians = {name: statistics.median(times) for name, times in samples.items()}
     best = min(medians, key=medians.get)
     return medians[cell["same"][cell["chosen"]]] / medians[best], best, medians
+
+
+def noise(cell):
+    """How far what was chosen is from itself, forced by its name; 1 where nobody forced it."""
+    forced = cell["times"][cell["chosen"]]
+    if not forced:
+        return 1.0
+    ratio = statistics.median(cell["choice"]) / statistics.median(forced)
+    return max(ratio, 1 / ratio)
 
 
 def table(results, worst):
@@ -179,18 +218,29 @@ def table(results, worst):
     failed = failures([(key, size) for key, size, cell in every if not cell["chosen"]])
     if not cells:
         return failed + "nothing was measured\n"
-    lines = ["| cell | chosen | us | best | us | regret |", "|---|---|---|---|---|---|"]
+    lines = ["| cell | chosen | us | best | us | regret | noise |", "|---|---|---|---|---|---|---|"]
     for (factor, best, medians), key, size, cell in sorted(cells, key=lambda one: -one[0][0])[:worst]:
         chosen = medians[cell["same"][cell["chosen"]]]
         lines.append(f"| {key}, {size} B | {cell['chosen']} | {chosen:.4g} | {best} | "
-                     f"{medians[best]:.4g} | {factor:.2f} |")
-    lines += ["", "| where | cells | within 1.05 | mean | worst |", "|---|---|---|---|---|"]
+                     f"{medians[best]:.4g} | {factor:.2f} | {noise(cell):.2f} |")
+    lines += ["", f"| where | cells | within {NEAR} | mean | worst | within {LEARNED} | noise over {NEAR} | "
+              f"within {NEAR} but for noise | within {LEARNED} but for noise |", "|---|---|---|---|---|---|---|---|---|"]
     for where in sorted({key.split(" ", 1)[1] for _, key, _, _ in cells}) + [""]:
-        factors = [one[0][0] for one in cells if one[1].endswith(where)]
-        share = sum(factor <= NEAR for factor in factors) / len(factors)
-        lines.append(f"| {where or 'all'} | {len(factors)} | {share:.0%} | {statistics.mean(factors):.3f} | "
-                     f"{max(factors):.2f} |")
+        lines.append(summary(where, [(one[0][0], noise(one[3])) for one in cells if one[1].endswith(where)]))
     return "\n".join(lines) + "\n" + failed
+
+
+def summary(where, cells):
+    """A line of the table; cells: pairs of regret and noise."""
+
+    def share(holds):
+        return f"{sum(holds(factor, apart) for factor, apart in cells) / len(cells):.0%}"
+
+    factors = [factor for factor, _ in cells]
+    return (f"| {where or 'all'} | {len(cells)} | {share(lambda factor, _: factor <= NEAR)} | "
+            f"{statistics.mean(factors):.3f} | {max(factors):.2f} | {share(lambda factor, _: factor <= LEARNED)} | "
+            f"{share(lambda _, apart: apart > NEAR)} | {share(lambda factor, apart: factor <= NEAR * apart)} | "
+            f"{share(lambda factor, apart: factor <= LEARNED * apart)} |")
 
 
 def failures(cells):

@@ -25,7 +25,7 @@ Costs host_costs() {
   return costs;
 }
 
-constexpr Level kMemoryOfHosts = {.links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.5};
+constexpr Level kMemoryOfHosts = {.links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.62};
 constexpr Level kTcp = {.links = LinkClass::network,
                         .member_gbytes_per_s = 1.2,  // 10 Gbit/s, as nobody has asked.
                         .latency_us = 10,            // Of cards and a switch; none within one machine.
@@ -33,7 +33,8 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .receive_us = 1.5,           // One call takes in what several ranks have sent.
                         .work_gbytes_per_s = 10,
                         .stall_us = 0.1,
-                        .handover_us = 4};
+                        .handover_us = 5.5,
+                        .woken_us = 8};  // None in memory, which ranks look at when they have a core.
 
 Costs device_costs() {
   Costs costs;

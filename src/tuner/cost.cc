@@ -21,14 +21,16 @@ struct Passing {
   bool crowded = false;
 };
 
-// Where ranks share cores, who waits for a message waits for a core as well; along a way from or to a root, cores are
-// handed over for other reasons anyway.
+// Where ranks share cores, who waits for a message waits for a core, and the message is there before: by lines or in
+// bulk is the same then. Along a way from or to a root, cores are handed over for other reasons anyway.
 double hops_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
   const bool handed_over = passing.crowded && !passing.load.rooted;
-  const double hop_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol] +
-                        passing.level.latency_us + (handed_over ? passing.level.handover_us : 0);
-  return (traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us;
+  const double alone_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol];
+  const double hop_us = passing.level.latency_us + (handed_over ? passing.level.handover_us : alone_us);
+  const double at_once = std::max(0.0, traffic.messages / 2 - traffic.depth);  // Received, beside one for each hop.
+  return (traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us +
+         (handed_over ? at_once * passing.level.woken_us : 0);
 }
 
 // What several ranks do to one piece in turn they do to several pieces at once, and to successive calls.

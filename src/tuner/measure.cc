@@ -8,17 +8,30 @@
 namespace tutti {
 namespace {
 
-constexpr double kLeastUs = 0.01;        // Predictions below count as this.
-constexpr std::uint32_t kShortLead = 1;  // Operations that a burst begins with and that are not counted,
-constexpr std::uint32_t kLongLead = 4;   // and where they are so short that more of them may be under way at once.
+constexpr double kLeastUs = 0.01;           // Predictions below count as this.
+constexpr std::uint32_t kShortLead = 1;     // Operations that a burst begins with and that are not counted,
+constexpr std::uint32_t kLongLead = 4;      // and where they are so short that more of them may be under way at once.
+constexpr std::uint32_t kLongGlance = 2;    // Operations of which the least counts,
+constexpr std::uint32_t kShortGlance = 16;  // and where they are so short that one turn of a scheduler meets several.
 
-std::uint64_t median(std::vector<std::uint64_t> values) {
+// Some bursts are disturbed, and some lucky.
+std::uint64_t median(std::span<const std::uint64_t> bursts) {
+  std::vector<std::uint64_t> values(bursts.begin(), bursts.end());
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
 }  // namespace
+
+TrialTerms trial_terms(bool rooted, bool crowded) {
+  TrialTerms terms;
+  terms.run_ahead = rooted;
+  if (!rooted && !crowded) return terms;
+  terms.burst_us = 1000;
+  terms.most_counted = rooted ? 2000 : 500;
+  return terms;
+}
 
 Trial::Trial(std::span<const double> predicted_us, const TrialTerms& terms)
     : terms_(terms), bursts_(predicted_us.size()), measured_us_(predicted_us.size()) {
@@ -35,14 +48,17 @@ Trial::Trial(std::span<const double> predicted_us, const TrialTerms& terms)
     remaining_.push_back(i);
   }
   tried_ = remaining_.size();
-  enter(tried_ == 1 ? Stage::settled : terms.idle > 0 ? Stage::idle : Stage::glance);
+  const Stage beginning = terms.run_ahead ? Stage::first : Stage::glance;
+  enter(tried_ == 1 ? Stage::settled : terms.idle > 0 ? Stage::idle : beginning);
 }
 
 Trial::Extent Trial::extent(Stage stage) const {
-  const std::uint32_t lead = counted_ > terms_.least_counted ? kLongLead : kShortLead;
+  const bool brief = counted_ > terms_.least_counted;
+  std::uint32_t lead = brief ? kLongLead : kShortLead;
+  if (terms_.run_ahead) lead = std::max(lead, counted_ / 4);
   switch (stage) {
     case Stage::idle: return {1, 0, terms_.idle};
-    case Stage::glance: return {1, kShortLead, 2};
+    case Stage::glance: return {terms_.run_ahead ? 0U : 1U, kShortLead, brief ? kShortGlance : kLongGlance};
     case Stage::first: return {2, lead, counted_};
     case Stage::rest: return {5, lead, counted_};
     case Stage::settled: break;
@@ -75,7 +91,7 @@ bool Trial::took(std::int64_t duration_ns) {
 bool Trial::end_burst() {
   const Extent extent = this->extent(stage_);
   if (stage_ == Stage::idle) {
-    enter(Stage::glance);
+    enter(terms_.run_ahead ? Stage::first : Stage::glance);
     return false;
   }
   const std::uint64_t each = std::max<std::uint64_t>(sum_ns_ / extent.counted, 1);
@@ -95,33 +111,56 @@ void Trial::enter(Stage stage) {
   least_ns_ = ~std::uint64_t{0};
 }
 
-// The median over the bursts: some of them are disturbed, and some lucky.
 std::vector<std::uint64_t> Trial::seen() const {
-  std::vector<std::uint64_t> seen(bursts_.size());
-  for (const std::size_t candidate : remaining_) {
-    if (!bursts_[candidate].empty()) seen[candidate] = median(bursts_[candidate]);
-  }
+  std::vector<std::uint64_t> seen;
+  for (const std::size_t candidate : remaining_)
+    seen.insert(seen.end(), bursts_[candidate].begin(), bursts_[candidate].end());
   return seen;
 }
 
 void Trial::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks) {
-  TUTTI_ASSERT(!settled() && sums_ns.size() == bursts_.size() && ranks > 0);
-  const auto sum = [&](std::size_t candidate) { return static_cast<double>(sums_ns[candidate]); };
-  for (const std::size_t candidate : remaining_) measured_us_[candidate] = sum(candidate) / ranks / 1e3;
-  const std::size_t best =
-      *std::min_element(remaining_.begin(), remaining_.end(), [&](auto a, auto b) { return sums_ns[a] < sums_ns[b]; });
-  if (stage_ == Stage::rest) {
-    const bool first_remains = remaining_.front() == 0;
-    return settle(first_remains && sum(best) > terms_.better * sum(0) ? 0 : best);
+  const std::size_t bursts = bursts_[remaining_.front()].size();
+  TUTTI_ASSERT(!settled() && bursts > 0 && sums_ns.size() == remaining_.size() * bursts && ranks > 0);
+  std::vector<double> sums(bursts_.size());
+  double best = 0;
+  for (std::size_t turn = 0; turn < remaining_.size(); ++turn) {
+    const auto sum = static_cast<double>(median(sums_ns.subspan(turn * bursts, bursts)));
+    sums[remaining_[turn]] = sum;
+    measured_us_[remaining_[turn]] = sum / ranks / 1e3;
+    best = turn == 0 ? sum : std::min(best, sum);
   }
-  const double most = (stage_ == Stage::glance ? terms_.far_behind : terms_.behind) * sum(best);
-  std::erase_if(remaining_, [&](std::size_t candidate) { return sum(candidate) > most; });
-  if (remaining_.size() == 1) return settle(best);
+  if (stage_ == Stage::rest) return settle(verdict(sums_ns));
+  const double most = (stage_ == Stage::glance ? terms_.far_behind : terms_.behind) * best;
+  // Two bursts do not outweigh a prediction.
+  const auto most_of = [&](std::size_t candidate) {
+    return candidate == 0 ? std::max(most, terms_.far_behind * best) : most;
+  };
+  std::erase_if(remaining_, [&](std::size_t candidate) { return sums[candidate] > most_of(candidate); });
+  if (remaining_.size() == 1) return settle(remaining_.front());
   if (stage_ == Stage::glance) {
-    for (auto& bursts : bursts_) bursts.clear();  // Of few operations, and the first ones.
+    for (auto& each : bursts_) each.clear();  // Of few operations, and the first ones.
     return enter(Stage::first);
   }
   enter(Stage::rest);
+}
+
+// The best of those that take the place of the first choice, if that is still there.
+std::size_t Trial::verdict(std::span<const std::uint64_t> sums_ns) const {
+  std::size_t best = 0;
+  for (std::size_t turn = 1; turn < remaining_.size(); ++turn) {
+    if (measured_us_[remaining_[turn]] >= measured_us_[remaining_[best]]) continue;
+    if (remaining_.front() != 0 || beats_first(turn, sums_ns)) best = turn;
+  }
+  return remaining_[best];
+}
+
+// The same rounds of both: what the machine does meanwhile meets both alike.
+bool Trial::beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const {
+  const std::size_t rounds = sums_ns.size() / remaining_.size();
+  std::size_t won = 0;
+  for (std::size_t round = 0; round < rounds; ++round) won += sums_ns[turn * rounds + round] < sums_ns[round] ? 1 : 0;
+  return static_cast<double>(won) >= terms_.oftener * static_cast<double>(rounds) &&
+         measured_us_[remaining_[turn]] <= terms_.better * measured_us_[0];
 }
 
 void Trial::give_up() {

@@ -2,8 +2,8 @@
 // kept. Pure: durations are handed in, and what ranks have to tell each other is handed out.
 //
 // Operations are counted, and all ranks make the same calls in the same order: so all try the same candidate at the
-// same operation. Each rank has durations of its own; a stage of the trial therefore ends with sums over all ranks,
-// from which everybody draws the same conclusion. How they are summed up is the caller's business.
+// same operation. Each rank has durations of its own; a stage of the trial therefore ends with sums over all ranks, of
+// each burst, from which everybody draws the same conclusion. How they are summed up is the caller's business.
 //
 // The stages: some operations pass by the first choice, so that what is called a few times is never tried. Then each
 // candidate gets a glance, after which those far behind are out; then bursts by turns, after which those behind are
@@ -28,8 +28,15 @@ struct TrialTerms {
   std::uint32_t most_counted = 100;
   double far_behind = 2;  // Times the best, after the glance.
   double behind = 1.25;   // Likewise, after the first bursts.
-  double better = 0.99;   // Times the first choice: what replaces it takes no more than this.
+  double better = 0.99;   // Times the first choice: what replaces it takes no more than this,
+  double oftener = 0.75;  // and less in so much of the rounds: else they differ by noise.
+  // Ranks run ahead of each other, as on the way from or to a root: a few operations say nothing of what one takes.
+  bool run_ahead = false;
 };
+
+// Of calls with a root or without, of ranks that share cores or do not: a burst is to outlast what ranks run ahead, and
+// some turns of the scheduler.
+TrialTerms trial_terms(bool rooted, bool crowded);
 
 class Trial {
  public:
@@ -41,7 +48,7 @@ class Trial {
   std::size_t next() const { return remaining_[turn_]; }
   // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.
   bool took(std::int64_t duration_ns);
-  // What this rank has seen, for each candidate that was predicted; 0: it is out. Summed up over all ranks, each:
+  // What this rank has seen: of each candidate that is not out, each burst. Summed up over all ranks, each:
   std::vector<std::uint64_t> seen() const;
   void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
   void settle(std::size_t winner);  // Without a trial.
@@ -62,6 +69,8 @@ class Trial {
   std::uint32_t operations(Stage stage) const;  // Of each candidate.
   bool end_burst();
   void enter(Stage stage);
+  std::size_t verdict(std::span<const std::uint64_t> sums_ns) const;
+  bool beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const;
 
   TrialTerms terms_;
   std::uint32_t counted_ = 0;  // Operations of a burst.

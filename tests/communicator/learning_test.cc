@@ -56,10 +56,10 @@ std::vector<Candidate> candidates_of(const Case& test) {
 }
 
 // Operations after which its trial has ended.
-int longest(const std::vector<Candidate>& all) {
+int longest(const std::vector<Candidate>& all, Collective collective = Collective::all_gather) {
   std::vector<double> predicted_us;
   for (const Candidate& candidate : all) predicted_us.push_back(candidate.predicted_us);
-  return static_cast<int>(Trial(predicted_us).longest());
+  return static_cast<int>(Trial(predicted_us, trial_terms(has_root(collective), false)).longest());
 }
 
 // Of these ranks, one of which the tuner has several candidates that are worth a trial.
@@ -113,7 +113,8 @@ TEST_P(Learn, EveryCollectiveComesToOneWay) {
   std::set<std::string> tried;
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     const Case test = case_of(static_cast<Collective>(c), count, 200);
-    const int most = longest(candidates_of(test, *transport == 0 ? Hosts::together(count) : Hosts::apart(count)));
+    const Hosts hosts = *transport == 0 ? Hosts::together(count) : Hosts::apart(count);
+    const int most = longest(candidates_of(test, hosts), test.problem.collective);
     const auto ways = run_often(ranks, test, most + 20, options);
     ASSERT_FALSE(HasFailure()) << name(static_cast<Collective>(c));
     EXPECT_LE(settled_after(ways), static_cast<std::size_t>(most)) << name(static_cast<Collective>(c));

@@ -74,6 +74,30 @@ TEST(Choose, MakesFewerMessagesWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().algorithm, "one_shot");
 }
 
+// A line comes sooner, but nobody is there to see it.
+TEST(Choose, TakesTheProtocolOfLessWorkWhereRanksShareCores) {
+  Query asked = query(Collective::all_gather, 4, 512);
+  EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+  Machine machine = machine_of_hosts();
+  machine.ranks_per_core = 2;
+  asked.machine = &machine;
+  EXPECT_EQ(choose(asked).value().protocol, Protocol::bulk);
+  asked.block_bytes = 64;
+  EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+}
+
+// Who waits for messages of several others is woken by each.
+TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
+  Query asked = query(Collective::all_gather, 4, 32 << 10);
+  asked.network = true;
+  Machine machine = machine_of_hosts();
+  for (Level& level : machine.levels) level.latency_us = level.member_gbytes_per_s = 0;  // All on one.
+  asked.machine = &machine;
+  EXPECT_EQ(choose(asked).value().algorithm, "direct");
+  machine.ranks_per_core = 2;
+  EXPECT_EQ(choose(asked).value().algorithm, "ring");
+}
+
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
   Query asked = query(Collective::all_reduce, 8, 1 << 20);
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{3, 5}, {4, 4}}) {

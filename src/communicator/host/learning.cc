@@ -81,8 +81,10 @@ Learning::Class& Learning::class_of(const Query& query, std::vector<Candidate> c
   if (known != classes_.end()) return known->second;
   std::vector<double> predicted_us;
   for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
+  const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
+  const TrialTerms terms = trial_terms(has_root(collective), crowded);
   Class& made =
-      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us)}).first->second;
+      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us, terms)}).first->second;
   const Kept kept = kept_.empty() ? Kept{} : kept_[code - 1];
   for (std::size_t i = 0; i < made.candidates.size(); ++i) {
     const Choice& choice = made.candidates[i].choice;
