@@ -29,6 +29,12 @@ class Heard : public CarrierEvents {
   std::map<std::uint32_t, std::uint64_t> arrived_, left_;
 };
 
+HalfLane half_of(Carrier& carrier, LaneEnd which, std::uint32_t slot_bytes) {
+  const LaneSpec spec = spec_of(slot_bytes, HalfLane::kSlotShift);
+  LaneMemory memory = std::move(carrier.allocate(HalfLane::memory_bytes(spec))).value();
+  return {0, spec, which, {std::move(memory), nullptr}};
+}
+
 // Both ends, each with an engine of its own.
 class UcxEnds : public testing::Test {
  protected:
@@ -43,16 +49,15 @@ class UcxEnds : public testing::Test {
       ASSERT_TRUE(connected.ok()) << connected.message();
     }
   }
-  static LaneSpec spec() { return spec_of(kSlotBytes, HalfLane::kSlotShift); }
-  HalfLane half(int end, LaneEnd which) {
-    LaneMemory memory = std::move(ends_[end]->allocate(HalfLane::memory_bytes(spec()))).value();
-    return {0, spec(), which, {std::move(memory), nullptr}};
+  HalfLane half(int end, LaneEnd which, std::uint32_t slot_bytes = kSlotBytes) {
+    return half_of(*ends_[end], which, slot_bytes);
+  }
+  void advance(int end) {
+    const Status status = ends_[end]->advance(heard_[end]);
+    ASSERT_TRUE(status.ok()) << status.message();
   }
   void advance() {
-    for (int end = 0; end < 2; ++end) {
-      const Status status = ends_[end]->advance(heard_[end]);
-      ASSERT_TRUE(status.ok()) << status.message();
-    }
+    for (int end = 0; end < 2; ++end) advance(end);
   }
 
   std::unique_ptr<Carrier> ends_[2];  // The first reads, the second writes.
@@ -83,6 +88,80 @@ TEST_F(UcxEnds, KeepTheMemoryOfALaneThatWasClosedTooEarlyUntilItsMessageHasCome)
   }
   EXPECT_LT(heard_[0].arrived_.size(), kLanes) << "none was closed too early";
   for (std::uint32_t lane = 0; lane + 1 < kLanes; ++lane) EXPECT_TRUE(freed[lane].expired()) << lane;
+}
+
+// More messages than UCX's own buffers hold: what is left there goes out while the writer waits for its calls' end, or
+// never.
+TEST_F(UcxEnds, NeedNoWriterForWhatHasBeenPassedOn) {
+  constexpr std::uint32_t kLanes = 40, kBytes = 4096;
+  std::vector<HalfLane> reading, writing;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    reading.push_back(half(0, LaneEnd::reader, kBytes));
+    writing.push_back(half(1, LaneEnd::writer, kBytes));
+    const auto landing = ends_[0]->land(lane, reading.back());
+    ASSERT_TRUE(landing.ok());
+    ASSERT_TRUE(ends_[1]->attach(lane, writing.back(), landing.value()).ok());
+    for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
+      const MessageHead head = {.lane = lane, .bytes = kBytes, .number = number};
+      ASSERT_TRUE(ends_[1]->put(head, slot_of(writing.back().view, number)).ok());
+    }
+  }
+  const Deadline deadline = Deadline::after_ms(30'000);
+  while (!ends_[1]->passed_on() && !deadline.passed()) advance();
+  const auto all_arrived = [&] {
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      if (heard_[0].arrived_[lane] < HalfLane::kSlots) return false;
+    }
+    return true;
+  };
+  while (!all_arrived() && !deadline.passed()) advance(0);
+  EXPECT_TRUE(all_arrived());
+}
+
+// A process that was stopped, say. What the end was to send is given up, and its memory is free.
+TEST_F(UcxEnds, PartFromAnEndThatDoesNothing) {
+  std::weak_ptr<std::byte> freed;
+  {
+    const HalfLane reading = half(0, LaneEnd::reader);
+    const auto landing = ends_[0]->land(0, reading);
+    ASSERT_TRUE(landing.ok());
+    const HalfLane writing = half(1, LaneEnd::writer);
+    freed = writing.memory.slots;
+    ASSERT_TRUE(ends_[1]->attach(0, writing, landing.value()).ok());
+    ASSERT_TRUE(ends_[1]->put({.lane = 0, .bytes = kSlotBytes}, slot_of(writing.view, 0)).ok());
+    ends_[1].reset();
+  }
+  EXPECT_TRUE(freed.expired());
+  EXPECT_EQ(heard_[0].arrived_[0], 0U);
+}
+
+// One wait is for all ends of an engine that part one after the other, as those of a communicator do.
+TEST(UcxSource, HasEndsThatPartTogether) {
+  constexpr std::uint32_t kEnds = 6, kBytes = 4096;
+  auto sources = std::pair(open_ucx(), open_ucx());
+  if (!sources.first.ok()) GTEST_SKIP() << std::move(sources.first).status().message();
+  std::vector<std::unique_ptr<Carrier>> ends, others;
+  for (std::uint32_t i = 0; i < kEnds; ++i) {
+    ends.push_back(std::move(sources.first.value()->make()).value());
+    others.push_back(std::move(sources.second.value()->make()).value());
+    ASSERT_TRUE(ends[i]->connect(others[i]->address()).ok());
+    ASSERT_TRUE(others[i]->connect(ends[i]->address()).ok());
+    const HalfLane reading = half_of(*others[i], LaneEnd::reader, kBytes);
+    const HalfLane writing = half_of(*ends[i], LaneEnd::writer, kBytes);
+    const auto landing = others[i]->land(0, reading);
+    ASSERT_TRUE(landing.ok());
+    ASSERT_TRUE(ends[i]->attach(0, writing, landing.value()).ok());
+    ASSERT_TRUE(ends[i]->put({.lane = 0, .bytes = kBytes}, slot_of(writing.view, 0)).ok());
+  }
+  const auto parting_ns = [&](std::uint32_t i) {
+    const std::int64_t began = now_ns();
+    ends[i].reset();
+    return now_ns() - began;
+  };
+  const std::int64_t first = parting_ns(0);
+  std::int64_t rest = 0;
+  for (std::uint32_t i = 1; i < kEnds; ++i) rest += parting_ns(i);
+  EXPECT_LT(rest, 3 * first);
 }
 
 }  // namespace
