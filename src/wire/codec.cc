@@ -1,30 +1,10 @@
 #include "src/wire/codec.h"
 
-#include "src/wire/group.h"
+#include "src/wire/codec_kernels.h"
 
 namespace tutti {
-namespace {
 
-template <class Form>
-void encode(const float* values, std::uint64_t count, std::byte* wire, WireRange range, const Dither* dither) {
-  for (std::uint64_t i = 0; i < count; i += kWireGroup, wire += kGroupBytes<Form>) {
-    const auto length = static_cast<std::uint32_t>(count - i < kWireGroup ? count - i : kWireGroup);
-    const Dither here = dither == nullptr ? Dither{} : Dither{dither->seed, dither->first + i};
-    encode_group<Form>(values + i, length, wire, range, dither == nullptr ? nullptr : &here);
-  }
-}
-
-template <class Form>
-void decode(const std::byte* wire, std::uint64_t count, float* values) {
-  for (std::uint64_t i = 0; i < count; i += kWireGroup, wire += kGroupBytes<Form>) {
-    const auto length = static_cast<std::uint32_t>(count - i < kWireGroup ? count - i : kWireGroup);
-    decode_group<Form>(wire, length, values + i);
-  }
-}
-
-}  // namespace
-
-// The least steps of the others keep decoded values normal, so that no rank flushes what another does not.
+// The least steps of the wide types keep what is decoded from being subnormal: no rank flushes what another does not.
 WireRange range_of(DataType type) {
   switch (type) {
     case DataType::float16: return {65504.0f, 0x1p-22f, type};
@@ -36,7 +16,8 @@ WireRange range_of(DataType type) {
 }
 
 Codec find_codec(WireFormat format) {
-  return visit_form(format, []<class Form>(Type<Form>) { return Codec{encode<Form>, decode<Form>}; });
+  const CodecKernelList list = codec_kernels();
+  return list.first[list.count - 1].find_codec(format);
 }
 
 }  // namespace tutti
