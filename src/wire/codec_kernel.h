@@ -57,20 +57,20 @@ class GroupKernel {
     }
   }
 
-  TUTTI_KERNEL static BlockScale scale_of(const float* block, const WireRange& range) {
+  TUTTI_KERNEL static std::uint32_t largest_in(const float* block) {
     if constexpr (Form::kScaleBytes == 0) {
-      return {};
+      return 0;
     } else {
       // Magnitudes have no sign bit, and registers compare signed words.
       using Signed = Vector<std::int32_t, kLanes>;
       Signed largest = {};
 #pragma GCC unroll 8
       for (std::uint32_t i = 0; i < Form::kBlock; i += kLanes) {
-        const Word word = Form::template bid<Word>(load_values(block + i), range);
-        const auto magnitude = __builtin_bit_cast(Signed, word);
+        const auto magnitude =
+            __builtin_bit_cast(Signed, load_values(block + i)) & static_cast<std::int32_t>(kMagnitude);
         largest = largest < magnitude ? magnitude : largest;
       }
-      return Form::scale(largest_of<kLanes>(largest), range);
+      return largest_of<kLanes>(largest);
     }
   }
 
@@ -78,12 +78,19 @@ class GroupKernel {
     Code unpacked[kBits < 8 ? kWireGroup : 1];
     std::byte* codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : wire + kScalesBytes<Form>;
     for (std::uint32_t block = 0; block < kWireGroup; block += Form::kBlock) {
-      const BlockScale scale = scale_of(values + block, range);
-      const auto bits = static_cast<std::uint16_t>(scale.bits);
-      std::memcpy(wire + block / Form::kBlock * Form::kScaleBytes, &bits, Form::kScaleBytes);
+      BlockScale scale = {};
+      if constexpr (Form::kScaleBytes != 0) {
+        const std::uint32_t largest = largest_in(values + block);
+        // Rare, and not worth its instructions in registers.
+        if (!Form::kSpoils && largest >= limit_of(range))
+          return encode_singly<Form>(values, kWireGroup, wire, range, nullptr);
+        scale = Form::scale(largest, range);
+        const auto bits = static_cast<std::uint16_t>(scale.bits);
+        std::memcpy(wire + block / Form::kBlock * Form::kScaleBytes, &bits, Form::kScaleBytes);
+      }
 #pragma GCC unroll 8
       for (std::uint32_t i = block; i < block + Form::kBlock; i += kLanes) {
-        const Word words = Form::template code<Word>(load_values(values + i), scale, range);
+        const Word words = Form::template finite_code<Word>(load_values(values + i), scale, range);
         const auto narrowed = converted<Code, std::uint32_t, kLanes>(words);
         std::memcpy(codes + i * sizeof(Code), &narrowed, sizeof narrowed);
       }
@@ -114,37 +121,48 @@ class GroupKernel {
     }
   }
 
-  // Four bytes, in which codes are, to kBits / 2 bytes, and back. The last of them is on its own, since words overlap.
+  // Eight codes of a byte each, in a word, are kBits bytes on the wire. Words are read as they were written just
+  // before, one register at a time, so that none waits until the cache has them.
+  static constexpr unsigned kWords = kLanes < 8 ? 1 : kLanes / 8;
+  using Words = Vector<std::uint64_t, kWords>;
+  static constexpr std::uint64_t kPair = 0x0001000100010001u * ((1u << kBits % 8) - 1);
+  static constexpr std::uint64_t kFour = 0x0000000100000001u * ((1u << 2 * (kBits % 8)) - 1);
+  static constexpr std::uint64_t kEight = (std::uint64_t{1} << 4 * (kBits % 8)) - 1;
+  static constexpr unsigned kGap = 8 - kBits % 8;
+
+  // How many bytes of a word of eight codes may be touched: all but for the last.
+  TUTTI_KERNEL static constexpr unsigned reach(unsigned word) {
+    return kBits == 4 || word == kWireGroup / 8 - 1 ? kBits : sizeof(std::uint64_t);
+  }
+
   TUTTI_KERNEL static void pack(const std::byte* codes, std::byte* wire) {
-    constexpr unsigned kBytes = kFourBytes<Form>;
-    Word words[kWireGroup / 4 / kLanes];
-    std::memcpy(words, codes, sizeof words);
-    for (Word& word : words) {
-      constexpr std::uint32_t kMask = (1u << kBits) - 1;
-      word = (word & kMask) | (word >> (8 - kBits) & kMask << kBits) | (word >> 2 * (8 - kBits) & kMask << 2 * kBits) |
-             (word >> 3 * (8 - kBits) & kMask << 3 * kBits);
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < kWireGroup / 8; i += kWords) {
+      Words x = load<std::uint64_t, kWords>(codes + i * 8);
+      x = (x & kPair) | (x >> kGap & kPair << kBits);
+      x = (x & kFour) | (x >> 2 * kGap & kFour << 2 * kBits);
+      x = (x & kEight) | (x >> 4 * kGap & kEight << 4 * kBits);
+      for (unsigned k = 0; k < kWords; ++k) {
+        const std::uint64_t word = x[k];
+        std::memcpy(wire + (i + k) * kBits, &word, reach(i + k));
+      }
     }
-    std::uint32_t fours[kWireGroup / 4];
-    std::memcpy(fours, words, sizeof fours);
-    constexpr unsigned kLast = kWireGroup / 4 - 1;
-    for (unsigned i = 0; i < kLast; ++i) std::memcpy(wire + i * kBytes, &fours[i], sizeof fours[i]);
-    std::memcpy(wire + kLast * kBytes, &fours[kLast], kBytes);
   }
 
   TUTTI_KERNEL static void unpack(const std::byte* wire, std::byte* codes) {
-    constexpr unsigned kBytes = kFourBytes<Form>;
-    std::uint32_t fours[kWireGroup / 4] = {};
-    constexpr unsigned kLast = kWireGroup / 4 - 1;
-    for (unsigned i = 0; i < kLast; ++i) std::memcpy(&fours[i], wire + i * kBytes, sizeof fours[i]);
-    std::memcpy(&fours[kLast], wire + kLast * kBytes, kBytes);
-    Word words[kWireGroup / 4 / kLanes];
-    std::memcpy(words, fours, sizeof fours);
-    for (Word& word : words) {
-      constexpr std::uint32_t kMask = (1u << kBits) - 1;
-      word = (word & kMask) | (word & kMask << kBits) << (8 - kBits) | (word & kMask << 2 * kBits) << 2 * (8 - kBits) |
-             (word & kMask << 3 * kBits) << 3 * (8 - kBits);
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < kWireGroup / 8; i += kWords) {
+      Words x = {};
+      for (unsigned k = 0; k < kWords; ++k) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, wire + (i + k) * kBits, reach(i + k));
+        x[k] = word;
+      }
+      x = (x & kEight) | (x & kEight << 4 * kBits) << 4 * kGap;
+      x = (x & kFour) | (x & kFour << 2 * kBits) << 2 * kGap;
+      x = (x & kPair) | (x & kPair << kBits) << kGap;
+      std::memcpy(codes + i * 8, &x, sizeof x);
     }
-    std::memcpy(codes, words, sizeof words);
   }
 };
 

@@ -5,10 +5,12 @@
 //   kBlock                             how many elements have a scale in common,
 //   kScaleBytes                        how long that is; 0: there is none,
 //   kCodeBits                          how long an element is,
+//   kSpoils                            whether one that is not finite spoils its block, if there are scales,
 //   bid(x, range)                      an element's part in the block's largest magnitude, as bits,
 //   scale(largest, range)              the scale of a block,
 //   stored(bits)                       the scale with these bits,
 //   code(x, scale, range)              an element's code, to nearest,
+//   finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
 //   dithered(x, scale, range, word)    and by a random word,
 //   value(code, scale)                 what a code means.
 #pragma once
@@ -80,6 +82,10 @@ struct HalfForm {
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word code(Real x, const BlockScale&, const WireRange& range) {
     return narrow<T, Word>(held<Word>(x, range));
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange& range) {
+    return code<Word>(x, scale, range);
   }
   TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale&, const WireRange& range, std::uint32_t word) {
     return narrow<T, std::uint32_t>(round_float_by<T>(held<std::uint32_t>(x, range), word));
@@ -156,6 +162,7 @@ template <int kBits, std::uint32_t kElements>
 struct IntegerForm : Scaled<IntegerTop<kBits>> {
   static constexpr std::uint32_t kBlock = kElements;
   static constexpr int kCodeBits = kBits;
+  static constexpr bool kSpoils = true;
 
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word bid(Real x, const WireRange&) {
@@ -172,6 +179,10 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
     const Real raised = scaled < Real{} - kTop ? Real{} - kTop : scaled;
     const Real whole = (raised > Real{} + kTop ? Real{} + kTop : raised) + kRuler;
     return (__builtin_bit_cast(Word, whole) - kRulerBits) & (kMask & scale.mask);
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange& range) {
+    return code<Word>(x, scale, range);
   }
   TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange&, std::uint32_t word) {
     if (scale.mask == 0) return 0;
@@ -199,6 +210,7 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
 template <typename T>
 struct Float8Codes {
   static constexpr int kCodeBits = 8;
+  static constexpr bool kSpoils = false;
 
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word bid(Real x, const WireRange& range) {
@@ -207,7 +219,11 @@ struct Float8Codes {
   }
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word code(Real x, const BlockScale& scale, const WireRange& range) {
-    return or_special<Word>(narrow<T, Word>(x * scale.inverse), x, range);
+    return or_special<Word>(finite_code<Word>(x, scale, range), x, range);
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange&) {
+    return narrow<T, Word>(x * scale.inverse);
   }
   TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange& range,
                                               std::uint32_t word) {
