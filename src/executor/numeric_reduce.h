@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "src/executor/numeric.h"
+#include "src/base/numeric.h"
 
 namespace tutti {
 

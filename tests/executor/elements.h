@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/executor/numeric.h"
+#include "src/base/numeric.h"
 #include "src/executor/numeric_reduce.h"
 
 namespace tutti {

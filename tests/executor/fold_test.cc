@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/executor/numeric.h"
+#include "src/base/numeric.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,7 @@
 // 16-bit floats on a device, which converts them in one instruction each. It has another NaN than ours.
 #pragma once
 
-#include "src/executor/numeric.h"
+#include "src/base/numeric.h"
 
 namespace tutti {
 

@@ -1,0 +1,44 @@
+// Vectors of elements, in GNU's notation, for what is compiled once for each instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#define TUTTI_KERNEL [[gnu::always_inline]] inline
+
+namespace tutti {
+
+template <typename T, unsigned kLanes>
+struct VectorOf {
+  using type [[gnu::vector_size(sizeof(T) * kLanes)]] = T;
+};
+template <typename T, unsigned kLanes>
+using Vector = typename VectorOf<T, kLanes>::type;
+
+template <typename T, unsigned kLanes>
+TUTTI_KERNEL Vector<T, kLanes> load(const std::byte* from) {
+  Vector<T, kLanes> result;
+  std::memcpy(&result, from, sizeof result);
+  return result;
+}
+
+// Lane by lane, in conversions for which there are instructions: sizes change by a factor of two, and small integers
+// become floats by way of 32 bits.
+template <typename To, typename From, unsigned kLanes>
+TUTTI_KERNEL Vector<To, kLanes> converted(Vector<From, kLanes> x) {
+  constexpr bool crosses = std::is_integral_v<From> != std::is_integral_v<To>;
+  if constexpr (crosses && (sizeof(From) < 4 || sizeof(To) < 4)) {
+    return converted<To, std::int32_t, kLanes>(converted<std::int32_t, From, kLanes>(x));
+  } else if constexpr (sizeof(From) == 1 && sizeof(To) == 4) {
+    using Step = std::conditional_t<std::is_signed_v<From>, std::int16_t, std::uint16_t>;
+    return converted<To, Step, kLanes>(converted<Step, From, kLanes>(x));
+  } else if constexpr (sizeof(From) == 4 && sizeof(To) == 1) {
+    return converted<To, std::uint16_t, kLanes>(converted<std::uint16_t, From, kLanes>(x));
+  } else {
+    return __builtin_convertvector(x, Vector<To, kLanes>);
+  }
+}
+
+}  // namespace tutti

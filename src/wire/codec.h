@@ -1,0 +1,43 @@
+// From float32 to the wire and back, on this CPU. Who keeps tensors of other types rounds what is decoded to them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/types.h"
+#include "src/wire/format.h"
+
+namespace tutti {
+
+// What the tensor's type can hold, which decides what may be encoded: what is decoded, rounded to the type and encoded
+// again shall give the same bytes. A magnitude above `largest` counts as infinite.
+struct WireRange {
+  float largest;
+  float
+      least_step;  // The least scale of int8; that of other formats is a multiple, so that the type holds their codes.
+  DataType type;
+};
+WireRange range_of(DataType type);  // float32, float16 or bfloat16.
+
+// Stochastic rounding: element i of a call is rounded up with the probability that makes the mean right, by the first
+// word of Philox4x32-10 at counter first + i under the key `seed`.
+struct Dither {
+  std::uint64_t seed;
+  std::uint64_t first;
+};
+
+// Writes wire_bytes() for each group of kWireGroup elements that has begun. `dither` null: to nearest, ties to even.
+using Encode = void (*)(const float* values, std::uint64_t count, std::byte* wire, WireRange range,
+                        const Dither* dither);
+// Reads whole groups, and writes `count` values. Any bytes can be decoded.
+using Decode = void (*)(const std::byte* wire, std::uint64_t count, float* values);
+
+struct Codec {
+  Encode encode;
+  Decode decode;
+};
+
+// With the widest instructions of this CPU, which give the bits that all others give. Of any format but `none`.
+Codec find_codec(WireFormat format);
+
+}  // namespace tutti

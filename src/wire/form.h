@@ -1,0 +1,290 @@
+// What the bits on the wire mean: the arithmetic of each format, of one element and of one block, for host and device
+// from one source. A Word is a std::uint32_t or a vector of them, a Real a float or a vector of as many.
+//
+// A form says
+//   kBlock                             how many elements have a scale in common,
+//   kScaleBytes                        how long that is; 0: there is none,
+//   kCodeBits                          how long an element is,
+//   kSpoils                            whether one that is not finite spoils its block, if there are scales,
+//   bid(x, range)                      an element's part in the block's largest magnitude, as bits,
+//   scale(largest, range)              the scale of a block,
+//   stored(bits)                       the scale with these bits,
+//   code(x, scale, range)              an element's code, to nearest,
+//   finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
+//   dithered(x, scale, range, word)    and by a random word,
+//   value(code, scale)                 what a code means.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/numeric.h"
+#include "src/wire/codec.h"
+
+namespace tutti {
+
+struct BlockScale {
+  std::uint32_t bits;  // As on the wire.
+  float step;          // What a code is multiplied by.
+  float inverse;       // What an element is multiplied by: 1 / step, rounded once.
+  std::uint32_t mask;  // Of the bits of a code: none where an element spoils its block.
+};
+
+inline constexpr std::uint32_t kMagnitude = 0x7fffffffu;
+inline constexpr std::uint32_t kInfinity = 0x7f800000u;
+inline constexpr std::uint32_t kNan = 0x7fc00000u;
+
+// The least magnitude that counts as infinite.
+TUTTI_NUMERIC std::uint32_t limit_of(const WireRange& range) {
+  return __builtin_bit_cast(std::uint32_t, range.largest) + 1;
+}
+
+// The one NaN for any other, whose bits depend on who multiplied it.
+template <typename Word, typename Real>
+TUTTI_NUMERIC Real one_nan(Real value) {
+  return value == value ? value : __builtin_bit_cast(Real, Word{} + kNan);
+}
+
+// The integer next below or above a magnitude under 2^31, by a random word.
+TUTTI_NUMERIC float round_by(float magnitude, std::uint32_t word) {
+  const auto below = static_cast<float>(static_cast<std::uint32_t>(magnitude));
+  const float fraction = static_cast<float>(word >> 8) * 0x1p-24f;
+  return fraction < magnitude - below ? below + 1 : below;
+}
+
+// The value of T next to a float32, or beyond it, by a random word; what T cannot hold is left to narrow().
+template <typename T>
+TUTTI_NUMERIC float round_float_by(float value, std::uint32_t word) {
+  using At = Placement<T>;
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
+  const std::uint32_t magnitude = bits & kMagnitude;
+  if (magnitude >= kInfinity) return value;
+  const std::uint32_t sign = bits ^ magnitude;
+  if constexpr (At::rebias == 0) {
+    const std::uint32_t part = word >> (32 - At::shift);
+    return __builtin_bit_cast(float, ((magnitude + part) >> At::shift << At::shift) | sign);
+  } else {
+    const std::uint32_t exponent = (magnitude < At::least_normal ? At::least_normal : magnitude) >> 23;
+    const std::uint32_t last = exponent - Format<T>::mantissa_bits;  // Of the unit in the last place.
+    const float units = __builtin_bit_cast(float, magnitude) * __builtin_bit_cast(float, (254 - last) << 23);
+    const float rounded = round_by(units, word) * __builtin_bit_cast(float, last << 23);
+    return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, rounded) | sign);
+  }
+}
+
+// float16 and bfloat16. A tensor's type that holds fewer digits, or smaller ones, than the wire gets no more than it
+// can hold: else it would round what is decoded, and that would be encoded differently.
+template <typename T>
+struct HalfForm {
+  static constexpr std::uint32_t kBlock = kWireGroup;
+  static constexpr std::uint32_t kScaleBytes = 0;
+  static constexpr int kCodeBits = 16;
+
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word code(Real x, const BlockScale&, const WireRange& range) {
+    return narrow<T, Word>(held<Word>(x, range));
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange& range) {
+    return code<Word>(x, scale, range);
+  }
+  TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale&, const WireRange& range, std::uint32_t word) {
+    return narrow<T, std::uint32_t>(round_float_by<T>(held<std::uint32_t>(x, range), word));
+  }
+  template <typename Real, typename Word>
+  TUTTI_NUMERIC static Real value(Word code, const BlockScale&) {
+    return one_nan<Word>(widen<T, Real>(code));
+  }
+
+ private:
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Real held(Real x, const WireRange& range) {
+    if constexpr (Placement<T>::rebias == 0) {
+      return range.type == DataType::float16 ? held_by_half<Word>(x) : x;
+    } else {
+      return range.type == DataType::bfloat16 ? widen<BFloat16, Real>(narrow<BFloat16, Word>(x)) : x;
+    }
+  }
+
+  // Below 2^-16 a float16 has multiples of 2^-24 only, and its largest bfloat16 is 65280.
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Real held_by_half(Real x) {
+    constexpr std::uint32_t kMost = 0x477f0000u;
+    constexpr std::uint32_t kBeyond = 0x477fe001u;  // Next after 65504: infinite.
+    constexpr std::uint32_t kFine = 0x37800000u;
+    const Word bits = __builtin_bit_cast(Word, x);
+    const Word magnitude = bits & kMagnitude;
+    const Word sign = bits ^ magnitude;
+    const Word ruled = __builtin_bit_cast(Word, (__builtin_bit_cast(Real, magnitude) + 0.5f) - 0.5f);
+    const Word finite = below(magnitude, kMost) ? magnitude : Word{} + kMost;
+    const Word special = below(magnitude, kInfinity + 1) ? Word{} + kInfinity : magnitude;
+    const Word large = below(magnitude, kBeyond) ? finite : special;
+    return __builtin_bit_cast(Real, (below(magnitude, kFine) ? ruled : large) | sign);
+  }
+};
+
+// A bfloat16 scale for codes of at most Top::kValue, which is an odd number of kOddBits bits times a power of two.
+//
+// It comes back from what was decoded. The largest code of a block is always the top one, since its magnitude over the
+// scale is within top * (1 -+ 2^-8). Top * scale is exact in float32, so that over top is the scale again. A bfloat16
+// rounds top * scale by up to half a unit in its last place, which over top is nearest to the scale, too, unless it
+// was a tie: scales that end in 1000..., kOddBits in all, make ties, and the next below is taken instead. A float16
+// holds enough digits while the scale is no less than kLeastSteps * range.least_step.
+template <class Top>
+struct Scaled {
+  static constexpr std::uint32_t kScaleBytes = 2;
+
+  TUTTI_NUMERIC static BlockScale stored(std::uint32_t bits) { return {bits, widen<BFloat16, float>(bits), 0, 0}; }
+
+ protected:
+  TUTTI_NUMERIC static BlockScale finite_scale(std::uint32_t largest, const WireRange& range) {
+    constexpr std::uint32_t kTail = (1u << Top::kOddBits) - 1;
+    constexpr std::uint32_t kTie = 1u << (Top::kOddBits - 1);
+    const std::uint32_t least = __builtin_bit_cast(std::uint32_t, range.least_step * Top::kLeastSteps) >> 16;
+    std::uint32_t bits = narrow<BFloat16, std::uint32_t>(__builtin_bit_cast(float, largest) / Top::kValue);
+    if ((bits & kTail) == kTie) --bits;
+    if (bits < least) bits = least;
+    if (widen<BFloat16, float>(bits) * Top::kValue > range.largest) --bits;
+    const auto step = widen<BFloat16, float>(bits);
+    return {bits, step, 1.0f / step, ~0u};
+  }
+};
+
+// Integers in two's complement, without the least. An element that is not finite spoils its block: the scale is NaN,
+// and the codes are 0.
+template <int kBits>
+struct IntegerTop {
+  static constexpr int kOddBits = kBits - 1;
+  static constexpr float kValue = (1 << (kBits - 1)) - 1;
+  static constexpr float kLeastSteps = 1 << (8 - kBits);
+};
+
+template <int kBits, std::uint32_t kElements>
+struct IntegerForm : Scaled<IntegerTop<kBits>> {
+  static constexpr std::uint32_t kBlock = kElements;
+  static constexpr int kCodeBits = kBits;
+  static constexpr bool kSpoils = true;
+
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word bid(Real x, const WireRange&) {
+    return __builtin_bit_cast(Word, x) & kMagnitude;
+  }
+  TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
+    if (largest >= limit_of(range)) return {kNan >> 16, 0, 0, 0};
+    return Scaled<IntegerTop<kBits>>::finite_scale(largest, range);
+  }
+
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word code(Real x, const BlockScale& scale, const WireRange&) {
+    const Real scaled = x * scale.inverse;
+    const Real raised = scaled < Real{} - kTop ? Real{} - kTop : scaled;
+    const Real whole = (raised > Real{} + kTop ? Real{} + kTop : raised) + kRuler;
+    return (__builtin_bit_cast(Word, whole) - kRulerBits) & (kMask & scale.mask);
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange& range) {
+    return code<Word>(x, scale, range);
+  }
+  TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange&, std::uint32_t word) {
+    if (scale.mask == 0) return 0;
+    const float scaled = x * scale.inverse;
+    const float rounded = round_by(scaled < 0 ? -scaled : scaled, word);
+    const auto whole = static_cast<std::uint32_t>(rounded < kTop ? rounded : kTop);
+    return (scaled < 0 ? 0 - whole : whole) & kMask;
+  }
+  template <typename Real, typename Word>
+  TUTTI_NUMERIC static Real value(Word code, const BlockScale& scale) {
+    const Word raised = (code ^ kSign) + kRulerBits;
+    return one_nan<Word>((__builtin_bit_cast(Real, raised) - (kRuler + static_cast<float>(kSign))) * scale.step);
+  }
+
+ private:
+  static constexpr float kTop = IntegerTop<kBits>::kValue;
+  static constexpr std::uint32_t kMask = (1u << kBits) - 1;
+  static constexpr std::uint32_t kSign = 1u << (kBits - 1);
+  // The unit in its last place is 1: what is added to it becomes an integer, in its low bits.
+  static constexpr float kRuler = 0x1.8p23f;
+  static constexpr std::uint32_t kRulerBits = 0x4b400000u;
+};
+
+// Floats of eight bits, of elements that are finite; the scale is of those alone.
+template <typename T>
+struct Float8Codes {
+  static constexpr int kCodeBits = 8;
+  static constexpr bool kSpoils = false;
+
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word bid(Real x, const WireRange& range) {
+    const Word magnitude = __builtin_bit_cast(Word, x) & kMagnitude;
+    return below(magnitude, limit_of(range)) ? magnitude : Word{};
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word code(Real x, const BlockScale& scale, const WireRange& range) {
+    return or_special<Word>(finite_code<Word>(x, scale, range), x, range);
+  }
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange&) {
+    return narrow<T, Word>(x * scale.inverse);
+  }
+  TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange& range,
+                                              std::uint32_t word) {
+    return or_special<std::uint32_t>(narrow<T, std::uint32_t>(round_float_by<T>(x * scale.inverse, word)), x, range);
+  }
+  template <typename Real, typename Word>
+  TUTTI_NUMERIC static Real value(Word code, const BlockScale& scale) {
+    return one_nan<Word>(widen<T, Real>(code) * scale.step);
+  }
+
+ private:
+  template <typename Word, typename Real>
+  TUTTI_NUMERIC static Word or_special(Word finite, Real x, const WireRange& range) {
+    constexpr auto nan = static_cast<std::uint32_t>(Format<T>::nan);
+    const Word bits = __builtin_bit_cast(Word, x);
+    const Word magnitude = bits & kMagnitude;
+    Word special = Word{} + nan;
+    if constexpr (Placement<T>::has_infinity) {
+      const Word infinite = (bits >> 24 & 0x80u) | static_cast<std::uint32_t>(Format<T>::highest);
+      special = below(magnitude, kInfinity + 1) ? infinite : special;
+    }
+    return below(magnitude, limit_of(range)) ? finite : special;
+  }
+};
+
+template <typename T>
+struct Float8Top {
+  static constexpr int kOddBits = 3;  // 7 times a power of two.
+  static constexpr float kValue = Format<T>::exponent_bits == 4 ? 448 : 57344;
+  // The least code times the scale is no less than the least float16.
+  static constexpr float kLeastSteps = Format<T>::exponent_bits == 4 ? 0x1p7f : 0x1p14f;
+};
+
+template <typename T>
+struct Float8Form : Scaled<Float8Top<T>>, Float8Codes<T> {
+  static constexpr std::uint32_t kBlock = 128;
+
+  TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
+    return Scaled<Float8Top<T>>::finite_scale(largest, range);
+  }
+};
+
+// Blocks of the OCP Microscaling Formats (MX) specification, version 1.0: E4M3 under a scale of E8M0, which is a power
+// of two. Its exponent is that of the largest magnitude less that of the largest code; larger codes saturate.
+struct MicroForm : Float8Codes<Float8E4M3> {
+  static constexpr std::uint32_t kBlock = 32;
+  static constexpr std::uint32_t kScaleBytes = 1;
+
+  TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
+    constexpr std::uint32_t kTopExponent = 8;
+    const float least_step = range.least_step * Float8Top<Float8E4M3>::kLeastSteps;
+    const std::uint32_t least = __builtin_bit_cast(std::uint32_t, least_step) >> 23;
+    const std::uint32_t exponent = largest >> 23;
+    const std::uint32_t bits = exponent < least + kTopExponent ? least : exponent - kTopExponent;
+    const auto step = __builtin_bit_cast(float, bits << 23);
+    return {bits, step, 1.0f / step, ~0u};
+  }
+  TUTTI_NUMERIC static BlockScale stored(std::uint32_t bits) {
+    const std::uint32_t normal = bits == 255 ? kNan : bits << 23;
+    return {bits, __builtin_bit_cast(float, bits == 0 ? 0x00400000u : normal), 0, 0};
+  }
+};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// What a payload looks like between ranks when it is narrower than its tensor: formats, their names and their sizes.
+// docs/wire-formats.md has every byte of them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "src/base/status.h"
+
+namespace tutti {
+
+enum class WireFormat : std::uint8_t { none, fp16, bf16, fp8_e4m3, fp8_e5m2, mxfp8, int8, int8_b32, int6, int4 };
+inline constexpr std::uint32_t kWireFormats = 10;
+
+// Elements that are encoded together. The last group of a buffer may be shorter; its wire bytes are as many.
+inline constexpr std::uint32_t kWireGroup = 128;
+
+const char* name(WireFormat format);  // "int8_b32"; nullptr for a value that is none.
+Result<WireFormat> parse_wire(std::string_view text);
+
+// Of a group; 0 for `none`.
+std::uint32_t wire_bytes(WireFormat format);
+
+// The root of the mean square of the error over that of the values, for Gaussian values that are encoded once to
+// nearest: as tests/wire measures it. 0 for `none`.
+double wire_error(WireFormat format);
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+// All forms, and what a group of each looks like: the scales of its blocks, then its codes, four of which fill
+// kCodeBits / 2 bytes; all of it little-endian.
+#pragma once
+
+#include "src/wire/form.h"
+
+namespace tutti {
+
+template <class Form>
+inline constexpr std::uint32_t kScalesBytes = kWireGroup / Form::kBlock* Form::kScaleBytes;
+template <class Form>
+inline constexpr std::uint32_t kFourBytes = Form::kCodeBits / 2;
+template <class Form>
+inline constexpr std::uint32_t kGroupBytes = kScalesBytes<Form> + kWireGroup / 4 * kFourBytes<Form>;
+
+// Calls visitor(Type<Form>()) with the form of a format that is not `none`: the only switch over them.
+template <typename Visitor>
+decltype(auto) visit_form(WireFormat format, Visitor&& visitor) {
+  switch (format) {
+    case WireFormat::none: break;
+    case WireFormat::fp16: return visitor(Type<HalfForm<Float16>>());
+    case WireFormat::bf16: return visitor(Type<HalfForm<BFloat16>>());
+    case WireFormat::fp8_e4m3: return visitor(Type<Float8Form<Float8E4M3>>());
+    case WireFormat::fp8_e5m2: return visitor(Type<Float8Form<Float8E5M2>>());
+    case WireFormat::mxfp8: return visitor(Type<MicroForm>());
+    case WireFormat::int8: return visitor(Type<IntegerForm<8, 128>>());
+    case WireFormat::int8_b32: return visitor(Type<IntegerForm<8, 32>>());
+    case WireFormat::int6: return visitor(Type<IntegerForm<6, 32>>());
+    case WireFormat::int4: return visitor(Type<IntegerForm<4, 32>>());
+  }
+  assertion_failed("a format that encodes", __FILE__, __LINE__);
+}
+
+}  // namespace tutti
