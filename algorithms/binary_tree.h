@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <optional>
 
 #include "src/plan/problem.h"
@@ -36,5 +37,8 @@ inline TreeNode binary_tree(Rank n, Rank self, Rank root) {
   }
   return node;
 }
+
+// Messages on the way from a rank to the root, in the mean.
+inline double mean_depth(Rank ranks) { return std::log2(ranks) - 1 + 1.0 / ranks; }
 
 }  // namespace tutti

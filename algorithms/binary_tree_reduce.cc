@@ -20,6 +20,7 @@ class BinaryTree : public Entry<Algorithm> {
         problem, {.depth = depth, .chain = depth, .sent = above, .received = below, .messages = below + above});
     effort.folded = below;
     effort.longest = 1;
+    effort.rounded = mean_depth(n);
     return effort;
   }
 

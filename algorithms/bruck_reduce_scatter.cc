@@ -22,6 +22,7 @@ class Bruck : public Entry<Algorithm> {
     Effort effort = with_distances(problem, turns_by_distance(problem.ranks), Partners::round_a_circle);
     effort.folded = problem.ranks - 1;
     effort.copied = std::bit_ceil(problem.ranks) - problem.ranks;
+    effort.rounded = mean_hops(problem.ranks);
     return effort;
   }
 
@@ -49,6 +50,16 @@ class Bruck : public Entry<Algorithm> {
   }
 
  private:
+  // A block's share of the rank d ahead goes as far as each bit of d says: in the mean over all d.
+  static double mean_hops(Rank n) {
+    double hops = 0;
+    for (std::uint32_t bit = 0; n >> bit != 0; ++bit) {
+      const Rank period = Rank{2} << bit, rest = n % period;
+      hops += n / period * (period / 2) + (rest > period / 2 ? rest - period / 2 : 0);
+    }
+    return hops / n;
+  }
+
   // Where n is no power of two, some blocks take no part in the first round: bring them to where the others are.
   static void keep_the_rest(Rank first, Rank count, Rank n, Steps& steps) {
     for (const auto& [begin, blocks] : wrapped(first, count, n).runs) {

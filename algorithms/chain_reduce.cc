@@ -17,6 +17,7 @@ class Chain : public Entry<Algorithm> {
         with_neighbours(problem, {.depth = hops, .chain = hops, .sent = inner, .received = 1, .messages = 1 + inner},
                         Neighbours::in_a_chain);
     effort.folded = effort.longest = 1;
+    effort.rounded = hops / 2;
     return effort;
   }
 

@@ -16,6 +16,7 @@ class Direct : public Entry<Algorithm> {
     Effort effort = with_root(problem, {.depth = 1, .chain = 1, .received = others, .messages = others});
     effort.folded = others;
     effort.longest = 1;
+    effort.rounded = others / problem.ranks;
     return effort;
   }
 

@@ -18,6 +18,7 @@ class Direct : public Entry<Algorithm> {
     Effort effort = with_all(problem, at_once(others));
     effort.folded = others;
     effort.longest = 1;
+    effort.rounded = others / problem.ranks;
     return effort;
   }
 

@@ -39,6 +39,7 @@ class DoubleBinaryTree : public Entry<Algorithm> {
     effort.folded = n > 2 ? 1 : 0.5;
     effort.longest = 0.5;
     effort.units = 2;
+    effort.rounded = mean_depth(n) + 1;
     return effort;
   }
 

@@ -2,6 +2,8 @@
 // ceil(log2 n) a + (n-1)/n S b where n is a power of two; otherwise the odd ranks of halves add at most one message a
 // round. Long distances come first, so the largest messages cross the whole machine.
 // R. Rabenseifner, "Optimization of collective reduction operations", 2004.
+#include <cmath>
+
 #include "algorithms/effort.h"
 #include "algorithms/entry.h"
 #include "algorithms/halving.h"
@@ -22,6 +24,7 @@ class RecursiveHalving : public Entry<Algorithm> {
     Effort effort = with_distances(problem, turns_by_halves(problem.ranks), Partners::by_bits);
     effort.folded = effort.levels[0].received + effort.levels[1].received;
     effort.longest = (problem.ranks + 1) / 2;
+    effort.rounded = std::log2(problem.ranks) / 2;
     return effort;
   }
 

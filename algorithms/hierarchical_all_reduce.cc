@@ -81,7 +81,8 @@ class Hierarchical : public Entry<Sequence> {
     };
     const Across across = across_hosts(problem);
     Effort gather = inside(Collective::all_gather, names_.all_gather);
-    gather.copied = 0;  // In place.
+    gather.copied = 0;   // In place.
+    gather.rounded = 0;  // What comes from across is.
     Effort effort = then(inside(Collective::reduce_scatter, names_.reduce_scatter), gather);
     effort = then(effort, between_hosts(across.algorithm->effort(across.problem), problem, *smallest));
     effort.units = units_of_shards(hosts) * across.algorithm->effort(across.problem).units;

@@ -12,6 +12,9 @@ class OneShot : public Entry<Algorithm> {
 
   Shape shape(const Problem&) const override { return {.rounds = 2, .stages = {0, 1}}; }
 
+  // Each rank has its own sum, of its own numbers as they are and the others' as they came.
+  bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
+
   Effort effort(const Problem& problem) const override {
     const double others = problem.ranks - 1;
     Effort effort = with_all(problem, at_once(others));

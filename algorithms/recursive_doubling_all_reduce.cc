@@ -33,6 +33,9 @@ class RecursiveDoubling : public Entry<Algorithm> {
     return {.rounds = std::max(1u, exchanges + (players.extra > 0 ? 2 : 0)), .stages = {0}};
   }
 
+  // Each rank has its own sum, of its own numbers as they are and the others' as they came.
+  bool bears_rounding(const Problem& problem) const override { return problem.ranks == 1; }
+
   Effort effort(const Problem& problem) const override {
     const Players players(problem.ranks);
     const std::vector<Turn> turns(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});

@@ -21,6 +21,7 @@ class Ring : public Entry<Algorithm> {
     Effort effort = with_neighbours(problem, in_turn(others, others), Neighbours::in_a_ring);
     effort.folded = others;
     effort.longest = 1;
+    effort.rounded = others / 2;
     return effort;
   }
 

@@ -107,7 +107,12 @@ typedef struct {
                               it is asked for, between all ranks; "verbs", by RDMA, and "ucx" between all. Null:
                               TUTTI_TRANSPORT, or shm within a host, and between hosts verbs where all ranks have devices
                               for it that are not made of software, else tcp. Only at creation. */
-  const char* wire;        /* How elements travel: "raw", as they are. Null: raw. */
+  const char* wire;        /* How float32, float16 and bfloat16 travel in collectives on host memory: "raw", as they
+                              are, or rounded to a narrower format, in which all ranks still end with the same bits:
+                              "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
+                              are made in float32. docs/wire-formats.md has the formats and their errors. Other types
+                              travel as they are, and so does what a format would not make narrower. Null:
+                              TUTTI_WIRE, or raw. On GPUs there is raw alone. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */
   const char* memory;      /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
@@ -175,6 +180,11 @@ TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
  * options.protocol, which live as long as the library. "" where there was nothing to do, or nothing to carry in
  * messages. send, recv and all_to_all_v have neither, and change nothing. Of a call in a stream, when that is done. */
 TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol);
+
+/* How the elements of that collective travelled, as a name for options.wire, which lives as long as the library; and
+ * the error that is to be expected of its results: the root of the mean square of the errors over that of the results,
+ * if these are sums of independent Gaussian numbers. 0 for "raw". */
+TUTTI_API tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error);
 
 /* The names of the algorithms that a collective has: of "all_gather", "bruck, direct, ...". Some are for ranks of
  * several hosts, or for certain numbers of ranks. They live as long as the library. */

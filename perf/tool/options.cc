@@ -62,7 +62,7 @@ constexpr Description kDescriptions[] = {
     {"algorithm", kAlgorithm, "NAME", "force this algorithm; a wrong name lists those that there are"},
     {"protocol", kProtocol, "NAME", "force this protocol: lines or bulk; on GPUs, rows too"},
     {"transport", kTransport, "NAME", "force this transport: shm, tcp, verbs or ucx"},
-    {"wire", kWire, "NAME", "force this wire format: raw"},
+    {"wire", kWire, "NAME", "how floats travel: raw, or rounded: int8, bf16, ... (docs/wire-formats.md)"},
     {"channels", kChannels, "N", "force this many channels (1 on host memory)"},
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},

@@ -88,4 +88,13 @@ std::uint64_t Rank::wrong(const Case& one, const Call& call, const Pattern& patt
   return site_->wrong(call.recv, pattern, pattern.output(collective_, at_, one.count));
 }
 
+void Rank::fill(const Case& one, const Call& call, const Noise& noise) {
+  site_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
+  noise.fill(const_cast<void*>(call.send), at_.rank, collective_.send_blocks(at_) * one.count);
+}
+
+Squares Rank::squares(const Case& one, const Call& call, const Pattern& pattern, const Noise& noise) {
+  return noise.squares(call.recv, pattern.output(collective_, at_, one.count));
+}
+
 }  // namespace perf

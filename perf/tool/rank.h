@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "perf/tool/collective.h"
+#include "perf/tool/noise.h"
 #include "perf/tool/pattern.h"
 #include "perf/tool/site.h"
 
@@ -46,6 +47,9 @@ class Rank {
   // Before and after a checked call: its data, and how many elements of the output are wrong.
   void fill(const Case& one, const Call& call, const Pattern& pattern);
   std::uint64_t wrong(const Case& one, const Call& call, const Pattern& pattern);
+  // The same where messages round, of memory of the host.
+  void fill(const Case& one, const Call& call, const Noise& noise);
+  Squares squares(const Case& one, const Call& call, const Pattern& pattern, const Noise& noise);
 
  private:
   std::size_t received_bytes(const Case& one) const {

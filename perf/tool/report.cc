@@ -38,7 +38,9 @@ void print_timing(const Timing& timing) {
   }
   std::printf("  %7s  %6s  %6s", fitting(timing.time_us, 7).c_str(), fitting(timing.algorithm_bandwidth, 6).c_str(),
               fitting(timing.bus_bandwidth, 6).c_str());
-  if (timing.checked) {
+  if (timing.checked && timing.rounds()) {
+    std::printf("  %6.4f", timing.error);
+  } else if (timing.checked) {
     std::printf("  %6g", static_cast<double>(timing.wrong));
   } else {
     std::printf("  %6s", "N/A");
@@ -57,6 +59,11 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     json.field("calls_per_iteration", std::uint64_t{timing.calls});
     json.field("algorithm", timing.algorithm);
     json.field("protocol", timing.protocol);
+    json.field("wire", timing.wire);
+    if (timing.checked && timing.rounds()) {
+      json.field("error", timing.error);
+      json.field("expected_error", timing.expected_error);
+    }
   }
   json.close('}');
 }
@@ -146,8 +153,9 @@ void Report::begin(const std::vector<Place>& places) {
   const char* time = options_.cpu_time ? "cputime" : "time";
   std::printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "",
               "", "", "", "");
+  const char* wrong = options_.wire.empty() || options_.wire == "raw" ? "#wrong" : "error";
   std::printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop",
-              "root", time, "algbw", "busbw", "#wrong", time, "algbw", "busbw", "#wrong");
+              "root", time, "algbw", "busbw", wrong, time, "algbw", "busbw", wrong);
   std::printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "",
               "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
   std::fflush(stdout);

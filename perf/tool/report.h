@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perf/tool/collective.h"
+#include "perf/tool/noise.h"
 #include "perf/tool/options.h"
 
 namespace perf {
@@ -21,6 +22,12 @@ struct Timing {
   double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.
   std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
   std::string algorithm, protocol;  // That rank 0 ran; empty: there was nothing to do, or to choose.
+  std::string wire = "raw";         // How elements travelled. Where they were rounded:
+  double error = 0;                 // the root of the mean square of the errors, over that of the results,
+  double expected_error = 0;        // and what the library says of it.
+  Squares squares;
+
+  bool rounds() const { return wire != "raw"; }
 };
 
 struct Row {

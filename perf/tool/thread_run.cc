@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "perf/tool/fail.h"
+#include "perf/tool/noise.h"
 #include "perf/tool/ranks.h"
 #include "perf/tool/report.h"
 
@@ -24,6 +26,7 @@ struct Sample {
   std::uint64_t mark = 0;
   std::uint64_t wrong = 0;
   double mean_us = 0, min_us = 0, median_us = 0;
+  Squares squares;
 };
 constexpr std::uint64_t kMark = 0x7475747469000000;
 
@@ -142,12 +145,13 @@ class ThreadRun {
     timing.calls = calls_per_iteration();
     Sample sample = options_.graph_launches == 0 ? time(timing.calls) : time_replays(timing.calls);
     if (report_ != nullptr) report_->progress(bytes, one.in_place ? "checking, in place" : "checking, out of place");
-    for (std::uint32_t i = 0; i < options_.checks; ++i) sample.wrong += check(one);
+    tell_choice(timing);
+    for (std::uint32_t i = 0; i < options_.checks; ++i) timing.rounds() ? compare(one, sample) : check(one, sample);
     timing.checked = options_.checks > 0;
-    if (report_ != nullptr) tell_choice(timing);
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->done_with(one, calls_[i]);
     sample.mark = kMark + static_cast<std::uint64_t>(thread_);
     combine(gather(sample), timing);
+    if (timing.rounds() && timing.checked) judge(one, timing);
     if (timing.time_us > 0) timing.algorithm_bandwidth = static_cast<double>(bytes) / timing.time_us / 1e3;
     timing.bus_bandwidth = timing.algorithm_bandwidth * collective_.bus_factor(rank_count_);
     return timing;
@@ -160,6 +164,9 @@ class ThreadRun {
     require(tutti_comm_last_choice(ranks_.front()->comm(), &algorithm, &protocol), "tutti_comm_last_choice");
     timing.algorithm = algorithm;
     timing.protocol = protocol;
+    const char* wire = "";
+    require(tutti_comm_last_wire(ranks_.front()->comm(), &wire, &timing.expected_error), "tutti_comm_last_wire");
+    timing.wire = wire;
   }
 
   // A call of every rank of the thread, `times` each.
@@ -242,15 +249,35 @@ class ThreadRun {
     return sample;
   }
 
-  std::uint64_t check(const Case& one) {
+  // Where messages round: with numbers of which it is known how far off results may be.
+  void compare(const Case& one, Sample& sample) {
+    const Pattern pattern(one.element, one.operation, rank_count_, ++salt_);
+    const Noise noise(one.element, one.operation, rank_count_, salt_);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->fill(one, calls_[i], noise);
+    enqueue(1);
+    settle();
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const Squares more = ranks_[i]->squares(one, calls_[i], pattern, noise);
+      sample.squares.errors += more.errors;
+      sample.squares.results += more.results;
+    }
+  }
+
+  // All elements are one number, which is right or wrong; not a number is wrong.
+  void judge(const Case& one, Timing& timing) {
+    const Noise noise(one.element, one.operation, rank_count_, salt_);
+    const Squares& sums = timing.squares;
+    timing.error = sums.results > 0 ? std::sqrt(sums.errors / sums.results) : 0;
+    timing.wrong = timing.error <= noise.most(timing.expected_error, one.count) ? 0 : 1;
+  }
+
+  void check(const Case& one, Sample& sample) {
     const Pattern pattern(one.element, one.operation, rank_count_, ++salt_);
     const auto graph = options_.graph_launches == 0 ? nullptr : captured(1, 1);
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->fill(one, calls_[i], pattern);
     graph == nullptr ? enqueue(1) : graph->launch();
     settle();
-    std::uint64_t wrong = 0;
-    for (std::size_t i = 0; i < ranks_.size(); ++i) wrong += ranks_[i]->wrong(one, calls_[i], pattern);
-    return wrong;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) sample.wrong += ranks_[i]->wrong(one, calls_[i], pattern);
   }
 
   void combine(const std::vector<Sample>& samples, Timing& timing) {
@@ -260,6 +287,8 @@ class ThreadRun {
         fail("thread %d: the report of thread %zu arrived damaged", thread_, thread);
       means.push_back(samples[thread].mean_us);
       timing.wrong += samples[thread].wrong;
+      timing.squares.errors += samples[thread].squares.errors;
+      timing.squares.results += samples[thread].squares.results;
       timing.min_us = std::max(timing.min_us, samples[thread].min_us);
       timing.median_us = std::max(timing.median_us, samples[thread].median_us);
     }

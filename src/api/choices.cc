@@ -24,6 +24,20 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
   });
 }
 
+tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error) {
+  return guarded("tutti_comm_last_wire", [&]() -> Status {
+    if (wire == nullptr || error == nullptr)
+      return invalid_argument(std::string(wire == nullptr ? "wire" : "error") + " is null: pass where to put it");
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    const tutti::Communicator* runner = door->runner;
+    if (runner == nullptr) return tutti::no_runner(*door);
+    const tutti::Ran ran = runner->last_run();
+    *wire = ran.wire;
+    *error = ran.error;
+    return {};
+  });
+}
+
 tutti_status tutti_algorithms(const char* collective, const char** names) {
   return guarded("tutti_algorithms", [&]() -> Status {
     if (collective == nullptr || names == nullptr)

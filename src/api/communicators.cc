@@ -85,11 +85,13 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
   if (given.algorithm != nullptr) merged.nccls_algorithm = false;
   if (given.protocol != nullptr) merged.nccls_protocol = false;
   if (given.transport != nullptr) merged.transport = given.transport;
+  if (given.wire != nullptr) merged.wire = given.wire;
   if (!config().refused.empty()) return invalid_usage(config().refused);
   TUTTI_CHECK_OK(
       check_transport(given.transport != nullptr ? "options.transport" : "TUTTI_TRANSPORT", merged.transport));
   TUTTI_CHECK_OK(
       check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
+  TUTTI_CHECK_OK(check_wire_format(given.wire != nullptr ? "options.wire" : "TUTTI_WIRE", merged.wire));
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
@@ -162,9 +164,6 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   merged.timeout_ms = TUTTI_TRY(timeout_of("timeout_ms", options.timeout_ms, merged.timeout_ms));
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   if (options.channels != 0) merged.channels = options.channels;
-  if (options.wire != nullptr && std::strcmp(options.wire, "raw") != 0) {
-    return unsupported(std::string("wire format ") + options.wire + " is not built: there is raw");
-  }
   TUTTI_CHECK_OK(place_memory(options.memory, merged));
   if (merged.channels > 1 && merged.memory == Memory::host) {
     return unsupported(std::to_string(merged.channels) +
@@ -178,6 +177,9 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
     return unsupported(
         "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
         "TUTTI_PROTOCOL)");
+  }
+  if (merged.memory != Memory::host && !merged.wire.empty() && merged.wire != "raw") {
+    return unsupported("wire format " + merged.wire + ": on GPUs messages are raw (see options.wire and TUTTI_WIRE)");
   }
   if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();

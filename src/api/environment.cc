@@ -18,6 +18,7 @@ CommunicatorOptions environment_options() {
   options.nccls_algorithm = from.nccls_algorithm;
   options.nccls_protocol = from.nccls_protocol;
   options.transport = from.transport;
+  options.wire = from.wire;
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
   options.tune = from.deterministic ? Tune::off : from.tune;

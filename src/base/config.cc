@@ -153,6 +153,12 @@ constexpr std::array kEntries = {
           [](Config& config, const std::string& text) { return parse(text, config.protocol); },
           false,
           protocol_of_nccl},
+    Entry{
+        {"TUTTI_WIRE", nullptr, "raw",
+         "how floats of 32 and 16 bits travel: raw, as they are, or rounded to fewer bits: bf16, fp16, int8, int8_b32, "
+         "int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8; on all ranks alike"},
+        "a name",
+        [](Config& config, const std::string& text) { return parse(text, config.wire); }},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
            "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
            "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},

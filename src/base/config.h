@@ -53,6 +53,7 @@ struct Config {
   LogLevel log = LogLevel::warn;
   std::string algorithm;
   std::string protocol;
+  std::string wire;              // Format of messages of floats; empty: as they are.
   bool nccls_algorithm = false;  // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;

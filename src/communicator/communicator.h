@@ -35,6 +35,7 @@ struct CommunicatorOptions {
   std::string algorithm, protocol;       // Forced where not empty.
   bool nccls_algorithm = false;          // NCCL_ALGO says so: without effect where it does not fit.
   bool nccls_protocol = false;           // NCCL_PROTO, likewise.
+  std::string wire;                      // How floats travel; "" or "raw": as they are.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
@@ -54,6 +55,8 @@ struct CommunicatorOptions {
 struct Ran {
   const char* algorithm = "";
   const char* protocol = "";
+  const char* wire = "raw";
+  double error = 0;  // Relative, root mean square, expected of Gaussian numbers.
 };
 
 // A thread at a time, but for abort(), fail(), failure() and the getters.

@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/communicator/carriers.h"
 #include "src/tuner/choose.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 namespace {
@@ -51,6 +52,12 @@ Status check_transport(const std::string& source, const std::string& name) {
 
 Status check_protocol(const std::string& source, const std::string& name) {
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
+}
+
+Status check_wire_format(const std::string& source, const std::string& name) {
+  Names known = {"raw"};
+  for (std::uint32_t i = 1; i < kWireFormats; ++i) known.emplace_back(tutti::name(static_cast<WireFormat>(i)));
+  return check_name(source, name, known);
 }
 
 void warn_of_nccls(const std::string& variable, const std::string& why) {

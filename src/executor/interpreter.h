@@ -140,24 +140,29 @@ class Interpreter {
   }
 
   TUTTI_HOST_DEVICE bool whole(const Operand& operand) const {
-    return operand.count == 1 ||
-           (operand.run == operand.count && launch_.cut.parts == 1 && blocks(operand.place).counts == nullptr);
+    return operand.count == 1 || (operand.run == operand.count && adjoin(blocks(operand.place), launch_.cut));
   }
 
   // The i-th unit of a range, or all of it if it is one extent.
   TUTTI_HOST_DEVICE Extent extent(const Operand& operand, std::uint32_t i, bool all) const {
     const Blocks& place = blocks(operand.place);
-    const Extent run = all ? run_extent(place, launch_.cut.units, operand.first, operand.count)
-                           : run_extent(place, launch_.cut.units, operand.unit(i), 1);
+    const Extent run = all ? run_extent(place, launch_.cut, operand.first, operand.count)
+                           : run_extent(place, launch_.cut, operand.unit(i), 1);
     return part_of(run, launch_.cut, part_);
   }
 
-  // The elements of a message, of which this slice is [begin, begin + count).
+  // The elements of a message, of which this slice is [begin, begin + count). Where groups are encoded together, each
+  // of its extents counts as whole groups.
   struct Window {
     std::uint64_t begin = 0;
     std::uint64_t count = 0;  // 0: no such slice, or nothing in it.
     bool in_one = false;      // All data operands are one extent each.
   };
+
+  // What so many elements take of a message.
+  TUTTI_HOST_DEVICE std::uint64_t room_of(std::uint64_t count) const {
+    return launch_.cut.group == 1 ? count : groups_of(count, launch_.cut) * launch_.cut.group;
+  }
 
   TUTTI_HOST_DEVICE Window window(const Instruction& step) {
     const Operand* operands = program_.operands + step.first;
@@ -172,7 +177,7 @@ class Interpreter {
     if (in_one) {
       total = extent(*shape, 0, true).count;
     } else {
-      for (std::uint32_t i = 0; i < shape->count; ++i) total += extent(*shape, i, false).count;
+      for (std::uint32_t i = 0; i < shape->count; ++i) total += room_of(extent(*shape, i, false).count);
     }
     const std::uint64_t begin = cursor_.slice * launch_.slice_elements;
     if (begin >= total) return {};
@@ -186,10 +191,11 @@ class Interpreter {
     const Window slice = step.flags_only ? Window{} : window(step);
     silent_ = slice.count == 0 && !(launch_.even_if_empty && cursor_.slice == 0);
     if (silent_ && (step.flags == 0 || cursor_.slice > 0)) return Progress::done;
-    const Progress progress = acquire(step, slice.count * launch_.element_bytes);
+    const std::uint64_t bytes = launch_.message_bytes(slice.count);
+    const Progress progress = acquire(step, bytes);
     if (progress != Progress::done) return progress;
     if (slice.count > 0) fold(step, slice);
-    release(step, slice.count * launch_.element_bytes);
+    release(step, bytes);
     return Progress::done;
   }
 
@@ -258,7 +264,7 @@ class Interpreter {
       const std::uint64_t end = slice.begin + slice.count - position;
       const std::uint64_t to = length < end ? length : end;
       if (from < to) fold_extent(step, i, {from, to - from}, false, position + from - slice.begin);
-      position += length;
+      position += room_of(length);
     }
   }
 
@@ -272,7 +278,7 @@ class Interpreter {
   TUTTI_HOST_DEVICE void fold_extent(const Instruction& step, std::uint32_t i, Extent window, bool all,
                                      std::uint64_t at = 0) {
     const Operand* operands = program_.operands + step.first;
-    const std::uint64_t shift = at * launch_.element_bytes;
+    const std::uint64_t shift = launch_.message_bytes(at);
     std::uint32_t inputs = 0;
     std::uint32_t outputs = 0;
     for (std::uint32_t k = 0; k < std::uint32_t{step.sources} + step.targets; ++k) {
@@ -294,7 +300,7 @@ class Interpreter {
         machine_.target(index, pointer + offset, operand);
       }
     }
-    const std::uint64_t bytes = window.count * launch_.element_bytes;
+    const std::uint64_t bytes = launch_.message_bytes(window.count);
     for (std::uint32_t k = 0; k < step.sources; ++k) {
       if (operands[k].place != Place::lane || !machine_.stores_back(lane_of(operands[k]), bytes)) continue;
       machine_.target(outputs++, sources_[k] + shift);

@@ -20,8 +20,13 @@ struct Launch {
   std::uint32_t channels = 1;
   std::uint64_t slice_elements = 0;  // What the smallest slot holds; longer messages go in slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
+  std::uint16_t group_bytes = 0;     // Of cut.group elements that a message carries encoded together.
   Loop loop;
   Signature signature;
+
+  TUTTI_HOST_DEVICE std::uint64_t message_bytes(std::uint64_t elements) const {
+    return cut.group == 1 ? elements * element_bytes : groups_of(elements, cut) * group_bytes;
+  }
 };
 static_assert(sizeof(Launch) == 208);
 

@@ -32,7 +32,7 @@ struct StraightRun {
   TUTTI_HOST_DEVICE Progress run_step(const StraightStep& step, std::uint64_t count) {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
     const std::uint32_t lane_count = std::uint32_t{step.receives} + step.sends;
-    const std::uint64_t bytes = count * launch.element_bytes;
+    const std::uint64_t bytes = launch.message_bytes(count);
     Progress progress = Progress::done;
     std::uint32_t ready = cursor.acquired;
     for (; ready < lane_count; ++ready) {

@@ -27,7 +27,7 @@ class Straightener {
     if (made.size > launch_.slice_elements) return false;
     for (std::uint32_t k = 0; k < step.sources; ++k) add_source(operands[k], made);
     for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
-    const std::uint64_t bytes = made.size * launch_.element_bytes;
+    const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= manner_.stored_back_bytes && bytes < manner_.stored_back_end_bytes) store_back(made);
     result_.steps.push_back(made);
     return true;
@@ -45,9 +45,9 @@ class Straightener {
   // All units of an operand, if they are one extent.
   std::optional<Extent> whole(const Operand& operand) const {
     const Blocks& place = blocks(operand.place);
-    const bool in_one = operand.run == operand.count && launch_.cut.parts == 1 && place.counts == nullptr;
+    const bool in_one = operand.run == operand.count && adjoin(place, launch_.cut);
     if (operand.count > 1 && !in_one) return std::nullopt;
-    return run_extent(place, launch_.cut.units, operand.first, operand.count);
+    return run_extent(place, launch_.cut, operand.first, operand.count);
   }
 
   void add_memory(const Operand& operand, std::uint16_t index) {

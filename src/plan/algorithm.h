@@ -29,6 +29,9 @@ class Algorithm {
   virtual Shape shape(const Problem& problem) const = 0;  // Only for what it supports, as is emit().
   // Appends what `self` does in `round`. The order of steps is the order of obedience.
   virtual void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const = 0;
+  // Whether all ranks end with the same bits where messages round what they carry: one rank has each whole sum, stores
+  // it as it sends it (see Keeps), and others pass it on. Likewise.
+  virtual bool bears_rounding(const Problem& /*problem*/) const { return true; }
   // What the plans of all ranks take, without looking at each: in a time that grows with the hosts, at most. Likewise.
   virtual Effort effort(const Problem& problem) const = 0;
 };

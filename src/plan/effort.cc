@@ -28,6 +28,7 @@ Effort then(const Effort& first, const Effort& next) {
   }
   both.folded += next.folded;
   both.copied += next.copied;
+  both.rounded += next.rounded;
   both.longest = std::max(first.longest, next.longest);
   both.peers = std::max(first.peers, next.peers);
   both.units = std::max(first.units, next.units);

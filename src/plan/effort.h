@@ -31,10 +31,13 @@ struct Effort {
 
   // [0]: inside hosts. [i]: between the groups of Problem::groups[i - 1]; the last has all that goes farther.
   std::array<Traffic, kLevels> levels{};
-  double folded = 0;        // Blocks that one rank adds to others.
-  double copied = 0;        // Blocks that it copies within its own memory.
-  double longest = 0;       // Blocks in the longest message; 0: there are flags alone.
-  double peers = 0;         // Ranks that every rank has lanes to, where these are all of a host or all there are.
+  double folded = 0;   // Blocks that one rank adds to others.
+  double copied = 0;   // Blocks that it copies within its own memory.
+  double longest = 0;  // Blocks in the longest message; 0: there are flags alone.
+  double peers = 0;    // Ranks that every rank has lanes to, where these are all of a host or all there are.
+  // Where messages round: the mean square of the error of a result, for one rounding of it, of terms that are alike but
+  // for their sign; see Proof::rounded.
+  double rounded = 1;
   std::uint64_t units = 1;  // Parts into which a block is cut.
 
   bool operator==(const Effort&) const = default;

@@ -24,8 +24,16 @@ struct Blocks {
 struct Cut {
   std::uint32_t units = 1;    // Per block.
   std::uint32_t parts = 1;    // Per unit: channels * pieces.
-  std::uint32_t granule = 1;  // Elements; parts begin at multiples of it within their unit (a cache line).
+  std::uint16_t granule = 1;  // Elements; parts begin at multiples of it within their unit (a cache line).
+  // Elements that stay together, since messages carry them encoded together; a power of two, and divides the granule.
+  // Units begin at multiples of it within their block, so that only a block's last group may be shorter.
+  std::uint16_t group = 1;
 };
+
+// Of so many elements, all but the last of whose groups are whole.
+TUTTI_HOST_DEVICE inline std::uint64_t groups_of(std::uint64_t count, const Cut& cut) {
+  return (count + cut.group - 1) / cut.group;
+}
 
 // floor(unit * count / units), without overflow and, where `units` divides `count`, without a division.
 TUTTI_HOST_DEVICE inline std::uint64_t unit_begin(std::uint64_t count, std::uint32_t units, std::uint64_t unit) {
@@ -35,9 +43,21 @@ TUTTI_HOST_DEVICE inline std::uint64_t unit_begin(std::uint64_t count, std::uint
   return unit * whole + (rest == 0 ? 0 : unit * rest / units);
 }
 
+// The first element of a unit, counted over all blocks, where these are equal and units are whole groups.
+TUTTI_HOST_DEVICE inline std::uint64_t grouped_begin(std::uint64_t count, const Cut& cut, std::uint64_t unit) {
+  const std::uint64_t block = unit / cut.units;
+  const std::uint64_t begin = unit_begin(groups_of(count, cut), cut.units, unit - block * cut.units) * cut.group;
+  return block * count + (begin < count ? begin : count);
+}
+
 // Units [first, first + run), adjacent in memory. With unequal blocks, within one block.
-TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, std::uint32_t units, std::uint32_t first,
+TUTTI_HOST_DEVICE inline Extent run_extent(const Blocks& blocks, const Cut& cut, std::uint32_t first,
                                            std::uint32_t run) {
+  const std::uint32_t units = cut.units;
+  if (cut.group > 1) {
+    const std::uint64_t begin = grouped_begin(blocks.count, cut, first);
+    return {begin, grouped_begin(blocks.count, cut, std::uint64_t{first} + run) - begin};
+  }
   if (blocks.counts == nullptr) {
     const std::uint64_t begin = unit_begin(blocks.count, units, first);
     return {begin, unit_begin(blocks.count, units, std::uint64_t{first} + run) - begin};
@@ -61,6 +81,12 @@ TUTTI_HOST_DEVICE inline std::uint64_t part_count(std::uint64_t count, std::uint
   const std::uint64_t begin = size * part;
   if (begin >= count) return 0;
   return count - begin < size ? count - begin : size;
+}
+
+// Whether units of one memory that follow each other are one extent, of which all parts and groups are where those of
+// each unit alone would be.
+TUTTI_HOST_DEVICE inline bool adjoin(const Blocks& blocks, const Cut& cut) {
+  return cut.parts == 1 && blocks.counts == nullptr && blocks.count % cut.group == 0;
 }
 
 // Part `part` of `cut.parts` of an extent. The parts cover it without gaps.

@@ -44,6 +44,19 @@ static_assert(sizeof(Operand) == 24);
 // Whether this fold's result is a whole reduction (every rank's contribution is in): an average is divided here.
 enum class Fold : std::uint8_t { partial, complete };
 
+// Where messages carry numbers rounded, what a rank stores of its own that others get from it is rounded as they get
+// it, so that all of them end with the same bits: in an all-reduce every complete sum, in an all-gather and a broadcast
+// what comes from memory alone.
+enum class Keeps : std::uint8_t { nothing, sums, copies };
+constexpr Keeps keeps_of(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce: return Keeps::sums;
+    case Collective::all_gather:
+    case Collective::broadcast: return Keeps::copies;
+    default: return Keeps::nothing;
+  }
+}
+
 // Folds the sources from left to right, delivers the result to every target. All memory and lane operands of a step
 // hold the same number of units, of pairwise equal length. Flags among the sources are awaited before anything is
 // read; flags among the targets are signalled after everything was written.

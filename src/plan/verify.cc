@@ -12,7 +12,7 @@ namespace {
 // them are empty at the end of each stage, pieces and skew change nothing that matters, nor does scratch of which each
 // piece has a bank. Otherwise run until all stages are at work and every bank has been used again; and over two
 // operations or more where peers may be ahead by one.
-Span span_of(const CellProgram& program, const Loop& loop) {
+Span span_of(const CellProgram& program, const Loop& loop, Messages messages) {
   const std::uint32_t later_stages = program.stages() - 1;
   const bool strands = loop.strands && later_stages > 0;
   const bool scratch = program.plans[0].shape.scratch > 0 && loop.banks < loop.pieces;
@@ -21,7 +21,8 @@ Span span_of(const CellProgram& program, const Loop& loop) {
             .pieces = 1,
             .banks = loop.banks,
             .strands = strands ? program.stages() : 1,
-            .races = program.mapped || strands};
+            .races = program.mapped || strands,
+            .rounded = messages == Messages::rounded};
   if (span.races || overlap) {
     const std::uint32_t lag = strands ? later_stages : loop.skew * later_stages;
     span.pieces = std::min(std::max(loop.pieces, 1u), lag + loop.banks + 2);
@@ -32,14 +33,15 @@ Span span_of(const CellProgram& program, const Loop& loop) {
 
 }  // namespace
 
-Result<Proof> verify(std::span<const Plan> plans, const Loop& loop) {
+Result<Proof> verify(std::span<const Plan> plans, const Loop& loop, Messages messages) {
   if (loop.banks == 0) return internal_error("a loop needs at least one bank of scratch");
   const CellProgram program = TUTTI_TRY(compile(plans));
-  Run run(program, loop, span_of(program, loop));
+  Run run(program, loop, span_of(program, loop, messages));
   TUTTI_CHECK_OK(run.execute());
   return Proof{.slots = run.slots(),
                .longest = program.longest,
                .messages = program.messages,
+               .rounded = run.rounded(),
                .drained = program.drained,
                .balanced = program.balanced};
 }

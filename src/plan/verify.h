@@ -14,7 +14,10 @@ struct Proof {
   std::uint32_t slots = 1;     // K: with fewer slots per lane the plan deadlocks, with as many it does not.
   std::uint32_t longest = 0;   // Units of the longest message.
   std::uint64_t messages = 0;  // Of one piece, over all ranks.
-  bool drained = true;         // Every stage leaves all lanes empty: K then holds for any skew.
+  // Where messages round: the most that the mean square of an output's error is of what one rounding of the output
+  // would make it, if all terms are alike but for their sign. Roundings of the same number count once.
+  double rounded = 0;
+  bool drained = true;  // Every stage leaves all lanes empty: K then holds for any skew.
   // Messages may take several slots, a slice in each: every round leaves all lanes empty, and its steps share memory
   // only position by position. Otherwise every message must fit one slot, or slices of different messages would mix,
   // which no number of slots mends: cut the call into pieces until it does (longest_message(), pieces of every unit).
@@ -40,6 +43,9 @@ inline bool suffices(const Proof& proof, const Loop& loop) {
 // Lanes are FIFOs with blocking semantics and nothing chooses by arrival order, so one run decides for all schedules,
 // for more slots, and for more pieces than `loop.pieces` at the same skew.
 // A failure names rank, piece, round and step, and says what is missing, doubled, unwritten, blocked or racing.
-Result<Proof> verify(std::span<const Plan> plans, const Loop& loop = {});
+// `rounded`: messages carry numbers rounded (src/wire), which is a node of the expression; what was rounded once stays
+// as it is. Then the ranks of an all_gather and a broadcast, too, end with the same, but for what lies in place.
+enum class Messages : std::uint8_t { exact, rounded };
+Result<Proof> verify(std::span<const Plan> plans, const Loop& loop = {}, Messages messages = Messages::exact);
 
 }  // namespace tutti

@@ -198,7 +198,19 @@ Status Run::fire(const Moment& now, const Step& step, const Access* access) {
     cells_ = access[k].count;
   }
   TUTTI_CHECK_OK(gather(now, step, access));
+  round(step);
   return deliver(now, step.targets, access + step.sources.size());
+}
+
+// What the step sends, and what it stores.
+void Run::round(const Step& step) {
+  if (!span_.rounded) return;
+  sent_ = result_;
+  for (Value& value : sent_) value = store_.values().rounded(value);
+  const Keeps keeps = keeps_of(program_.plans[0].problem.collective);
+  const auto is_lane = [](const Operand& operand) { return operand.place == Place::lane; };
+  const bool from_memory = std::none_of(step.sources.begin(), step.sources.end(), is_lane);
+  if (keeps == Keeps::sums ? step.fold == Fold::complete : keeps == Keeps::copies && from_memory) result_ = sent_;
 }
 
 Status Run::gather(const Moment& now, const Step& step, const Access* access) {
@@ -270,7 +282,8 @@ Status Run::deliver(const Moment& now, std::span<const Operand> targets, const A
   }
   if (readers == 0) return {};
   if (Races* races = store_.races()) message.snapshot = races->release(now.process, readers);
-  if (sends) pool_.insert(pool_.end(), result_.begin(), result_.end());
+  const std::vector<Value>& sent = span_.rounded ? sent_ : result_;
+  if (sends) pool_.insert(pool_.end(), sent.begin(), sent.end());
   for (std::size_t k = 0; k < targets.size(); ++k) {
     if (access[k].place >= Place::lane) push(access[k].index, message);
   }

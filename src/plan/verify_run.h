@@ -15,6 +15,7 @@ class Run {
   Run(const CellProgram& program, const Loop& loop, const Span& span);
 
   Status execute();
+  double rounded() const { return store_.rounded(); }
   std::uint32_t slots() const { return slots_; }  // The fewest with which it went to its end.
 
  private:
@@ -59,6 +60,7 @@ class Run {
   Status gather(const Moment& now, const Step& step, const Access* access);
   Status check_lengths(const Moment& now, const Message& message);
   Status combine(const Moment& now, const Step& step, bool first);
+  void round(const Step& step);
   Status deliver(const Moment& now, std::span<const Operand> targets, const Access* access);
   Message pop(const Moment& now, std::uint32_t queue);
   void push(std::uint32_t queue, Message message);
@@ -76,6 +78,7 @@ class Run {
   std::vector<Message> messages_ = std::vector<Message>(1);
   std::vector<Value> pool_;
   std::vector<Value> result_, operand_;  // Of the step that fires.
+  std::vector<Value> sent_;              // Of it, where messages round.
   std::vector<Message> taken_;
   std::uint32_t classes_ = 0, cells_ = 0;
   bool has_classes_ = false;

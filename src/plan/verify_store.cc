@@ -14,7 +14,7 @@ Store::Store(const CellProgram& program, const Span& span)
       span_(span),
       reduces_(reduces(program.plans[0].problem.collective)),
       first_scratch_(std::size_t{span.pieces} * program.user_cells),
-      postcondition_(program, values_),
+      postcondition_(program, values_, span.rounded),
       cells_(first_scratch_ + std::size_t{span.banks} * (program.all_cells - program.user_cells)) {
   const auto processes = static_cast<std::uint32_t>(program.plans.size()) * span.strands;
   if (span.races) races_.emplace(processes, static_cast<std::uint32_t>(cells_.size()));

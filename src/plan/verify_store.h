@@ -19,6 +19,7 @@ struct Span {
   std::uint32_t banks = 1;
   std::uint32_t strands = 1;  // Processes per rank: one, or one for each stage.
   bool races = false;         // Whether processes share memory, so that order must be shown.
+  bool rounded = false;       // Whether messages carry numbers rounded.
 };
 
 // Who does something, and when: for complaints and clocks.
@@ -43,6 +44,7 @@ class Store {
   Status leave(const Moment& now);
 
   Values& values() { return values_; }
+  double rounded() const { return postcondition_.rounded(); }
   Races* races() { return races_ ? &*races_ : nullptr; }
 
   // "piece 0, rank 2, round 5, step 1: " and the complaint.

@@ -36,9 +36,22 @@ Value Values::sum(Value left, Value right) {
                   .rank = 0,
                   .cell = a.cell,
                   .run = a.run,
-                  .inputs = std::min(a.inputs + b.inputs, kManyInputs)};
+                  .inputs = std::min(a.inputs + b.inputs, kManyInputs),
+                  .error = a.error + b.error};
   nodes_.push_back(node);
   return static_cast<Value>(nodes_.size() - 1);
+}
+
+Value Values::rounded(Value value) {
+  if (nodes_[value].rounded == 0) {
+    Node node = nodes_[value];
+    node.hash = mix(node.hash, 2);
+    node.untouched = false;
+    node.error += node.inputs;
+    nodes_[value].rounded = node.rounded = static_cast<Value>(nodes_.size());
+    nodes_.push_back(node);
+  }
+  return nodes_[value].rounded;
 }
 
 bool Values::complete(Value value, Rank ranks) {
@@ -101,25 +114,41 @@ std::string Values::check_input(Value value, Rank rank, std::uint32_t cell, std:
   return "";
 }
 
+std::string Postcondition::check_same(Rank rank, std::uint32_t cell, Value value) {
+  First& first = first_[cell];
+  if (first.value == 0) first = {.value = value, .rank = rank};
+  if (values_.hash(first.value) == values_.hash(value)) return "";
+  const bool sum = reduces(program_.plans[0].problem.collective);
+  const char* why = !rounded_ ? "the additions are in another order"
+                    : sum     ? "the additions are in another order, or are rounded elsewhere"
+                              : "it is not rounded there, or not here";
+  return "other bits than on rank " + text(first.rank) + ": " + why;
+}
+
 std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run) {
   const Problem& problem = program_.plans[0].problem;
   const bool untouched = reduces(problem.collective) && values_.read_input(value) != 0;
   if (value == 0 || untouched) return "missing: nothing has written it";
+  most_rounded_ = std::max(most_rounded_, values_.error(value));
   const std::uint32_t width = program_.width;
   switch (problem.collective) {
     case Collective::reduce:
     case Collective::all_reduce: {
       std::string complaint = values_.check_reduction(value, cell, run, problem.ranks);
       if (!complaint.empty() || problem.collective == Collective::reduce) return complaint;
-      First& first = first_[cell];
-      if (first.value == 0) first = {.value = value, .rank = rank};
-      if (values_.hash(first.value) == values_.hash(value)) return "";
-      return "other bits than on rank " + text(first.rank) + ": the additions are in another order";
+      return check_same(rank, cell, value);
     }
     case Collective::reduce_scatter: return values_.check_reduction(value, rank * width + cell, run, problem.ranks);
     case Collective::all_gather:
-    case Collective::gather: return values_.check_input(value, cell / width, cell % width, run);
-    case Collective::broadcast: return values_.check_input(value, problem.root, cell, run);
+    case Collective::gather:
+    case Collective::broadcast: {
+      const bool one = problem.collective == Collective::broadcast;
+      std::string complaint =
+          values_.check_input(value, one ? problem.root : cell / width, one ? cell : cell % width, run);
+      const bool in_place = values_.read_input(value) != 0;
+      if (!complaint.empty() || !rounded_ || in_place || problem.collective == Collective::gather) return complaint;
+      return check_same(rank, cell, value);
+    }
     case Collective::scatter: return values_.check_input(value, problem.root, rank * width + cell, run);
     case Collective::all_to_all: return values_.check_input(value, cell / width, rank * width + cell % width, run);
   }

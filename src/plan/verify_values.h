@@ -22,6 +22,10 @@ class Values {
   Value read_input(Value value) const { return nodes_[value].untouched ? value + 1 : 0; }
   // left + right; 0 if they are of different cells or runs, so that no collective could want the sum.
   Value sum(Value left, Value right);
+  // Mean square of the error, of one rounding of the value.
+  double error(Value value) const { return nodes_[value].error / nodes_[value].inputs; }
+  // The value as a message carries it that rounds; once rounded it stays so.
+  Value rounded(Value value);
   // Marks what a step has just summed. False if it is not a sum of `ranks` contributions.
   bool complete(Value value, Rank ranks);
 
@@ -43,6 +47,8 @@ class Values {
     bool untouched = false;
     bool complete = false;
     bool checked = false;
+    double error = 0;   // Mean square, of one rounding of an input.
+    Value rounded = 0;  // Itself, where it is; 0: nobody has asked yet.
   };
   const Node& leftmost(Value value) const;
 
@@ -54,9 +60,13 @@ class Values {
 // What each rank's output must hold at its return.
 class Postcondition {
  public:
-  Postcondition(const CellProgram& program, Values& values)
-      : program_(program), values_(values), first_(program.width * std::size_t{program.plans[0].problem.ranks}) {}
+  Postcondition(const CellProgram& program, Values& values, bool rounded)
+      : program_(program),
+        values_(values),
+        rounded_(rounded),
+        first_(program.width * std::size_t{program.plans[0].problem.ranks}) {}
 
+  double rounded() const { return most_rounded_; }
   // `cell` counts from the first of the rank's output. Empty if right.
   std::string check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run);
 
@@ -65,9 +75,13 @@ class Postcondition {
     Value value = 0;
     Rank rank = 0;
   };
+  std::string check_same(Rank rank, std::uint32_t cell, Value value);
+
   const CellProgram& program_;
   Values& values_;
-  std::vector<First> first_;  // Of an all_reduce: which rank returned this cell first, and with what.
+  const bool rounded_;
+  double most_rounded_ = 0;
+  std::vector<First> first_;  // Where all ranks return the same: which did so first, and with what.
 };
 
 }  // namespace tutti

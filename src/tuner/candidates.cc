@@ -17,6 +17,8 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (!query.algorithm.empty() && query.algorithm != algorithm.name()) return "another algorithm is forced";
   if (is_mapped(algorithm) && query.network) return "it works in memory that all ranks can map, and hosts are several";
   if (is_mapped(algorithm) && !query.mapped) return "it works in memory that all ranks can map, and this is private";
+  if (is_mapped(algorithm) && query.rounded)
+    return "nothing is sent where memory is mapped, so nothing travels narrower";
   if (!algorithm.supports(query.problem)) {
     Problem on_hosts = query.problem;
     on_hosts.groups = {{query.problem.ranks, query.problem.ranks}};
@@ -24,6 +26,8 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     const bool wants_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
     return wants_hosts ? "it works across hosts of several ranks" : "it does not do " + describe(query.problem);
   }
+  if (query.rounded && !algorithm.bears_rounding(query.problem))
+    return "its ranks would end with different bits where messages are rounded";
   return "";
 }
 

@@ -23,6 +23,7 @@ struct Query {
   bool mapped = false;            // Every rank can read and write every rank's buffers.
   std::string_view algorithm;     // Forced, where not empty.
   std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
+  bool rounded = false;           // Messages carry numbers rounded; block_bytes are those of messages.
   bool network = false;           // Some ranks are on other hosts.
   std::uint32_t teams = 0;        // On a device: channels of a rank that can be under way at once. 0: on host memory.
   // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.

@@ -56,6 +56,20 @@ TEST_P(Conformance, HoldsForPiecesSkewsAndStrandsOfManyRanks) {
   }
 }
 
+// Those that say so, and no others: what is refused needlessly is a way lost.
+TEST_P(Conformance, EndsAlikeWhereMessagesRoundIfItSaysSo) {
+  for (Rank n = 2; n <= 33; ++n) {
+    for (const Problem& problem : cases::problems(GetParam(), n)) {
+      const std::vector<Plan> plans = emit_plans(*GetParam().algorithm, problem);
+      for (const Fusion fusion : kExtremes) {
+        const Status status = verify(cases::fused(plans, fusion), {}, Messages::rounded).status();
+        ASSERT_EQ(status.ok(), GetParam().algorithm->bears_rounding(problem))
+            << describe(problem) << ", " << cases::name(fusion) << ": " << status.message();
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalogue, Conformance, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace

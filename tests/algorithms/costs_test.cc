@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
 
 namespace tutti {
@@ -292,6 +293,21 @@ TEST(Efforts, AreWhatThePlansOfAllRanksTake) {
         EXPECT_NEAR(effort.folded, count.most(folded), 0.35 * count.most(folded));
       }
       EXPECT_EQ(effort.levels[1], Traffic());
+    }
+  }
+}
+
+// For powers of two exactly; otherwise not far off.
+TEST(Efforts, KnowHowOftenResultsAreRounded) {
+  for (const cases::Entry& entry : cases::flat_entries()) {
+    for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
+      const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
+      const bool mapped = std::string_view(entry.algorithm->name()).ends_with("_mapped");
+      if (mapped || !entry.algorithm->supports(problem) || !entry.algorithm->bears_rounding(problem)) continue;
+      SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
+      const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
+      const double told = entry.algorithm->effort(problem).rounded;
+      EXPECT_NEAR(told, proved, std::has_single_bit(n) ? kLittle : 0.25 * proved);
     }
   }
 }

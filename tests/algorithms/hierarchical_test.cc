@@ -44,6 +44,8 @@ TEST_P(Hierarchical, HoldsForEvenAndUnevenGroups) {
       for (const Fusion fusion : cases::kFusions) {
         const std::vector<Plan> obeyed = cases::fused(plans, fusion);
         EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        EXPECT_TRUE(algorithm().bears_rounding(problem));
+        EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         if (problem.ranks > 32 || fusion == Fusion::stages) continue;
         EXPECT_EQ(verify(obeyed, {.pieces = 4, .skew = 1}).status().message(), "") << describe(problem);
         EXPECT_EQ(verify(obeyed, {.pieces = 3, .strands = true}).status().message(), "") << describe(problem);
@@ -130,6 +132,7 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
       for (const Fusion fusion : cases::kFusions) {
         const std::vector<Plan> obeyed = cases::fused(plans, fusion);
         EXPECT_EQ(verify(obeyed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
+        EXPECT_EQ(verify(obeyed, {}, Messages::rounded).status().message(), "") << describe(problem);
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
         Loop loop{.pieces = 3, .skew = 1, .order = StageOrder::earliest_first, .banks = 3};

@@ -25,7 +25,7 @@ struct Voyage {
   Forms forms = Forms::as_proved;
   Protocol protocol = Protocol::bulk;
   Loop loop;                  // Slots: of each lane, a power of two.
-  std::uint32_t granule = 1;  // Elements.
+  std::uint16_t granule = 1;  // Elements.
   std::uint64_t count = 1;    // Of every block, in elements.
   std::uint32_t element_bytes = 8;
   bool averages = false;         // Reductions: the average instead of the sum.

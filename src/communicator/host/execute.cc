@@ -96,7 +96,11 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
 Ran HostCommunicator::last_run() const {
   const WiredPlan* plan = ran_.load(std::memory_order_acquire);
   if (plan == nullptr) return {};
-  return {plan->key.algorithm->name(), plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol)};
+  const WireFormat wire = plan->key.wire;
+  return {.algorithm = plan->key.algorithm->name(),
+          .protocol = plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol),
+          .wire = wire == WireFormat::none ? "raw" : tutti::name(wire),
+          .error = plan->error};
 }
 
 void HostCommunicator::show_ran(const Prepared& prepared) {

@@ -24,6 +24,7 @@
 #include "src/executor/cpu/machine.h"
 #include "src/executor/straighten.h"
 #include "src/plan/embedding.h"
+#include "src/plan/verify.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -94,6 +95,7 @@ class HostCommunicator final : public Communicator {
     const Algorithm* algorithm;
     Protocol protocol;
     bool pipelined;  // Pieces may overlap: the order of steps, and so the form of lanes, depends on it.
+    WireFormat wire = WireFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
   struct WiredPlan {
@@ -104,6 +106,7 @@ class HostCommunicator final : public Communicator {
     std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
     std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
+    double error = 0;                 // Of results, see Ran.
     bool overlaps = false;            // Pieces do overlap.
     bool balanced = false;            // Proved: a message may take several slots.
     std::uint32_t longest_units = 1;  // Of the longest message of any rank.
@@ -117,6 +120,7 @@ class HostCommunicator final : public Communicator {
     Choice choice;
     Launch launch;
     StraightProgram straight;
+    std::optional<WireFold> wire_fold;  // Where messages round; the interpreter's machine points to it.
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;

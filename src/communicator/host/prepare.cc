@@ -1,5 +1,6 @@
 // From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "src/base/hash.h"
@@ -11,6 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kCacheLine = 64;
+constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};  // No message is as long.
 
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
 const Algorithm* mapped_algorithm(Query query) {
@@ -37,7 +39,7 @@ void CommunicatorOptions::force() {
   forced = 0;
   std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) learns += "p";
-  for (const std::string& word : {algorithm, protocol, std::to_string(channels), learns})
+  for (const std::string& word : {algorithm, protocol, wire == "raw" ? "" : wire, std::to_string(channels), learns})
     forced = hashed(forced, word + '/');
 }
 
@@ -70,7 +72,9 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
     warn_of_nccls("NCCL_PROTO", why);
   }
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  Query query = query_of(problem, call.count * size_of(call.type));
+  const WireFormat wire = wire_of(call, options);
+  Query query = query_of(problem, sent_bytes(call, wire));
+  query.rounded = wire != WireFormat::none;
   query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
@@ -118,11 +122,16 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   Query query = TUTTI_TRY(query_for(call, options));
   const Problem problem = query.problem;
   const bool forced = !query.algorithm.empty();
+  const WireFormat wire = wire_of(call, options);
   Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
+  if (query.rounded && (choice.mapped || !algorithm->bears_rounding(problem)))
+    return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + options.wire + ": " +
+                       ruled_out(query, *algorithm, choice.protocol) +
+                       "; leave the algorithm open, or let messages be raw");
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
@@ -142,14 +151,16 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.mapped = false;
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!far_ && !forced && !advised && call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
+  } else if (!far_ && !forced && !advised && !query.rounded &&
+             call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
     query.problem = mine;
     query.protocol = "";
     prepared->mapped_algorithm = mapped_algorithm(query);
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
-  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes}));
+  prepared->plan =
+      TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes, wire}));
   prepared->choice = choice;
   return prepared;
 }
@@ -163,7 +174,7 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
                      .granule_bytes = granule_bytes(plan.key.protocol),
                      .overlaps = plan.overlaps,
                      .balanced = plan.balanced};
-  TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch));
+  TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch, plan.key.wire));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   prepared.scratch_bytes =
       plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / room.units + 1) * block_bytes;
@@ -190,16 +201,22 @@ void HostCommunicator::bind(const Call& call, Prepared& prepared) const {
   // A step that fills the slots of several ranks, or streams, may write them by vectors.
   if (!reduces(call.collective) && ranks_ == 2 && output_bytes < arguments.manners.streamed_bytes)
     arguments.manners = arguments.manners.of_copies();
-  const FoldFunction function = find_fold(call.type, reduces(call.collective) ? call.reduction : Reduction::sum);
+  const Reduction reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
+  const FoldFunction function = find_fold(call.type, reduction);
   plan.memory.reserve(plan.compiled->program().widest);
   prepared.interpreter.emplace(plan.compiled->program(), prepared.launch, CpuMachine(plan.memory, function, arguments),
                                plan.memory.pointers());
   prepared.interpreter->machine().stream_output(!prepared.in_place && output_bytes >= arguments.manners.streamed_bytes);
   prepared.interpreter->machine().fetch_buffers(output_bytes >= arguments.manners.fetched_bytes);
-  const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
+  const bool rounds = plan.key.wire != WireFormat::none;
+  if (rounds) {
+    prepared.wire_fold.emplace(plan.key.wire, call.type, reduction, keeps_of(call.collective));
+    prepared.interpreter->machine().encode(&*prepared.wire_fold);
+  }
+  const bool copies = !rounds && call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   prepared.straight = straighten(plan.compiled->program(), prepared.launch,
                                  {.copies = copies,
-                                  .stored_back_bytes = arguments.manners.stored_back_bytes,
+                                  .stored_back_bytes = rounds ? kNoBytes : arguments.manners.stored_back_bytes,
                                   .stored_back_end_bytes = arguments.manners.stored_back_end_bytes});
   prepared.launch.straight = prepared.straight.view();
   const bool plain = !prepared.copy_input && prepared.scratch_bytes == 0 && call.reduction != Reduction::pre_mul_sum &&
@@ -225,10 +242,13 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
+  const bool rounds = key.wire != WireFormat::none;
   const bool by_domains = !key.problem.groups.empty() && key.problem.groups == by_domains_.groups;
-  const ProvedPlans proved = TUTTI_TRY(
-      prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots, by_domains ? by_domains_ : embedding_));
+  const ProvedPlans proved =
+      TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots,
+                            by_domains ? by_domains_ : embedding_, rounds ? Messages::rounded : Messages::exact));
   auto wired = std::make_unique<WiredPlan>();
+  if (rounds) wired->error = wire_error(key.wire) * std::sqrt(key.algorithm->effort(key.problem).rounded);
   wired->overlaps = proved.overlaps;
   wired->balanced = proved.balanced;
   wired->key = key;

@@ -49,7 +49,7 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   gather.input = reinterpret_cast<const std::byte*>(&wishes[rank_]);
   gather.output = reinterpret_cast<std::byte*>(wishes.data());
   CommunicatorOptions options = options_;  // Not what the caller forces upon collectives of its own.
-  options.algorithm = options.protocol = "";
+  options.algorithm = options.protocol = options.wire = "";
   options.forced = kSplitCollective;  // Its own form of call: it matches no all_gather of the caller's.
   if (auto prepared = prepare_call(gather, options); prepared.ok()) {
     prepared.value()->record.collective = kSplitCollective;

@@ -25,6 +25,7 @@ Status check_nccl_memory(const Environment& environment) {
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config) {
   const Status checks[] = {check_algorithm("TUTTI_ALGORITHM", config.algorithm),
                            check_protocol("TUTTI_PROTOCOL", config.protocol),
+                           check_wire_format("TUTTI_WIRE", config.wire),
                            check_transport("TUTTI_TRANSPORT", config.transport),
                            check_nccl_memory(environment),
                            config.refused.empty() ? Status() : invalid_usage(config.refused),

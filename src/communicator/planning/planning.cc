@@ -8,7 +8,6 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/forced.h"
 #include "src/plan/fuse.h"
-#include "src/plan/verify.h"
 #include "src/tuner/candidates.h"
 
 namespace tutti {
@@ -43,11 +42,11 @@ std::uint64_t pieces_for(std::uint64_t unit_bytes, std::uint32_t longest, std::u
 }
 
 // Where pieces would overlap too far for the slots, they do not.
-Status prove(ProvedPlans& proved, std::uint32_t slots) {
-  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots));
+Status prove(ProvedPlans& proved, std::uint32_t slots, Messages messages) {
+  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots), messages);
   if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
     proved.overlaps = false;
-    proof = verify(proved.plans, loop_of(false, slots));
+    proof = verify(proved.plans, loop_of(false, slots), messages);
   }
   if (proof.ok()) proved.balanced = proof.value().balanced;
   return std::move(proof).status();
@@ -91,13 +90,14 @@ CallRecord record_of(const Call& call, std::uint32_t forced) {
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
   const std::string mine = describe(ours.record);
   const bool advised = ours.record.advised != 0 || theirs.record.advised != 0;
-  const char* difference = mine != describe(theirs.record) ? ""
-                           : advised ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
-                                       "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
-                                     : ", with different algorithms, protocols or channels forced (by options, "
-                                       "TUTTI_ALGORITHM, TUTTI_PROTOCOL or TUTTI_CHANNELS), or another TUTTI_TUNE or "
-                                       "TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside "
-                                       "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
+  const char* difference =
+      mine != describe(theirs.record) ? ""
+      : advised                       ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
+                                        "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
+                : ", with different algorithms, protocols, wire formats or channels forced (by options, "
+                  "TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE or TUTTI_CHANNELS), or another TUTTI_TUNE or "
+                  "TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside "
+                  "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
                        " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
@@ -173,23 +173,40 @@ Loop loop_of(bool overlaps, std::uint32_t slots) {
 }
 
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
-                                const Embedding& embedding) {
+                                const Embedding& embedding, Messages messages) {
   ProvedPlans proved;
   proved.plans = emit_plans(algorithm, logical(embedding, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
   proved.overlaps = pipelined;  // Where lanes have the slots for it, as the proof says.
   if (problem.ranks <= kAlwaysVerified || config().verify)
-    TUTTI_CHECK_OK(
-        prove(proved, slots).during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
+    TUTTI_CHECK_OK(prove(proved, slots, messages)
+                       .during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
   proved.plans = embed(embedding, problem, std::move(proved.plans));
   return proved;
 }
 
-Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch) {
-  const std::uint64_t element = size_of(call.type);
-  const std::uint64_t unit_bytes = (call.count + room.units - 1) / room.units * element;
-  const std::uint64_t granule = std::max<std::uint64_t>(room.granule_bytes, element);
+WireFormat wire_of(const Call& call, const CommunicatorOptions& options) {
+  const auto wire = parse_wire(options.wire);
+  if (!wire.ok() || call.kind != Kind::collective) return WireFormat::none;
+  const bool is_float =
+      call.type == DataType::float32 || call.type == DataType::float16 || call.type == DataType::bfloat16;
+  const bool narrower = wire_bytes(wire.value()) < kWireGroup * size_of(call.type);
+  return is_float && narrower ? wire.value() : WireFormat::none;
+}
+
+std::uint64_t sent_bytes(const Call& call, WireFormat wire) {
+  if (wire == WireFormat::none) return call.count * size_of(call.type);
+  return (call.count + kWireGroup - 1) / kWireGroup * wire_bytes(wire);
+}
+
+// In a wire format a group takes the place of an element: so many elements, so many bytes in messages.
+Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch, WireFormat wire) {
+  const std::uint64_t group = wire == WireFormat::none ? 1 : kWireGroup;
+  const std::uint64_t bytes = wire == WireFormat::none ? size_of(call.type) : wire_bytes(wire);
+  const std::uint64_t groups = (call.count + group - 1) / group;
+  const std::uint64_t unit_bytes = (groups + room.units - 1) / room.units * bytes;
+  const std::uint64_t granule = wire == WireFormat::none ? std::max<std::uint64_t>(room.granule_bytes, bytes) : bytes;
   const std::uint64_t slot = std::min<std::uint64_t>(choice.piece_bytes, room.slot_bytes);
   const std::uint64_t wanted = slot == 0 ? 1 : pieces_for(unit_bytes, room.longest_units, slot, granule);
   const std::uint64_t pieces = (wanted + launch.channels - 1) / launch.channels;
@@ -201,15 +218,17 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
     return unsupported(std::string(room.algorithm) + " sends messages that do not fit the slots of " +
                        std::to_string(room.slot_bytes) + " bytes: force no protocol, or another algorithm");
   }
-  launch.element_bytes = static_cast<std::uint32_t>(element);
+  launch.element_bytes = static_cast<std::uint32_t>(size_of(call.type));
+  launch.group_bytes = static_cast<std::uint16_t>(wire_bytes(wire));
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
   launch.loop.pieces = static_cast<std::uint32_t>(pieces);
   launch.loop.skew = room.overlaps && pieces > 1 ? choice.loop.skew : 0;
   launch.cut = {.units = room.units,
                 .parts = static_cast<std::uint32_t>(parts),
-                .granule = static_cast<std::uint32_t>(granule / element)};
-  launch.slice_elements = slot == 0 ? call.count * room.units * ranks : room.slot_bytes / element;
+                .granule = static_cast<std::uint16_t>(granule / bytes * group),
+                .group = static_cast<std::uint16_t>(group)};
+  launch.slice_elements = slot == 0 ? groups * group * room.units * ranks : room.slot_bytes / bytes * group;
   return {};
 }
 

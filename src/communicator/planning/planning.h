@@ -12,7 +12,9 @@
 #include "src/executor/run.h"
 #include "src/plan/embedding.h"
 #include "src/plan/plan.h"
+#include "src/plan/verify.h"
 #include "src/tuner/candidates.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -77,7 +79,12 @@ Loop loop_of(bool overlaps, std::uint32_t slots);
 // `pipelined`: pieces may overlap, on lanes with so many slots. Where there are few ranks every plan is proved again,
 // for its logical ranks.
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
-                                const Embedding& embedding = {});
+                                const Embedding& embedding = {}, Messages messages = Messages::exact);
+
+// How a call's messages carry its elements: what options ask for, where that is narrower than the elements.
+WireFormat wire_of(const Call& call, const CommunicatorOptions& options);
+// Bytes of a block in messages.
+std::uint64_t sent_bytes(const Call& call, WireFormat wire);
 
 // What a plan's messages have to fit into.
 struct Room {
@@ -91,6 +98,7 @@ struct Room {
 };
 
 // Cuts a call into pieces for launch.channels channels.
-Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch);
+Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch,
+                WireFormat wire = WireFormat::none);
 
 }  // namespace tutti

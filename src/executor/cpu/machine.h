@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "src/executor/cpu/fold.h"
+#include "src/executor/cpu/wire_fold.h"
 #include "src/executor/interpreter.h"
 
 namespace tutti {
@@ -20,6 +20,7 @@ class MachineMemory {
     sources_.resize(widest_);
     targets_.resize(std::size_t{2} * widest_);  // Sources, too, may be stored back into.
     stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
+    encoded_.resize(std::size_t{2} * widest_);
   }
   static constexpr std::size_t kStageBytes = 640;  // The data of a small message.
 
@@ -27,6 +28,8 @@ class MachineMemory {
   const std::byte** sources() { return sources_.data(); }
   std::byte** targets() { return targets_.data(); }
   std::byte* stage() { return stage_.data(); }
+  std::uint8_t* encoded_sources() { return encoded_.data(); }
+  std::uint8_t* encoded_targets() { return encoded_.data() + widest_; }
 
  private:
   std::uint32_t widest_ = 0;
@@ -34,6 +37,7 @@ class MachineMemory {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   std::vector<std::byte> stage_;
+  std::vector<std::uint8_t> encoded_;
 };
 
 class CpuMachine {
@@ -43,6 +47,8 @@ class CpuMachine {
         arguments_(arguments),
         sources_(memory.sources()),
         targets_(memory.targets()),
+        encoded_sources_(memory.encoded_sources()),
+        encoded_targets_(memory.encoded_targets()),
         stage_(memory.stage()) {
     arguments_.sources = sources_;
     arguments_.targets = targets_;
@@ -68,8 +74,14 @@ class CpuMachine {
     set_plain();
   }
 
+  // Messages carry numbers in a wire format. `fold` outlives the machine.
+  void encode(const WireFold* fold) {
+    wire_ = fold;
+    set_plain();
+  }
+
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
-    return arguments_.manners.stores_back(bytes) && goes_back_empty(lane.view);
+    return wire_ == nullptr && arguments_.manners.stores_back(bytes) && goes_back_empty(lane.view);
   }
 
   // ---- Worker 0 of 1 ----
@@ -96,16 +108,24 @@ class CpuMachine {
   // Neither scales nor streams.
   bool plain() const { return plain_; }
 
-  void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }
-  void target(std::uint32_t index, std::byte* pointer) { targets_[index] = pointer; }
+  void source(std::uint32_t index, std::byte* pointer) {
+    sources_[index] = pointer;
+    if (wire_ != nullptr) encoded_sources_[index] = 1;
+  }
+  void target(std::uint32_t index, std::byte* pointer) {
+    targets_[index] = pointer;
+    if (wire_ != nullptr) encoded_targets_[index] = 1;
+  }
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
+    encoded_sources_[index] = !operand.is_memory();
     if (operand.place == Place::input) own_ = index;
     if (fetches_buffers_ && operand.is_memory() && operand.reserved == 0 && index < 64)
       arguments_.fetched_sources |= std::uint64_t{1} << index;
   }
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
+    encoded_targets_[index] = !operand.is_memory();
     if (streams_output_ && operand.place == Place::output && index < 64)
       arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
@@ -119,16 +139,20 @@ class CpuMachine {
       function_(arguments_);
       return;
     }
-    arguments_.own = own_;
+    arguments_.own = scales_ ? own_ : FoldArguments::kNone;
     own_ = FoldArguments::kNone;
-    function_(arguments_);
+    if (wire_ != nullptr) {
+      (*wire_)(arguments_, {encoded_sources_, encoded_targets_});
+    } else {
+      function_(arguments_);
+    }
     arguments_.streamed_targets = 0;
     arguments_.fetched_sources = 0;
   }
 
  private:
   void set_plain() {
-    plain_ = !scales_ && !streams_output_ && !fetches_buffers_;
+    plain_ = !scales_ && !streams_output_ && !fetches_buffers_ && wire_ == nullptr;
     arguments_.own = own_ = FoldArguments::kNone;
   }
 
@@ -136,7 +160,10 @@ class CpuMachine {
   FoldArguments arguments_;
   const std::byte** sources_;
   std::byte** targets_;
+  std::uint8_t* encoded_sources_;
+  std::uint8_t* encoded_targets_;
   std::byte* stage_;
+  const WireFold* wire_ = nullptr;
   bool plain_ = true;
   bool scales_ = false;
   bool streams_output_ = false;

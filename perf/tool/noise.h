@@ -1,0 +1,41 @@
+// The data of a checked run whose messages round: Gaussian numbers, of which the library says what error to expect.
+#pragma once
+
+#include <cstddef>
+
+#include "perf/tool/elements.h"
+#include "perf/tool/pattern.h"
+
+namespace perf {
+
+// Sums over elements.
+struct Squares {
+  double errors = 0;
+  double results = 0;
+};
+
+class Noise {
+ public:
+  // Of float, half and bfloat16. `salt` as of Pattern.
+  Noise(const Element& element, const Operation& operation, int ranks, std::uint32_t salt)
+      : element_(element), operation_(operation), ranks_(ranks), salt_(salt) {}
+
+  // In the host's memory, as Pattern does.
+  void fill(void* memory, int rank, std::size_t count) const;
+  Squares squares(const void* memory, const Output& output) const;
+
+  // What the root of the mean square of errors over that of so many results may be where `expected` is expected, which
+  // is of sums: extremes and products have some room, and so have few results, whose sums may be near 0.
+  double most(double expected, std::uint64_t results) const;
+
+ private:
+  float at(int rank, std::size_t index) const;
+  double reduced(std::size_t index) const;
+
+  const Element& element_;
+  const Operation& operation_;
+  int ranks_;
+  std::uint32_t salt_;
+};
+
+}  // namespace perf

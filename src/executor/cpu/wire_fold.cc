@@ -1,0 +1,147 @@
+#include "src/executor/cpu/wire_fold.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+// Memory of 16-bit floats is a message without scales.
+WireFormat format_of(DataType type) { return type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16; }
+
+}  // namespace
+
+struct WireFold::Stretch {
+  std::uint64_t begin = 0;
+  std::uint64_t count = 0;
+  alignas(64) float sum[kStretch];
+  alignas(64) float operand[kStretch];
+  alignas(64) std::byte message[kStretch * sizeof(float)];
+};
+
+WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps)
+    : codec_(find_codec(format)),
+      memory_(find_codec(format_of(type))),
+      fold_(find_fold(DataType::float32, reduction)),
+      range_(range_of(type)),
+      group_bytes_(wire_bytes(format)),
+      element_bytes_(size_of(type)),
+      keeps_(keeps) {}
+
+void WireFold::operator()(const FoldArguments& arguments, const Encoded& encoded) const {
+  const bool as_it_is = arguments.source_count == 1 && encoded.sources[0] != 0;
+  if (as_it_is) return pass_on(arguments, encoded);
+  Stretch stretch;
+  for (; stretch.begin < arguments.count; stretch.begin += kStretch) {
+    stretch.count = std::min(kStretch, arguments.count - stretch.begin);
+    deliver(arguments, encoded, sum(arguments, encoded, stretch), stretch);
+  }
+}
+
+void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded) const {
+  const std::byte* message = arguments.sources[0];
+  const std::uint64_t bytes = (arguments.count + kWireGroup - 1) / kWireGroup * group_bytes_;
+  alignas(64) float values[kStretch];
+  for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
+    std::byte* target = arguments.targets[k];
+    if (encoded.targets[k] != 0) {
+      std::memcpy(target, message, bytes);
+      continue;
+    }
+    for (std::uint64_t begin = 0; begin < arguments.count; begin += kStretch) {
+      const std::uint64_t count = std::min(kStretch, arguments.count - begin);
+      codec_.decode(message + begin / kWireGroup * group_bytes_, count, values);
+      store(target + begin * element_bytes_, values, count);
+    }
+  }
+}
+
+// The source's elements as floats: in `room`, or where they are.
+const float* WireFold::load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const {
+  if (encoded) {
+    codec_.decode(source + stretch.begin / kWireGroup * group_bytes_, stretch.count, room);
+    return room;
+  }
+  const std::byte* at = source + stretch.begin * element_bytes_;
+  if (element_bytes_ == sizeof(float)) return reinterpret_cast<const float*>(at);
+  memory_.decode(at, stretch.count, room);
+  return room;
+}
+
+const float* WireFold::sum(const FoldArguments& arguments, const Encoded& encoded, Stretch& stretch) const {
+  const float* first = load(arguments.sources[0], encoded.sources[0] != 0, stretch, stretch.sum);
+  const bool alone = arguments.source_count == 1;
+  if (alone && arguments.own == FoldArguments::kNone && !arguments.complete) return first;
+  FoldArguments pair = arguments;
+  const std::byte* sources[2] = {reinterpret_cast<const std::byte*>(first), nullptr};
+  std::byte* const target = reinterpret_cast<std::byte*>(stretch.sum);
+  pair.sources = sources;
+  pair.targets = &target;
+  pair.target_count = 1;
+  pair.count = stretch.count;
+  pair.fetched_sources = pair.streamed_targets = 0;
+  if (alone) {
+    fold_(pair);
+    return stretch.sum;
+  }
+  pair.source_count = 2;
+  for (std::uint32_t k = 1; k < arguments.source_count; ++k) {
+    const float* next = load(arguments.sources[k], encoded.sources[k] != 0, stretch, stretch.operand);
+    sources[1] = reinterpret_cast<const std::byte*>(next);
+    pair.own = arguments.own == k ? 1 : k == 1 && arguments.own == 0 ? 0 : FoldArguments::kNone;
+    pair.complete = arguments.complete && k + 1 == arguments.source_count;
+    fold_(pair);
+    sources[0] = target;
+  }
+  return stretch.sum;
+}
+
+bool WireFold::keeps(const FoldArguments& arguments, const Encoded& encoded) const {
+  if (keeps_ == Keeps::sums) return arguments.complete;
+  return keeps_ == Keeps::copies && encoded.sources[0] == 0;
+}
+
+void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values,
+                       Stretch& stretch) const {
+  const std::uint64_t bytes = (stretch.count + kWireGroup - 1) / kWireGroup * group_bytes_;
+  const std::uint64_t offset = stretch.begin / kWireGroup * group_bytes_;
+  const bool kept = keeps(arguments, encoded);
+  const std::byte* message = nullptr;
+  for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
+    if (encoded.targets[k] == 0) continue;
+    std::byte* slot = arguments.targets[k] + offset;
+    if (message != nullptr) {
+      std::memcpy(slot, message, bytes);
+      continue;
+    }
+    codec_.encode(values, stretch.count, slot, range_, nullptr);
+    message = slot;
+  }
+  if (kept) {
+    if (message == nullptr) {
+      codec_.encode(values, stretch.count, stretch.message, range_, nullptr);
+      message = stretch.message;
+    }
+    codec_.decode(message, stretch.count, stretch.operand);
+    values = stretch.operand;
+  }
+  for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
+    if (encoded.targets[k] == 0) store(arguments.targets[k] + stretch.begin * element_bytes_, values, stretch.count);
+  }
+}
+
+// A codec writes whole groups, memory may end before.
+void WireFold::store(std::byte* target, const float* values, std::uint64_t count) const {
+  if (element_bytes_ == sizeof(float)) {
+    if (target != reinterpret_cast<const std::byte*>(values)) std::memcpy(target, values, count * sizeof(float));
+    return;
+  }
+  const std::uint64_t whole = count / kWireGroup * kWireGroup;
+  memory_.encode(values, whole, target, range_, nullptr);
+  if (whole == count) return;
+  std::byte last[kWireGroup * sizeof(float)];
+  memory_.encode(values + whole, count - whole, last, range_, nullptr);
+  std::memcpy(target + whole * element_bytes_, last, (count - whole) * element_bytes_);
+}
+
+}  // namespace tutti

@@ -1,0 +1,176 @@
+// Calls whose messages are narrower than their elements: all ranks end with the same bits, and as near to what is right
+// as the library says.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "algorithms/catalogue.h"
+#include "src/wire/format.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+CommunicatorOptions sending(const std::string& wire, const std::string& algorithm = "") {
+  CommunicatorOptions options;
+  options.timeout_ms = 60'000;
+  options.wire = wire;
+  options.algorithm = algorithm;
+  options.force();
+  return options;
+}
+
+struct Outcome {
+  std::vector<std::vector<float>> inputs, outputs;  // By rank.
+  std::vector<Status> statuses;
+  Ran ran;
+};
+
+std::uint64_t blocks(const Problem& problem, Rank rank, bool output) {
+  return output ? output_blocks(problem, rank) : input_blocks(problem, rank);
+}
+
+Outcome run(Communicators& ranks, const Problem& problem, std::size_t count, const CommunicatorOptions& options) {
+  Outcome outcome;
+  std::mt19937 random(static_cast<unsigned>(count));
+  std::normal_distribution<float> normal;
+  for (Rank rank = 0; rank < ranks.size(); ++rank) {
+    outcome.inputs.emplace_back(blocks(problem, rank, false) * count);
+    for (float& value : outcome.inputs.back()) value = normal(random);
+    outcome.outputs.emplace_back(blocks(problem, rank, true) * count, NAN);
+  }
+  outcome.statuses = on_all(ranks, [&](Communicator& communicator) {
+    const Rank rank = communicator.rank();
+    Call call;
+    call.collective = problem.collective;
+    call.root = problem.root;
+    call.count = count;
+    call.input = reinterpret_cast<const std::byte*>(outcome.inputs[rank].data());
+    call.output = reinterpret_cast<std::byte*>(outcome.outputs[rank].data());
+    return communicator.run(call, &options);
+  });
+  outcome.ran = ranks[0]->last_run();
+  return outcome;
+}
+
+// What element i of a rank's output should be.
+double right(const Outcome& outcome, const Problem& problem, std::size_t count, Rank rank, std::size_t i) {
+  const std::size_t block = i / count, at = i % count;
+  double sum = 0;
+  switch (problem.collective) {
+    case Collective::all_reduce:
+    case Collective::reduce:
+      for (const auto& input : outcome.inputs) sum += input[i];
+      return sum;
+    case Collective::reduce_scatter:
+      for (const auto& input : outcome.inputs) sum += input[rank * count + at];
+      return sum;
+    case Collective::all_gather:
+    case Collective::gather: return outcome.inputs[block][at];
+    case Collective::broadcast: return outcome.inputs[problem.root][at];
+    case Collective::scatter: return outcome.inputs[problem.root][rank * count + at];
+    case Collective::all_to_all: return outcome.inputs[block][rank * count + at];
+  }
+  return 0;
+}
+
+double error_of(const Outcome& outcome, const Problem& problem, std::size_t count) {
+  double errors = 0, results = 0;
+  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+    for (std::size_t i = 0; i < outcome.outputs[rank].size(); ++i) {
+      const double exact = right(outcome, problem, count, rank, i);
+      const double error = outcome.outputs[rank][i] - exact;
+      errors += error * error;
+      results += exact * exact;
+    }
+  }
+  return std::sqrt(errors / results);
+}
+
+class Wire : public testing::TestWithParam<Rank> {};
+
+TEST_P(Wire, IsAsExactAsItSaysAndTheSameOnAllRanks) {
+  Communicators ranks = make_ranks(GetParam());
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    Problem problem;
+    problem.collective = static_cast<Collective>(c);
+    problem.ranks = GetParam();
+    problem.root = has_root(problem.collective) ? GetParam() / 2 : 0;
+    for (const Algorithm* algorithm : catalogue(problem.collective)) {
+      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
+      for (const char* wire : {"bf16", "int8", "int8_b32", "fp8_e4m3", "int4"}) {
+        for (const std::size_t count : {1, 130, 5000, 70'001}) {  // Groups of 128: within one, and with a rest.
+          SCOPED_TRACE(describe(problem) + " by " + algorithm->name() + ", " + wire + " " + std::to_string(count));
+          const Outcome outcome = run(ranks, problem, count, sending(wire, algorithm->name()));
+          for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
+          ASSERT_STREQ(outcome.ran.wire, wire);
+          const bool all_alike = keeps_of(problem.collective) != Keeps::nothing;
+          for (const auto& output : outcome.outputs) {
+            if (all_alike) {
+              ASSERT_EQ(std::memcmp(output.data(), outcome.outputs[0].data(), output.size() * sizeof(float)), 0);
+            }
+          }
+          const double error = error_of(outcome, problem, count);
+          ASSERT_LE(error, (count < 5000 ? 10 : 1.15) * outcome.ran.error);  // Of few numbers the sum may be near 0.
+          const bool all_travel = all_alike && count >= 5000 && GetParam() > 1;
+          if (all_travel) {
+            ASSERT_GE(error, 0.8 * outcome.ran.error);  // It did travel so, and no claim is idle.
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Wire, testing::Values(2, 3, 4, 5));
+
+TEST(WireOptions, LeaveAloneWhatTheyWouldNotMakeNarrower) {
+  Communicators ranks = make_ranks(2);
+  std::vector<std::int32_t> integers(1000, 123456789), sums(2000);
+  const CommunicatorOptions options = sending("int8");
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    Call call;
+    call.type = DataType::int32;
+    call.count = integers.size();
+    call.input = reinterpret_cast<const std::byte*>(integers.data());
+    call.output = reinterpret_cast<std::byte*>(sums.data() + communicator.rank() * integers.size());
+    return communicator.run(call, &options);
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_STREQ(ranks[0]->last_run().wire, "raw");
+  EXPECT_EQ(sums, std::vector<std::int32_t>(2000, 246913578));
+}
+
+TEST(WireOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {
+  Communicators ranks = make_ranks(2);
+  for (const char* algorithm : {"one_shot", "recursive_doubling", "two_shot_mapped"}) {
+    const Problem problem{.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
+    const Outcome outcome = run(ranks, problem, 1000, sending("int8", algorithm));
+    for (const Status& status : outcome.statuses) {
+      EXPECT_EQ(status.code(), Code::unsupported);
+      EXPECT_NE(status.message().find("int8"), std::string::npos) << status.message();
+    }
+  }
+}
+
+TEST(WireOptions, AreSharedByAllRanks) {
+  Communicators ranks = make_ranks(2);
+  std::vector<float> values(2000, 1);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    const CommunicatorOptions options = sending(communicator.rank() == 0 ? "int8" : "raw");
+    Call call;
+    call.count = 1000;
+    call.input = call.output = reinterpret_cast<std::byte*>(values.data() + communicator.rank() * 1000);
+    return communicator.run(call, &options);
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_NE(status.message().find("wire"), std::string::npos) << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace tutti
