@@ -88,7 +88,7 @@ class Graph {
   }
 
   // All that NVLinks carry at once, by the shortest ways first (Edmonds and Karp 1972), and what each does of it.
-  double nvlink_flow(std::vector<Load>& loads) {
+  double nvlink_flow(std::vector<LinkLoad>& loads) {
     std::vector<std::array<double, 2>> left(topology_.links.size());  // From a to b, and from b to a.
     for (std::size_t i = 0; i < left.size(); ++i) {
       const bool nvlink = topology_.links[i].kind == LinkKind::nvlink;
@@ -107,8 +107,8 @@ class Graph {
     return flow;
   }
 
-  std::vector<Load> loads(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
-    std::vector<Load> each;
+  std::vector<LinkLoad> loads(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
+    std::vector<LinkLoad> each;
     for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
       const Link* link = best(nodes[i], nodes[i + 1], takes);
       each.push_back({static_cast<std::uint32_t>(link - topology_.links.data()), link->a == nodes[i]});

@@ -25,7 +25,7 @@ enum class WayKind : std::uint8_t {
 const char* name(WayKind kind);
 
 // What a link carries of what goes a way, in one of its two directions.
-struct Load {
+struct LinkLoad {
   std::uint32_t link = 0;  // An index of Topology::links.
   bool forth = true;       // From `a` to `b`.
   double part = 1;
@@ -33,11 +33,11 @@ struct Load {
 
 struct Way {
   WayKind kind = WayKind::none;
-  double gbytes_per_s = 0;    // Each way. NVLinks in parallel add up.
-  double latency_us = 0;      // One way.
-  std::vector<NodeId> nodes;  // From end to end; of several in parallel one.
-  std::vector<Load> loads;    // Of all links that it takes, also in parallel.
-  std::uint64_t steps = 0;    // Nodes and links that were looked at to find it.
+  double gbytes_per_s = 0;      // Each way. NVLinks in parallel add up.
+  double latency_us = 0;        // One way.
+  std::vector<NodeId> nodes;    // From end to end; of several in parallel one.
+  std::vector<LinkLoad> loads;  // Of all links that it takes, also in parallel.
+  std::uint64_t steps = 0;      // Nodes and links that were looked at to find it.
 };
 
 // NVLinks, if they lead there, else the widest way; of these the one of least latency. Only switches and processors

@@ -68,7 +68,7 @@ class Question {
     asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
     if (to < asked_.stations && found.kind != WayKind::nvlink)
       by_other_ways_.insert(by_other_ways_.end(), {there, back});
-    for (const Load& load : found.loads) {
+    for (const LinkLoad& load : found.loads) {
       asked_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
       asked_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
     }
