@@ -162,7 +162,10 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   if (!program_.fused)
     outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
-  const double host = launch_us(costs_, call.launch, network_->ranks_per_host(), request.channels);
+  const LaunchWork work = {.devices = network_->ranks_per_host(),
+                           .channels = request.channels,
+                           .peers = problem_.collective == Collective::all_to_all ? problem_.ranks : 0};
+  const double host = launch_us(costs_, call.launch, work);
   if (host > outcome.time_us) {
     outcome.chain.launch += static_cast<float>(host - outcome.time_us);
     outcome.time_us = host;
