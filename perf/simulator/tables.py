@@ -42,6 +42,8 @@ def eager_part(row):
     """Small calls of one process: what its host needs for one was read off them. Chains: so was the size of pieces."""
     if row.collective in RINGS:
         return FITTED if row.bytes >= 64 * KIB else SEEN
+    if row.collective == "all_to_all":
+        return SEEN if row.bytes < 16 * MIB else LEFT_OUT
     return SEEN if row.algorithm == "chain" else LEFT_OUT
 
 

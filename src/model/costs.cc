@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 namespace tutti {
 namespace {
 
+constexpr double kLeastDivisor = 1e-6;  // Of figures that something is divided by: times stay numbers that can be read.
 constexpr const char* kModes[] = {"eager", "eager-many", "graph"};
 constexpr const char* kClasses[] = {"memory", "nvlink", "pci", "network"};
 
@@ -30,6 +30,7 @@ std::vector<Figure> figures_of(Costs& costs) {
   const auto kind = [](std::size_t i) { return std::string(name(static_cast<LinkKind>(i))); };
   std::vector<Figure> all = {{"launch_device_us", &costs.launch_device_us},
                              {"launch_channel_us", &costs.launch_channel_us},
+                             {"launch_peer_us", &costs.launch_peer_us},
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};
   list(all, "launch_us", costs.launch_us, [](std::size_t i) { return std::string(kModes[i]); });
   list(all, "base_us", costs.base_us, protocol);
@@ -77,10 +78,13 @@ Result<LaunchMode> parse_launch_mode(std::string_view text) {
                           "'; the modes are eager (a process for each device), eager-many (one for several) and graph");
 }
 
-double launch_us(const Costs& costs, LaunchMode mode, std::uint32_t devices, std::uint32_t channels) {
+double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {
   const double own = costs.launch_us[static_cast<std::size_t>(mode)];
-  if (mode != LaunchMode::eager_many) return own;
-  return own + devices * (costs.launch_device_us + channels * costs.launch_channel_us);
+  const double peers = work.peers * costs.launch_peer_us;
+  if (mode == LaunchMode::graph) return own;
+  if (mode == LaunchMode::eager) return own + peers;
+  const double each = work.peers > 0 ? peers : work.channels * costs.launch_channel_us;
+  return own + work.devices * (costs.launch_device_us + each);
 }
 
 Status set_figure(Costs& costs, std::string_view name, double value) {
@@ -97,7 +101,7 @@ Status set_figure(Costs& costs, std::string_view name, double value) {
   for (const Figure& figure : figures_of(costs)) {
     known += ", " + figure.name;
     if (figure.name != wanted) continue;
-    const double least = must_be_positive(wanted) ? std::numeric_limits<double>::min() : 0;
+    const double least = must_be_positive(wanted) ? kLeastDivisor : 0;
     if (!(value >= least) || !std::isfinite(value))
       return invalid_argument("figure " + wanted + " cannot be " + std::to_string(value));
     *figure.value = value;

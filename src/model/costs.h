@@ -44,6 +44,7 @@ struct Costs {
   std::array<double, kLaunchModes> launch_us{};  // What a host needs for a call; of eager_many for the process alone,
   double launch_device_us = 0;                   // then this for each of its devices,
   double launch_channel_us = 0;                  // and for each channel of each device.
+  double launch_peer_us = 0;  // Instead of channels, for each peer of each device, where each gets bytes of its own.
   std::array<double, kProtocolCount> base_us{};
   std::array<std::array<double, kProtocolCount>, kLinkClasses> hop_us{};
   // Longer messages have longer hops, up to ramp_us more from ramp_bytes on: until a port that fetches from a device's
@@ -68,8 +69,14 @@ struct Costs {
   std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane.
 };
 
-// Of a call by a process that drives so many devices.
-double launch_us(const Costs& costs, LaunchMode mode, std::uint32_t devices, std::uint32_t channels);
+// What a process prepares for a call: on so many devices, and on each of them either channels of one collective, or
+// messages to and from peers, as those of an all-to-all are.
+struct LaunchWork {
+  std::uint32_t devices = 1;
+  std::uint32_t channels = 1;
+  std::uint32_t peers = 0;
+};
+double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work);
 
 // A figure by name: "base_us.bulk", "hop_us.network.lines", "efficiency.nvlink", "most_channels". invalid_argument
 // where there is none, or the value cannot be.

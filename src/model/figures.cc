@@ -9,6 +9,7 @@ namespace {
 // What NCCL's GPUs have in common, whose tables these are.
 Costs nccl() {
   Costs costs;
+  costs.launch_peer_us = 0.82;     // Of the flat part of an all-to-all of 8 A100; of others nobody has published one.
   costs.launch_us = {8, 13.4, 2};  // eager: an estimate, below what devices take. eager_many: see launch_device_us.
   costs.step_us = {0.5, 0.1, 0.2};
   costs.wire_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.

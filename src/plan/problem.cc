@@ -1,5 +1,7 @@
 #include "src/plan/problem.h"
 
+#include <algorithm>
+
 namespace tutti {
 
 const char* name(Collective collective) {
@@ -55,15 +57,19 @@ std::int64_t in_place_shift(const Problem& problem, Rank rank) {
 }
 
 std::string describe(const Problem& problem) {
+  constexpr std::size_t kMostListed = 16;  // Groups one by one; more that are equally large are counted.
   std::string text = name(problem.collective);
   text += " of " + std::to_string(problem.ranks) + (problem.ranks == 1 ? " rank" : " ranks");
   if (has_root(problem.collective)) text += " root " + std::to_string(problem.root);
   if (problem.in_place) text += " in place";
   for (std::size_t level = 0; level < problem.groups.size(); ++level) {
     text += level == 0 ? ", groups " : " | ";
-    for (std::size_t i = 0; i < problem.groups[level].size(); ++i) {
-      text += (i == 0 ? "" : "+") + std::to_string(problem.groups[level][i]);
+    const std::vector<Rank>& sizes = problem.groups[level];
+    if (sizes.size() > kMostListed && std::equal(sizes.begin() + 1, sizes.end(), sizes.begin())) {
+      text += std::to_string(sizes.size()) + "x" + std::to_string(sizes[0]);
+      continue;
     }
+    for (std::size_t i = 0; i < sizes.size(); ++i) text += (i == 0 ? "" : "+") + std::to_string(sizes[i]);
   }
   return text;
 }

@@ -168,7 +168,10 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   if (program_.orders > 1)
     outcome.notes.push_back("channels have " + std::to_string(program_.orders) + " orders of ranks");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
-  const double host = launch_us(costs_, call.launch, network_->ranks_per_host(), request.channels * program_.orders);
+  const LaunchWork work = {.devices = network_->ranks_per_host(),
+                           .channels = request.channels * program_.orders,
+                           .peers = problem_.collective == Collective::all_to_all ? problem_.ranks : 0};
+  const double host = launch_us(costs_, call.launch, work);
   if (host > outcome.time_us) {
     outcome.chain.launch += static_cast<float>(host - outcome.time_us);
     outcome.time_us = host;

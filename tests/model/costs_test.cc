@@ -15,9 +15,12 @@ TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
   costs.launch_us = {8, 10, 2};
   costs.launch_device_us = 3;
   costs.launch_channel_us = 0.5;
-  EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, 4, 2), 10 + 4 * (3 + 2 * 0.5));
-  EXPECT_EQ(launch_us(costs, LaunchMode::eager, 4, 2), 8);
-  EXPECT_EQ(launch_us(costs, LaunchMode::graph, 4, 2), 2);
+  costs.launch_peer_us = 0.25;
+  EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, {.devices = 4, .channels = 2}), 10 + 4 * (3 + 2 * 0.5));
+  EXPECT_EQ(launch_us(costs, LaunchMode::eager_many, {.devices = 4, .channels = 2, .peers = 8}), 10 + 4 * (3 + 2));
+  EXPECT_EQ(launch_us(costs, LaunchMode::eager, {.devices = 4, .channels = 2}), 8);
+  EXPECT_EQ(launch_us(costs, LaunchMode::eager, {.devices = 4, .channels = 2, .peers = 8}), 10);
+  EXPECT_EQ(launch_us(costs, LaunchMode::graph, {.devices = 4, .channels = 2, .peers = 8}), 2);
 }
 
 TEST(Costs, FiguresHaveNames) {

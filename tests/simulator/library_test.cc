@@ -26,6 +26,14 @@ TEST(Library, CallsInSeriesTakeWhatTheirHostNeedsIfThatIsLonger) {
   EXPECT_NEAR(bound.chain.sum(), bound.time_us, 1e-3);
 }
 
+TEST(Library, MessagesToPeersArePreparedOneByOne) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  costs.launch_peer_us = 100;
+  EXPECT_NEAR(simulated(network, costs, {Collective::all_to_all, "direct"}, whole(4e3)).time_us, 4 * 100, 1e-9);
+  EXPECT_LT(simulated(network, costs, kRing, whole(4e3)).time_us, 100);
+}
+
 TEST(Library, SlicesOverlapAHopWithTheLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);

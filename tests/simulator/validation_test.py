@@ -18,7 +18,7 @@ BANDS = {
     ("a100-8.csv", "all_reduce", "ring", 8): (4, 6, 4),
     ("a100-8.csv", "all_gather", "ring", 8): (6, 9, 7),
     ("a100-8.csv", "reduce_scatter", "ring", 8): (5, 12, 4),
-    ("a100-8.csv", "all_to_all", "direct", 8): (60, 31, 5),
+    ("a100-8.csv", "all_to_all", "direct", 8): (3, 4, 5),
     ("a100-8.csv", "broadcast", "chain", 8): (6, 9, 8),
     ("a100-8.csv", "reduce", "chain", 8): (4, 11, 9),
     ("h100-4.csv", "all_reduce", "ring", 4): (3, 8, 5),

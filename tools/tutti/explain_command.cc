@@ -156,6 +156,8 @@ Result<ExplainRequest> parse(int argc, char** argv) {
   const auto has = [&](int option) { return std::find(given.begin(), given.end(), option) != given.end(); };
   if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups) && !has(kHosts) && !has(kTopology)))
     return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
+  if (has(kGroups) && has(kHosts))
+    return invalid_argument("--hosts without --topology is another name of --groups: give one of them");
   for (const auto& [option, title] : {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"),
                                       std::pair(kTransport, "--transport"), std::pair(kCores, "--cores")})
     if (has(kTopology) && has(option))

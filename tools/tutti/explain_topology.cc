@@ -14,7 +14,11 @@ Status explain_on(const ExplainedTopology& topology, Query& query, Machine& mach
   Cluster cluster;
   cluster.host = TUTTI_TRY(named_topology(topology.name));
   cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
-  if (!topology.hosts.empty()) cluster.hosts = TUTTI_TRY(parse_count(topology.hosts, 1, kMostHosts));
+  if (!topology.hosts.empty()) {
+    Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMostHosts);
+    if (!hosts.ok()) return std::move(hosts).status().during("reading --hosts");
+    cluster.hosts = hosts.value();
+  }
   if (cluster.host.all(NodeKind::gpu).empty())
     return invalid_argument(topology.name +
                             " has no GPUs: predictions for host memory take --ranks or --groups instead");
