@@ -139,7 +139,8 @@ struct Scaled {
   TUTTI_NUMERIC static BlockScale finite_scale(std::uint32_t largest, const WireRange& range) {
     constexpr std::uint32_t kTail = (1u << Top::kOddBits) - 1;
     constexpr std::uint32_t kTie = 1u << (Top::kOddBits - 1);
-    const std::uint32_t least = __builtin_bit_cast(std::uint32_t, range.least_step * Top::kLeastSteps) >> 16;
+    const float least_step = range.least_step * Top::kLeastSteps;
+    const std::uint32_t least = __builtin_bit_cast(std::uint32_t, least_step) >> 16;
     std::uint32_t bits = narrow<BFloat16, std::uint32_t>(__builtin_bit_cast(float, largest) / Top::kValue);
     if ((bits & kTail) == kTie) --bits;
     if (bits < least) bits = least;

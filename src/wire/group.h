@@ -39,7 +39,8 @@ TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, st
   for (std::uint32_t block = 0; block < kWireGroup; block += Form::kBlock) {
     const std::uint32_t left = count > block ? count - block : 0;
     const BlockScale scale = scale_of_block<Form>(values + block, left, range);
-    put_little<Form::kScaleBytes>(wire + block / Form::kBlock * Form::kScaleBytes, scale.bits);
+    if constexpr (Form::kScaleBytes != 0)
+      put_little<Form::kScaleBytes>(wire + block / Form::kBlock * Form::kScaleBytes, scale.bits);
     for (std::uint32_t i = block; i < block + Form::kBlock; i += 4) {
       std::uint64_t four = 0;
       for (std::uint32_t k = 0; k < 4; ++k) {

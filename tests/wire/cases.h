@@ -97,7 +97,7 @@ inline std::vector<float> decoded(const Codec& codec, const std::vector<std::byt
 
 // Bit by bit: NaN and -0 too.
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 }  // namespace tutti

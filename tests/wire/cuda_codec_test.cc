@@ -1,0 +1,59 @@
+// A GPU's codecs against the CPU's: the same bits.
+#include "tests/wire/cuda_codec.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/wire/cases.h"
+
+namespace tutti {
+namespace {
+
+std::vector<float> likely_and_hostile() {
+  const std::uint64_t seed = std::random_device()();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Values source(seed);
+  std::vector<float> values;
+  while (values.size() < 1'000'000) {
+    const std::vector<float> group = source.group(source.word() % 8 == 0);
+    values.insert(values.end(), group.begin(), group.end());
+  }
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    values.push_back(to_float(Float16{static_cast<std::uint16_t>(bits)}));
+    values.push_back(float_of(bits << 16));
+    values.push_back(float_of(bits << 16 | 0x8000u));
+  }
+  values.resize(values.size() - 50);
+  return values;
+}
+
+TEST(CudaCodec, EncodesAsTheCpu) {
+  const std::vector<float> values = likely_and_hostile();
+  for (const WireFormat format : wire_formats()) {
+    for (const DataType type : kTensorTypes) {
+      const Dither random = {5, 17};
+      for (const Dither* dither : {static_cast<const Dither*>(nullptr), &random}) {
+        const auto expected = encoded(find_codec(format), format, values, type, dither);
+        std::vector<std::byte> wire(expected.size());
+        ASSERT_TRUE(encode_on_gpu(format, values.data(), values.size(), wire.data(), range_of(type), dither));
+        EXPECT_TRUE(wire == expected) << name(format) << " of " << name(type);
+      }
+    }
+  }
+}
+
+TEST(CudaCodec, DecodesAnyBytesAsTheCpu) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Values source(seed);
+  constexpr std::uint64_t kCount = 10'000 * kWireGroup - 3;
+  for (const WireFormat format : wire_formats()) {
+    std::vector<std::byte> wire(std::size_t{10'000} * wire_bytes(format));
+    for (std::byte& byte : wire) byte = static_cast<std::byte>(source.word());
+    std::vector<float> values(kCount);
+    ASSERT_TRUE(decode_on_gpu(format, wire.data(), kCount, values.data()));
+    EXPECT_TRUE(same_bits(values, decoded(find_codec(format), wire, kCount))) << name(format);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
