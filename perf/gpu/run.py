@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +31,8 @@ class Run:
     def __init__(self, options):
         self.options = options
         self.end = time.monotonic() + options.seconds
-        self.folder = tempfile.mkdtemp(prefix="tutti-gpu-")
+        self.scratch = tempfile.TemporaryDirectory(prefix="tutti-gpu-")  # Gone with this object.
+        self.folder = self.scratch.name
         self.outcomes = {}
         self.failed = False
         self.ended = lambda: None  # Called when a part has ended, well or not.
@@ -251,7 +251,6 @@ def main():
     run.ended()
     path = path_of(options, result, False) if run.failed else store_whole(options, result)
     print(f"\n{report.table(result)}\n# {path}.json and .md written")
-    shutil.rmtree(run.folder)
     return 1 if run.failed else 0
 
 
