@@ -182,7 +182,8 @@ struct Measured {
 // Of a machine's name the hosts and the transport are looked at: its processors are not asked about. Of several
 // machines the first is taken.
 Result<Measured> measured(const ExplainRequest& request) {
-  if (request.tune_file.empty() || request.query.mapped) return Measured{};  // Only calls through lanes are tried.
+  // Only calls through lanes on host memory are tried.
+  if (request.tune_file.empty() || request.query.mapped || request.query.teams > 0) return Measured{};
   const Query& query = request.query;
   std::map<Rank, Rank> counts;  // Of hosts, by their ranks.
   if (request.groups.empty()) counts[query.problem.ranks] = 1;

@@ -5,6 +5,7 @@
 #include "src/model/figures.h"
 #include "src/simulator/simulate.h"
 #include "tools/tutti/request.h"
+#include "tools/tutti/ring_orders.h"
 #include "tools/tutti/topologies.h"
 
 namespace tutti {
@@ -31,6 +32,7 @@ Status explain_on(const ExplainedTopology& topology, Query& query, Machine& mach
   query.problem = problem_on(network, query.problem.collective);
   query.network = machine.levels.back().links == LinkClass::network;
   query.teams = costs.most_channels;
+  query.only_rings = orders_on(network, costs.most_channels).only_rings;
   return {};
 }
 

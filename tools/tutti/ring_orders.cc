@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-std::vector<Embedding> orders_on(const Network& network, std::uint32_t most) {
+HostRings orders_on(const Network& network, std::uint32_t most) {
   const Topology& host = network.cluster().host;
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
   if (most == 0 || network.cluster().hosts != 1 || gpus.size() < network.ranks() ||
@@ -17,10 +17,10 @@ std::vector<Embedding> orders_on(const Network& network, std::uint32_t most) {
   merger.add(host.hosts.front(), host);
   std::vector<Station> stations;
   for (Rank rank = 0; rank < network.ranks(); ++rank) stations.push_back({0, gpus[rank]});
-  std::vector<Embedding> orders;
-  for (std::vector<Rank>& order : find_rank_rings(merger.take(), stations, most).orders)
-    orders.push_back({.groups = {}, .order = std::move(order)});
-  return orders;
+  RankRings rings = find_rank_rings(merger.take(), stations, most);
+  HostRings found{.orders = {}, .only_rings = rings.only_rings};
+  for (std::vector<Rank>& order : rings.orders) found.orders.push_back({.groups = {}, .order = std::move(order)});
+  return found;
 }
 
 }  // namespace tutti

@@ -9,9 +9,14 @@
 
 namespace tutti {
 
-// As a communicator on such GPUs has them, `most` at most. Empty where ranks are as they are numbered: without GPUs,
+struct HostRings {
+  std::vector<Embedding> orders;
+  bool only_rings = false;  // See Query.
+};
+
+// As a communicator on such GPUs has them, `most` at most. None where ranks are as they are numbered: without GPUs,
 // where NVSwitches make all orders alike, and on several hosts, for which a network spreads what rings send over all
 // ports.
-std::vector<Embedding> orders_on(const Network& network, std::uint32_t most);
+HostRings orders_on(const Network& network, std::uint32_t most);
 
 }  // namespace tutti
