@@ -16,13 +16,13 @@
 namespace tutti {
 namespace {
 
-const Watch kWatch{Deadline::after_ms(20'000)};
+Watch watch() { return {Deadline::after_ms(20'000)}; }
 
 // As ranks join, each on a host that it plays: what hosts_known_to_all() came to, as all agree on it.
 std::string know(Bootstrap& bootstrap) {
-  Result<Hosts> hosts = hosts_known_to_all(bootstrap, kWatch);
+  Result<Hosts> hosts = hosts_known_to_all(bootstrap, watch());
   const bool known = hosts.ok() && hosts.value().topology() != nullptr;
-  const Status agreed = bootstrap.agree(hosts.ok() ? Status() : std::move(hosts).status(), kWatch);
+  const Status agreed = bootstrap.agree(hosts.ok() ? Status() : std::move(hosts).status(), watch());
   return !agreed.ok() ? agreed.message() : known ? "known" : "unknown";
 }
 
@@ -52,11 +52,11 @@ struct Sight {
 std::string tell(Bootstrap& bootstrap, std::string view) {
   std::vector<Sight> sights(bootstrap.ranks());
   sights[1] = {{1}, view.size()};
-  TUTTI_ASSERT(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), kWatch).ok());
+  TUTTI_ASSERT(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), watch()).ok());
   std::string theirs(sights[0].bytes, 0);
-  TUTTI_ASSERT(bootstrap.broadcast(0, std::as_writable_bytes(std::span(theirs)), kWatch).ok());
-  TUTTI_ASSERT(bootstrap.broadcast(1, std::as_writable_bytes(std::span(view)), kWatch).ok());
-  const Status agreed = bootstrap.agree({}, kWatch);
+  TUTTI_ASSERT(bootstrap.broadcast(0, std::as_writable_bytes(std::span(theirs)), watch()).ok());
+  TUTTI_ASSERT(bootstrap.broadcast(1, std::as_writable_bytes(std::span(view)), watch()).ok());
+  const Status agreed = bootstrap.agree({}, watch());
   return agreed.ok() ? "known" : agreed.message();
 }
 
@@ -67,7 +67,7 @@ TEST(HostsKnownToAll, AreKnownToAll) {
 // Before the others have heard of its host, with words of its own.
 TEST(HostsKnownToAll, FailWithTheReasonOfARankThatFails) {
   const auto odd = [](Bootstrap& bootstrap) {
-    return bootstrap.agree(internal_error("no memory is left"), kWatch).message();
+    return bootstrap.agree(internal_error("no memory is left"), watch()).message();
   };
   for (const std::string& said : join(3, odd)) EXPECT_NE(said.find("no memory is left"), std::string::npos) << said;
 }

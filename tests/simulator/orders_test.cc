@@ -40,7 +40,7 @@ SimulatedCall on_channels(double bytes, std::uint32_t channels) {
 }
 
 // One that is as the ranks are numbered is none.
-TEST(Orders, OfOneAreAsNoneAt) {
+TEST(Orders, OfOneAreAsNone) {
   const Network network = test::network_of(test::cluster_of(1, 4));
   SimulationLimits none, one;
   none.fold = false;

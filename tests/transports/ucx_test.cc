@@ -108,6 +108,7 @@ TEST_F(UcxEnds, NeedNoWriterForWhatHasBeenPassedOn) {
   }
   const Deadline deadline = Deadline::after_ms(30'000);
   while (!ends_[1]->passed_on() && !deadline.passed()) advance();
+  ASSERT_TRUE(ends_[1]->passed_on());
   const auto all_arrived = [&] {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       if (heard_[0].arrived_[lane] < HalfLane::kSlots) return false;
@@ -132,7 +133,6 @@ TEST_F(UcxEnds, PartFromAnEndThatDoesNothing) {
     ends_[1].reset();
   }
   EXPECT_TRUE(freed.expired());
-  EXPECT_EQ(heard_[0].arrived_[0], 0U);
 }
 
 // One wait is for all ends of an engine that part one after the other, as those of a communicator do.
