@@ -76,6 +76,7 @@ double Noise::reduced(std::size_t index) const {
 Squares Noise::squares(const void* memory, const Output& output) const {
   const char* bytes = static_cast<const char*>(memory);
   Squares sums;
+  sums.digest = 14695981039346656037ULL;  // FNV-1a, of elements.
   for (std::size_t block = 0; block < output.blocks; ++block) {
     for (std::size_t i = 0; i < output.count; ++i, bytes += element_.size) {
       const std::size_t index = output.first + i;
@@ -83,6 +84,9 @@ Squares Noise::squares(const void* memory, const Output& output) const {
       float value = 0;
       std::uint16_t half = 0;
       std::memcpy(&half, bytes, sizeof half);
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, bytes, element_.size);
+      sums.digest = (sums.digest ^ bits) * 1099511628211ULL;
       if (element_.size == sizeof value) std::memcpy(&value, bytes, sizeof value);
       else value = value_of(element_.type, half);
       sums.errors += (value - right) * (value - right);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "perf/tool/elements.h"
 #include "perf/tool/pattern.h"
@@ -12,6 +13,7 @@ namespace perf {
 struct Squares {
   double errors = 0;
   double results = 0;
+  std::uint64_t digest = 0;  // Of the bytes.
 };
 
 class Noise {
