@@ -86,7 +86,7 @@ TUTTI_HOST_DEVICE inline std::uint64_t part_count(std::uint64_t count, std::uint
 // Whether units of one memory that follow each other are one extent, of which all parts and groups are where those of
 // each unit alone would be.
 TUTTI_HOST_DEVICE inline bool adjoin(const Blocks& blocks, const Cut& cut) {
-  return cut.parts == 1 && blocks.counts == nullptr && blocks.count % cut.group == 0;
+  return cut.parts == 1 && blocks.counts == nullptr && (blocks.count & (cut.group - 1U)) == 0;
 }
 
 // Part `part` of `cut.parts` of an extent. The parts cover it without gaps.

@@ -50,6 +50,7 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
   if (protocol != Protocol::lines || !query.protocol.empty()) return "";
   const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
   if (has_root(collective) && crowded) return "where ranks share cores nobody waits for a line";
+  if (query.rounded && effort.longest > 1) return "groups of a wire format cannot be cut to fit lines";
   const std::uint64_t most = has_root(collective) ? kOneWayLinesBytes : kLinesBytes;
   if (effort.longest * static_cast<double>(query.block_bytes) <= static_cast<double>(most)) return "";
   return "a message of lines has " + std::to_string(most) + " bytes at most";

@@ -18,14 +18,15 @@ namespace tutti {
 inline constexpr std::string_view kProtocols[] = {"lines", "bulk", "rows"};
 
 struct Query {
-  Problem problem;                // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
-  std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives.
-  bool mapped = false;            // Every rank can read and write every rank's buffers.
-  std::string_view algorithm;     // Forced, where not empty.
-  std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
-  bool rounded = false;           // Messages carry numbers rounded; block_bytes are those of messages.
-  bool network = false;           // Some ranks are on other hosts.
-  std::uint32_t teams = 0;        // On a device: channels of a rank that can be under way at once. 0: on host memory.
+  Problem problem;                 // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
+  std::uint64_t block_bytes = 0;   // Of what one rank contributes or receives.
+  bool mapped = false;             // Every rank can read and write every rank's buffers.
+  std::string_view algorithm;      // Forced, where not empty.
+  std::string_view protocol;       // One of kProtocols, likewise; rows are for devices.
+  bool rounded = false;            // Messages carry numbers rounded; block_bytes are those of messages,
+  std::uint64_t tensor_bytes = 0;  // and these those of the elements; 0: they are the same.
+  bool network = false;            // Some ranks are on other hosts.
+  std::uint32_t teams = 0;         // On a device: channels of a rank that can be under way at once. 0: on host memory.
   // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.
   bool only_rings = false;
   std::span<const Algorithm* const> catalogue{};  // Of the collective: what there is to choose among.

@@ -13,8 +13,8 @@ namespace tutti {
 // again shall give the same bytes. A magnitude above `largest` counts as infinite.
 struct WireRange {
   float largest;
-  float
-      least_step;  // The least scale of int8; that of other formats is a multiple, so that the type holds their codes.
+  // The least scale of int8; that of other formats is a multiple, so that the type holds their codes.
+  float least_step;
   DataType type;
 };
 WireRange range_of(DataType type);  // float32, float16 or bfloat16.

@@ -21,7 +21,8 @@ CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::ui
 }  // namespace
 
 bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {
-  return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options);
+  return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options) &&
+         wire_of(call, options, ranks_) == WireFormat::none;
 }
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_learning(

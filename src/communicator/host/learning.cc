@@ -60,8 +60,7 @@ Learning::Learning(const CommunicatorOptions& options, Rank rank, std::string pl
 
 bool Learning::concerns(const Call& call, const CommunicatorOptions& options) {
   return options.tune != Tune::off && call.kind == Kind::collective && call.count > 0 && options.algorithm.empty() &&
-         options.protocol.empty() && wire_of(call, options) == WireFormat::none &&
-         (options.tune == Tune::all || is_exact(call));
+         options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
 }
 
 // Where buffers are such that calls go by mapped memory from now on, they stop asking.

@@ -72,9 +72,10 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
     warn_of_nccls("NCCL_PROTO", why);
   }
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  const WireFormat wire = wire_of(call, options);
+  const WireFormat wire = wire_of(call, options, ranks_);
   Query query = query_of(problem, sent_bytes(call, wire));
   query.rounded = wire != WireFormat::none;
+  query.tensor_bytes = call.count * size_of(call.type);
   query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
@@ -122,7 +123,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   Query query = TUTTI_TRY(query_for(call, options));
   const Problem problem = query.problem;
   const bool forced = !query.algorithm.empty();
-  const WireFormat wire = wire_of(call, options);
+  const WireFormat wire = wire_of(call, options, ranks_);
   Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));

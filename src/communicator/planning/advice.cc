@@ -31,7 +31,7 @@ Result<bool> Advice::heed(const Query& query, Choice& choice, CallRecord& record
   const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   const Question question = {.collective = query.problem.collective,
                              .ranks = query.problem.ranks,
-                             .block_bytes = query.block_bytes,
+                             .block_bytes = query.tensor_bytes > 0 ? query.tensor_bytes : query.block_bytes,
                              .registered = query.mapped,
                              .teams = query.teams};
   const Verdict verdict = adviser_->ask(question, all);

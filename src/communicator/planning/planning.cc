@@ -186,7 +186,8 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   return proved;
 }
 
-WireFormat wire_of(const Call& call, const CommunicatorOptions& options) {
+WireFormat wire_of(const Call& call, const CommunicatorOptions& options, Rank ranks) {
+  if (options.wire.empty() || options.wire == "raw" || ranks == 1) return WireFormat::none;
   const auto wire = parse_wire(options.wire);
   if (!wire.ok() || call.kind != Kind::collective) return WireFormat::none;
   const bool is_float =

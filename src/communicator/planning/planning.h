@@ -81,8 +81,8 @@ Loop loop_of(bool overlaps, std::uint32_t slots);
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
                                 const Embedding& embedding = {}, Messages messages = Messages::exact);
 
-// How a call's messages carry its elements: what options ask for, where that is narrower than the elements.
-WireFormat wire_of(const Call& call, const CommunicatorOptions& options);
+// How a call's messages carry its elements: what options ask for, where there are any and that is narrower.
+WireFormat wire_of(const Call& call, const CommunicatorOptions& options, Rank ranks);
 // Bytes of a block in messages.
 std::uint64_t sent_bytes(const Call& call, WireFormat wire);
 

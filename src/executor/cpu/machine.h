@@ -1,6 +1,7 @@
 // The interpreter's Machine on a CPU: worker 0 of 1, folding with the SIMD kernels that were picked for the launch.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -20,7 +21,7 @@ class MachineMemory {
     sources_.resize(widest_);
     targets_.resize(std::size_t{2} * widest_);  // Sources, too, may be stored back into.
     stage_.resize(std::size_t{widest_ + 1} * kStageBytes);
-    encoded_.resize(std::size_t{2} * widest_);
+    encoded_.assign(std::size_t{3} * widest_, 1);
   }
   static constexpr std::size_t kStageBytes = 640;  // The data of a small message.
 
@@ -37,7 +38,7 @@ class MachineMemory {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
   std::vector<std::byte> stage_;
-  std::vector<std::uint8_t> encoded_;
+  std::vector<std::uint8_t> encoded_;  // 1 but for operands of the next fold that are memory.
 };
 
 class CpuMachine {
@@ -108,14 +109,8 @@ class CpuMachine {
   // Neither scales nor streams.
   bool plain() const { return plain_; }
 
-  void source(std::uint32_t index, std::byte* pointer) {
-    sources_[index] = pointer;
-    if (wire_ != nullptr) encoded_sources_[index] = 1;
-  }
-  void target(std::uint32_t index, std::byte* pointer) {
-    targets_[index] = pointer;
-    if (wire_ != nullptr) encoded_targets_[index] = 1;
-  }
+  void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }
+  void target(std::uint32_t index, std::byte* pointer) { targets_[index] = pointer; }
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     encoded_sources_[index] = !operand.is_memory();
@@ -143,6 +138,8 @@ class CpuMachine {
     own_ = FoldArguments::kNone;
     if (wire_ != nullptr) {
       (*wire_)(arguments_, {encoded_sources_, encoded_targets_});
+      std::fill_n(encoded_sources_, sources, 1);
+      std::fill_n(encoded_targets_, targets, 1);
     } else {
       function_(arguments_);
     }

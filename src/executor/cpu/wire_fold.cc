@@ -56,7 +56,8 @@ void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded) c
   }
 }
 
-// The source's elements as floats: in `room`, or where they are.
+// The source's elements as floats: in `room`, or where they are. A codec reads and writes whole groups; memory may end
+// before.
 const float* WireFold::load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const {
   if (encoded) {
     codec_.decode(source + stretch.begin / kWireGroup * group_bytes_, stretch.count, room);
@@ -64,7 +65,12 @@ const float* WireFold::load(const std::byte* source, bool encoded, const Stretch
   }
   const std::byte* at = source + stretch.begin * element_bytes_;
   if (element_bytes_ == sizeof(float)) return reinterpret_cast<const float*>(at);
-  memory_.decode(at, stretch.count, room);
+  const std::uint64_t whole = stretch.count / kWireGroup * kWireGroup;
+  memory_.decode(at, whole, room);
+  if (whole == stretch.count) return room;
+  std::byte last[kWireGroup * sizeof(float)] = {};
+  std::memcpy(last, at + whole * element_bytes_, (stretch.count - whole) * element_bytes_);
+  memory_.decode(last, stretch.count - whole, room + whole);
   return room;
 }
 
@@ -130,7 +136,6 @@ void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, c
   }
 }
 
-// A codec writes whole groups, memory may end before.
 void WireFold::store(std::byte* target, const float* values, std::uint64_t count) const {
   if (element_bytes_ == sizeof(float)) {
     if (target != reinterpret_cast<const std::byte*>(values)) std::memcpy(target, values, count * sizeof(float));
