@@ -111,7 +111,7 @@ typedef struct {
                               are, or rounded to a narrower format, in which all ranks still end with the same bits:
                               "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
                               are made in float32. docs/wire-formats.md has the formats and their errors. Other types
-                              travel as they are, and so does what a format would not make narrower. Null:
+                              travel as they are, and so do blocks that a format would not make narrower. Null:
                               TUTTI_WIRE, or raw. On GPUs there is raw alone. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */

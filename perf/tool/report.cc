@@ -79,7 +79,8 @@ std::string spans_of(const std::vector<Row>& rows, Timing Row::*form) {
   for (const Row& row : rows) {
     const Timing& timing = row.*form;
     if (timing.algorithm.empty()) continue;
-    const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")");
+    const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")") +
+                               (timing.rounds() ? " in " + timing.wire : "");
     auto span = std::find_if(spans.begin(), spans.end(), [&](const Span& one) { return one.choice == choice; });
     if (span == spans.end()) span = spans.insert(span, {choice, row.bytes, row.bytes});
     span->least = std::min(span->least, row.bytes);

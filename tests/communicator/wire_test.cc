@@ -102,7 +102,7 @@ TEST_P(Wire, IsAsExactAsItSaysAndTheSameOnAllRanks) {
       const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
       for (const char* wire : {"bf16", "int8", "int8_b32", "fp8_e4m3", "int4"}) {
-        for (const std::size_t count : {1, 130, 5000, 70'001}) {  // Groups of 128: within one, and with a rest.
+        for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Groups of 128: within one, and with a rest.
           SCOPED_TRACE(describe(problem) + " by " + algorithm->name() + ", " + wire + " " + std::to_string(count));
           const Outcome outcome = run(ranks, problem, count, sending(wire, algorithm->name()));
           for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
@@ -114,9 +114,7 @@ TEST_P(Wire, IsAsExactAsItSaysAndTheSameOnAllRanks) {
             }
           }
           const double error = error_of(outcome, problem, count);
-          if (count > 100) {  // The sum of one element may be near 0.
-            ASSERT_LE(error, (count < 5000 ? 2 : 1.15) * outcome.ran.error);
-          }
+          ASSERT_LE(error, (count < 5000 ? 2 : 1.15) * outcome.ran.error);
           const bool all_travel = all_alike && count >= 5000 && GetParam() > 1;
           if (all_travel) {
             ASSERT_GE(error, 0.8 * outcome.ran.error);  // It did travel so, and no claim is idle.
@@ -206,6 +204,17 @@ TEST(WireOptions, LeaveAloneWhatTheyWouldNotMakeNarrower) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_STREQ(ranks[0]->last_run().wire, "raw");
   EXPECT_EQ(sums, std::vector<std::int32_t>(2000, 246913578));
+}
+
+TEST(WireOptions, LeaveAloneBlocksThatFillNoGroup) {
+  Communicators ranks = make_ranks(2);
+  const Problem problem{.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
+  for (const std::size_t count : {1, 32}) {  // A group of int8 has 130 bytes.
+    const Outcome outcome = run(ranks, problem, count, sending("int8"));
+    for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_STREQ(outcome.ran.wire, "raw");
+  }
+  EXPECT_STREQ(run(ranks, problem, 33, sending("int8")).ran.wire, "int8");
 }
 
 TEST(WireOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {

@@ -192,7 +192,7 @@ WireFormat wire_of(const Call& call, const CommunicatorOptions& options, Rank ra
   if (!wire.ok() || call.kind != Kind::collective) return WireFormat::none;
   const bool is_float =
       call.type == DataType::float32 || call.type == DataType::float16 || call.type == DataType::bfloat16;
-  const bool narrower = wire_bytes(wire.value()) < kWireGroup * size_of(call.type);
+  const bool narrower = sent_bytes(call, wire.value()) < sent_bytes(call, WireFormat::none);
   return is_float && narrower ? wire.value() : WireFormat::none;
 }
 
