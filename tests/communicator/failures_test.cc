@@ -252,7 +252,7 @@ TEST(Failures, SayThatWhatIsForcedDiffers) {
     const Call call = all_reduce(buffer);
     return communicator.run(call, &options);
   });
-  expect_both(ranks, statuses, {"with different algorithms, protocols or channels forced"});
+  expect_both(ranks, statuses, {"with different algorithms, protocols, wire formats or channels forced"});
 }
 
 TEST(Failures, DoNotSayWhoFoundWhatThatRankDid) {
