@@ -45,7 +45,9 @@ class Simulations {
   Simulations(const SimulateRequest& request, const Networks& networks, const Costs& costs)
       : request_(request), networks_(networks), network_(networks.own), costs_(costs) {
     on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
-    orders_ = orders_on(network_, request.rings).orders;
+    // So many channels have so many orders.
+    const std::uint32_t most = request.channels > 0 ? std::min(request.channels, request.rings) : request.rings;
+    orders_ = orders_on(network_, most).orders;
   }
 
   // Makes ready what is asked for, or all that there is.
