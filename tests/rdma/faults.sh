@@ -23,7 +23,8 @@ until grep -qm 1 '^ *[1-9]' <<<"$row"; do read -rt 60 row <&"$shown" || fail "no
 
 began=$SECONDS
 case "$fault" in
-  killed) kill -KILL "${process[1]}" && survivors=(0) wanted='all_reduce\(' ;;
+  # The tool's calls are those that it measures, and what its ranks tell each other of them.
+  killed) kill -KILL "${process[1]}" && survivors=(0) wanted='all_(reduce|gather)\(' ;;
   # TCP between the two goes another way, and sees nothing of it.
   cut) bridge link set dev switch1 state disabled && survivors=(0 1) wanted='rxe[01] port 1, gid 1 .*retry' ;;
   unplugged) ip link set dev r1 down && survivors=(0 1) wanted='rxe[01] port 1, gid 1 ' ;;
