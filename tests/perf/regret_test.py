@@ -42,13 +42,24 @@ class Regret(unittest.TestCase):
         self.assertEqual(regret.noise(cell("a/bulk", choice=[1], a_bulk=[2, 8, 1])), 2)
         self.assertEqual(regret.noise(cell("a/bulk", choice=[3], a_bulk=[])), 1)
 
-    def test_counts_cells_that_are_near_but_for_noise(self):
+    def test_counts_noisy_cells(self):
         cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", choice=[1.2], a_bulk=[1.2], b_bulk=[1]),
                                          "64": cell("a/bulk", choice=[1.5], a_bulk=[1.1], b_bulk=[1]),
                                          "128": cell("a/bulk", choice=[1.04], a_bulk=[1.04], b_bulk=[1])}}
         all_cells = regret.table(cells, 0).split("\n")[-2].split("|")
         self.assertEqual([field.strip() for field in all_cells[2:-1]],
-                         ["3", "33%", "1.180", "1.30", "0%", "33%", "67%", "33%"])
+                         ["3", "33%", "0%", "1.180", "1.30", "33%", "0", "-", "-", "-"])
+
+    def test_luck_is_no_regret_in_a_pass_that_is_held_out(self):
+        lucky = cell("a/bulk", a_bulk=[2, 2, 2, 2], b_bulk=[1, 1, 1, 9], c_bulk=[9, 9, 9, 9])
+        self.assertEqual(regret.held_out(lucky), 2)
+        # Of b and c each was fast when nobody could have known.
+        self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[2, 2], b_bulk=[1, 4], c_bulk=[4, 1])), 0.5)
+        self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[1, 1, 1], b_bulk=[2, 2, 2])), 1)
+
+    def test_holds_out_nothing_of_one_pass_or_of_passes_that_failed(self):
+        self.assertIsNone(regret.held_out(cell("a/bulk", a_bulk=[2], b_bulk=[1])))
+        self.assertIsNone(regret.held_out(cell("a/bulk", a_bulk=[2, 2], b_bulk=[1])))
 
     def test_takes_all_calls_where_ranks_run_ahead_and_the_median_elsewhere(self):
         timing = {"algorithm": "direct", "protocol": "bulk", "time": 2.5, "median_us": 0.5}
@@ -62,8 +73,8 @@ class Regret(unittest.TestCase):
         lines = regret.table(cells, 2).split("\n")
         self.assertTrue(lines[2].startswith("| reduce shm, 2 ranks, 64 B | a/bulk | 4 | b/bulk | 2 | 2.00 |"))
         self.assertTrue(lines[3].startswith("| reduce tcp, 2 ranks, 8 B |"))
-        self.assertTrue(any(line.startswith("| shm, 2 ranks | 2 | 50% | 1.500 | 2.00 |") for line in lines))
-        self.assertTrue(any(line.startswith("| all | 3 | 33% | 1.400 | 2.00 |") for line in lines))
+        self.assertTrue(any(line.startswith("| shm, 2 ranks | 2 | 50% | 50% | 1.500 | 2.00 |") for line in lines))
+        self.assertTrue(any(line.startswith("| all | 3 | 33% | 33% | 1.400 | 2.00 |") for line in lines))
 
     def test_counts_where_the_choice_failed(self):
         cells = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1], b_bulk=[1])},
@@ -71,7 +82,7 @@ class Regret(unittest.TestCase):
         text = regret.table(cells, 2)
         self.assertIn("The choice failed in 2 cells", text)
         self.assertIn("- reduce tcp, 2 ranks: 8, 64 B", text)
-        self.assertIn("| all | 1 | 100% | 1.000 | 1.00 |", text)
+        self.assertIn("| all | 1 | 100% | 100% | 1.000 | 1.00 |", text)
 
     def test_keeps_the_cells_of_a_choice_that_crashed(self):
         options = SimpleNamespace(build="", passes=2)
