@@ -22,6 +22,7 @@ CommunicatorOptions environment_options() {
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
   options.tune = from.deterministic ? Tune::off : from.tune;
+  options.probes = from.probe && !from.deterministic;
   if (options.tune != Tune::off) options.tune_file = from.tune_file;
   options.version = std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR) + "." +
                     std::to_string(TUTTI_VERSION_PATCH);

@@ -209,9 +209,16 @@ constexpr std::array kEntries = {
          "none"},
         "a path",
         [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
+    Entry{
+        {"TUTTI_PROBE", nullptr, "1",
+         "0: the TCP links between hosts are not measured when ranks join, which decides on algorithms; on one rank it "
+         "holds for all"},
+        "0 or 1",
+        [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
     Entry{{"TUTTI_DETERMINISTIC", nullptr, "0",
-           "1: nothing measured changes how a call runs, whatever TUTTI_TUNE and TUTTI_TUNE_FILE say; on all ranks "
-           "alike"},
+           "1: nothing measured changes how a call runs, whatever TUTTI_PROBE, TUTTI_TUNE and TUTTI_TUNE_FILE say; on "
+           "all "
+           "ranks alike"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
     Entry{

@@ -67,6 +67,7 @@ struct Config {
   std::string tuner_plugin;
   Tune tune = Tune::off;
   bool deterministic = false;
+  bool probe = true;
   std::string tune_file;
   Path p2p_level = Path::host_bridge;  // GPUs farther apart talk through host memory.
   bool p2p_disabled = false;           // All do.

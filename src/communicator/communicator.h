@@ -37,6 +37,7 @@ struct CommunicatorOptions {
   bool nccls_protocol = false;           // NCCL_PROTO, likewise.
   std::string wire;                      // How floats travel; "" or "raw": as they are.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
+  bool probes = true;                    // Links between hosts are measured when ranks join; on all ranks, or on none.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
   Tune tune = Tune::off;                 // Calls on host memory that try other algorithms.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +17,13 @@
 #include "src/topology/merged.h"
 
 namespace tutti {
+
+// Between hosts, as ranks saw it when they joined.
+struct NetworkFigures {
+  double message_us = 0;         // Of a small message, one way, with what both ends do for it.
+  double rank_gbytes_per_s = 0;  // What a rank sends while it receives as much,
+  double host_gbytes_per_s = 0;  // and all ranks of a host together.
+};
 
 class Hosts {
  public:
@@ -44,6 +52,9 @@ class Hosts {
   // Names the communicator, alike on all its ranks; another has another number, as chance is.
   void identify(std::uint64_t id) { id_ = id; }
   std::uint64_t id() const { return id_; }
+  void measured(const std::optional<NetworkFigures>& network) { network_ = network; }
+  // None: nobody measured.
+  const std::optional<NetworkFigures>& network() const { return network_; }
   // The machine whose CPUs a rank shares with others; it may play several hosts.
   struct Seat {
     Rank machine = 0;        // A number that only ranks there have.
@@ -93,10 +104,12 @@ class Hosts {
       part.host_numbers_[rank] = host_numbers_[members[rank]];
     }
     part.topology_ = topology_;
+    part.network_ = network_;
     part.id_ = stirred(id_ + number);
     for (const Rank member : members) part.id_ = stirred(part.id_ + member);
     return part;
   }
+  bool share_one() const { return hosts_ < 2; }
   // On the most crowded machine; 1 where each has a CPU, or nobody said.
   double ranks_per_cpu() const {
     double most = 1;
@@ -125,6 +138,7 @@ class Hosts {
   std::vector<std::uint32_t> host_numbers_;  // Of topology_, which parts of a communicator have whole.
   std::vector<Location> locations_;
   std::shared_ptr<const MergedTopology> topology_;
+  std::optional<NetworkFigures> network_;
 };
 
 inline std::vector<Rank> Hosts::domains() const {

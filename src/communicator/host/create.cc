@@ -10,6 +10,7 @@
 #include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/host/host_communicator.h"
@@ -17,6 +18,7 @@
 #include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/merge.h"
 #include "src/communicator/joining/own_host.h"
+#include "src/communicator/joining/probe.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {
@@ -113,9 +115,9 @@ Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection pr
   return Chosen{between_hosts.choose(bootstrap), BetweenHosts::kInstead};
 }
 
-Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, const Chosen& chosen, Protection protection) {
+Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, std::vector<Wire> wires, const Chosen& chosen,
+                                         Protection protection) {
   std::vector<Socket> sockets = bootstrap.take_sockets();
-  std::vector<Wire> wires = bootstrap.take_wires();
   std::vector<Contact> contacts(bootstrap.ranks());
   for (Rank peer = 0; peer < contacts.size(); ++peer) {
     Wire& wire = wires[peer];
@@ -156,14 +158,23 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
-  const auto connect = [&]() -> Result<std::vector<Contact>> {
+  const auto choose_carriers = [&]() -> Result<Chosen> {
     if (!location.ok()) return std::move(location).status();
     if (!hosts.ok()) return std::move(hosts).status();
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
-    const Chosen chosen = TUTTI_TRY(chosen_carriers(options, protection, *bootstrap, between_hosts));
-    return contacts_of(*bootstrap, chosen, protection);
+    return chosen_carriers(options, protection, *bootstrap, between_hosts);
   };
-  Result<std::vector<Contact>> contacts = caught(connect);
+  Result<Chosen> chosen = caught(choose_carriers);
+  TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
+  std::vector<Wire> wires = bootstrap->take_wires();
+  // What predictions say of loopback was measured before.
+  const bool loopback = join.apart && hosts.value().one_machine();
+  const bool probed =
+      options.probes && !loopback && chosen.value().carriers == nullptr && options.memory == Memory::host;
+  hosts.value().measured(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), wires, probed, watch)));
+  if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
+  Result<std::vector<Contact>> contacts =
+      caught([&] { return contacts_of(*bootstrap, std::move(wires), chosen.value(), protection); });
   TUTTI_CHECK_OK(bootstrap->agree(contacts.ok() ? Status() : std::move(contacts).status(), watch));
   std::uint64_t number = 0;
   std::memcpy(&number, id.communicator.data(), sizeof number);

@@ -104,11 +104,32 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
                        describe(theirs.record) + difference);
 }
 
+namespace {
+
+// Where one machine plays the hosts, a rate that its CPUs reach is what they can do, and no link's.
+void adopt(const NetworkFigures& seen, const Costs& costs, bool one_machine, Level& level) {
+  constexpr double kOfCpus = 1;
+  const double both_ends_us =
+      costs.hop_us[static_cast<std::size_t>(level.links)][static_cast<std::size_t>(Protocol::bulk)] + level.message_us +
+      level.receive_us;
+  level.latency_us = std::max(0.0, seen.message_us - both_ends_us);
+  if (one_machine && seen.host_gbytes_per_s >= kOfCpus) return;
+  level.rank_gbytes_per_s = seen.rank_gbytes_per_s;
+  level.member_gbytes_per_s = seen.host_gbytes_per_s;
+}
+
+}  // namespace
+
 Machine machine_of(const Hosts& hosts) {
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = hosts.ranks_per_cpu();
-  if (!hosts.one_machine()) return machine;
-  for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
+  if (hosts.one_machine()) {
+    for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
+  }
+  if (hosts.network()) {
+    for (std::size_t i = 1; i < machine.levels.size(); ++i)
+      adopt(*hosts.network(), machine.costs, hosts.one_machine(), machine.levels[i]);
+  }
   return machine;
 }
 

@@ -1,0 +1,118 @@
+// What ranks see of the links between them when they join: the same on all, with wires that are as they were.
+#include "src/communicator/joining/probe.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/communicator/planning/planning.h"
+#include "tests/bootstrap/meeting.h"
+
+namespace tutti {
+namespace {
+
+Watch watch() { return {Deadline::after_ms(60'000)}; }
+
+std::string text_of(const NetworkFigures& figures) {
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%a %a %a", figures.message_us, figures.rank_gbytes_per_s,
+                figures.host_gbytes_per_s);
+  return text.data();
+}
+
+// What was seen, or why not; "left over" if a wire has something to read that nobody has sent since.
+std::string look(Bootstrap& bootstrap, const Hosts& hosts, bool wanted) {
+  const std::vector<Wire> wires = bootstrap.take_wires();
+  auto seen = probe_network(bootstrap, hosts, wires, wanted, watch());
+  if (!seen.ok()) return std::move(seen).status().message();
+  if (!bootstrap.barrier(watch()).ok()) return "no barrier";
+  char byte = 0;
+  for (const Wire& wire : wires) {
+    if (wire.socket && (::recv(wire.socket.get(), &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)) return "left over";
+  }
+  if (!bootstrap.barrier(watch()).ok()) return "no second barrier";  // The peers have looked.
+  return seen.value() ? text_of(*seen.value()) : "nothing";
+}
+
+using Rank1 = std::function<std::string(Bootstrap&, const Hosts&)>;
+
+std::vector<std::string> join(const Hosts& hosts, const Rank1& odd) {
+  const Meeting meeting;
+  Processes processes;
+  for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
+    processes.start([&, rank]() -> std::string {
+      JoinOptions options;
+      options.apart = true;
+      auto joined = Bootstrap::join(meeting.id(), rank, hosts.ranks(), options);
+      if (!joined.ok()) return std::move(joined).status().message();
+      return rank == 1 ? odd(*joined.value(), hosts) : look(*joined.value(), hosts, true);
+    });
+  }
+  return processes.reports();
+}
+
+std::string as_others(Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, true); }
+
+TEST(ProbeNetwork, SeesTheSameOnAllRanks) {
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 1, 0, 1}}) {
+    const std::vector<std::string> seen = join(Hosts(host_of), as_others);
+    for (const std::string& said : seen) {
+      double message_us = 0, rank = 0, host = 0;
+      ASSERT_EQ(std::sscanf(said.c_str(), "%la %la %la", &message_us, &rank, &host), 3) << said;
+      EXPECT_EQ(said, seen[0]);
+      EXPECT_GT(message_us, 0);
+      EXPECT_GT(rank, 0);
+      EXPECT_GT(host, 0);
+    }
+  }
+}
+
+TEST(ProbeNetwork, SeesNothingWhereARankDoesNotWantIt) {
+  const auto odd = [](Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, false); };
+  for (const std::string& said : join(Hosts::apart(3), odd)) EXPECT_EQ(said, "nothing");
+}
+
+TEST(ProbeNetwork, FailsOnAllWhereARankDies) {
+  const auto odd = [](Bootstrap& bootstrap, const Hosts&) -> std::string {
+    std::vector<std::uint64_t> records(std::size_t{2} * bootstrap.ranks(), 1);
+    if (!bootstrap.all_gather(std::as_writable_bytes(std::span(records)), 16, watch()).ok()) return "no agreement";
+    ::_exit(0);  // The others wait for its first message.
+  };
+  const std::vector<std::string> said = join(Hosts::apart(4), odd);
+  for (const Rank rank : {0U, 2U, 3U}) EXPECT_NE(said[rank].find("rank 1"), std::string::npos) << said[rank];
+}
+
+TEST(ProbeNetwork, DecidesOnTheLinksThatPredictionsKnow) {
+  Hosts hosts = Hosts::apart(4);
+  const Machine unseen = machine_of(hosts);
+  hosts.measured(NetworkFigures{.message_us = 107, .rank_gbytes_per_s = 0.1, .host_gbytes_per_s = 0.2});
+  const Hosts part = hosts.of({1, 3});
+  for (const Hosts& each : {hosts, part}) {
+    const Machine machine = machine_of(each);
+    ASSERT_GT(machine.levels.size(), 1U);
+    EXPECT_DOUBLE_EQ(machine.levels[1].latency_us, 100);
+    EXPECT_EQ(machine.levels[1].rank_gbytes_per_s, 0.1);
+    EXPECT_EQ(machine.levels[1].member_gbytes_per_s, 0.2);
+    EXPECT_EQ(machine.levels[0].latency_us, unseen.levels[0].latency_us);
+    EXPECT_EQ(machine.levels[0].member_gbytes_per_s, unseen.levels[0].member_gbytes_per_s);
+  }
+}
+
+TEST(ProbeNetwork, TakesNoRateOfCpusForThatOfALink) {
+  const std::vector<Rank> host_of = {0, 1};
+  Hosts hosts(host_of, {{.machine = 0, .cpus = 2}, {.machine = 0, .cpus = 2}});
+  hosts.measured(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 4, .host_gbytes_per_s = 4});
+  EXPECT_EQ(machine_of(hosts).levels[1].member_gbytes_per_s, 0);
+  hosts.measured(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 0.125, .host_gbytes_per_s = 0.125});
+  EXPECT_EQ(machine_of(hosts).levels[1].member_gbytes_per_s, 0.125);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Ranks see how fast the links between their hosts are when they join, and say so. $1: all_reduce_perf
+set -euo pipefail
+run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
+"$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
+
+fail() { echo "FAILED: $1" >&2; exit 1; }
+
+seen() { "$run" "$@" 2>&1 | grep 'between hosts a message takes' || true; }
+
+# 100 Mbit/s are 0.0125 GB/s, in steps of the root of 2; two ranks of a host share them.
+said="$(seen --hosts 2x2 --rate 100mbit -- env TUTTI_LOG=info "$1" -b 8 -e 8)"
+[[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s, a host "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
+for rate in "${BASH_REMATCH[@]:1:2}"; do
+  awk -v rate="$rate" 'BEGIN { exit !(rate > 0.0085 && rate < 0.018) }' || fail "100 Mbit/s were taken for $rate GB/s: $said"
+done
+
+for off in TUTTI_PROBE=0 TUTTI_DETERMINISTIC=1; do
+  said="$(seen --hosts 2x1 -- env TUTTI_LOG=info $off "$1" -b 8 -e 8)"
+  [ -z "$said" ] || fail "with $off somebody looked: $said"
+done
