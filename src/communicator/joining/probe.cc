@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,9 @@ namespace {
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
 constexpr std::uint64_t kShortBytes = 32 << 10;
-constexpr std::uint64_t kMostBytes = 1 << 20;
-constexpr double kSlowUs = 2000;    // Who takes that long for the short stream needs no longer one.
-constexpr double kStreamUs = 8000;  // All ranks of a host together take about as long.
-constexpr int kStreams = 3;         // The median of these counts.
+constexpr std::uint64_t kLongBytes = 768 << 10;  // By a host. More than a limit of the rate lets through at once.
+constexpr double kSlowUs = 2000;                 // Who takes that long for the short stream needs no longer one.
+constexpr int kStreams = 3;                      // The median of these counts.
 constexpr std::int64_t kSpinNs = 50'000;
 
 // Fixed-width plain data: it travels.
@@ -87,21 +87,25 @@ class Exchange {
   }
 
  private:
+  // Of the peer's end, or of the way: if a rank has died, those that it met in the tree know.
+  static Status lost(const Wire& wire, const char* why) {
+    return remote_error("the connection " + wire.route + " was lost while joining: " + why);
+  }
+
   Result<bool> advance(std::span<std::byte> room) {
     bool moved = false;
     if (to_send_ > 0) {
       const auto sent = ::send(ring_.next->socket.get(), room.data(), std::min<std::uint64_t>(room.size(), to_send_),
                                MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return system_error("send over " + ring_.next->route);
+      if (sent < 0 && errno != EAGAIN && errno != EINTR) return lost(*ring_.next, std::strerror(errno));
       if (sent > 0) to_send_ -= static_cast<std::uint64_t>(sent);
       moved = sent > 0;
     }
     if (to_receive_ > 0) {
       const auto received = ::recv(ring_.previous->socket.get(), room.data(),
                                    std::min<std::uint64_t>(room.size(), to_receive_), MSG_DONTWAIT);
-      if (received == 0) return remote_error("the other end closed " + ring_.previous->route + " while joining");
-      if (received < 0 && errno != EAGAIN && errno != EINTR)
-        return system_error("receive over " + ring_.previous->route);
+      if (received == 0) return lost(*ring_.previous, "it was closed");
+      if (received < 0 && errno != EAGAIN && errno != EINTR) return lost(*ring_.previous, std::strerror(errno));
       if (received > 0) to_receive_ -= static_cast<std::uint64_t>(received);
       moved = moved || received > 0;
     }
@@ -177,14 +181,13 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
   double us = TUTTI_TRY(probe.slowest_us(kShortBytes, kStreams, false));
   std::uint64_t bytes = kShortBytes;
   if (us < kSlowUs) {
-    bytes = kMostBytes;
+    bytes = kLongBytes;
     us = TUTTI_TRY(probe.slowest_us(bytes, kStreams, false));
   }
   figures.rank_gbytes_per_s = gbytes_per_s(static_cast<double>(bytes), us);
   figures.host_gbytes_per_s = figures.rank_gbytes_per_s;
   if (ring.ranks > 1) {
-    const double part = figures.rank_gbytes_per_s * 1000 * kStreamUs / kStreams / ring.ranks;
-    bytes = std::clamp(static_cast<std::uint64_t>(part), kShortBytes, kMostBytes);
+    bytes = std::max(kShortBytes, bytes / ring.ranks);
     us = TUTTI_TRY(probe.slowest_us(bytes, kStreams, true));
     figures.host_gbytes_per_s = gbytes_per_s(static_cast<double>(bytes) * ring.ranks, us);
   }
