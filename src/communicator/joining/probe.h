@@ -11,9 +11,9 @@
 namespace tutti {
 
 // Ranks that have one on each host send along a ring of hosts, and receive as much: a few bytes in turns, then a
-// stream from one rank of each host, then from all at once. Takes some 10 ms, 50 at most where links carry 1 Gbit/s or
-// more. The same answer on all ranks, all of which call it; none where one does not want it, or there is one host.
-// Wires are as they were before. Fails on all ranks alike.
+// stream from one rank of each host, then from all at once. Takes some ms, 40 where links carry 1 Gbit/s. The same
+// answer on all ranks, all of which call it; none where one does not want it, or there is one host. Wires are as they
+// were before. Fails on all ranks alike.
 Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const Hosts& hosts,
                                                     std::span<const Wire> wires, bool wanted, const Watch& watch);
 
