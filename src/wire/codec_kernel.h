@@ -119,36 +119,47 @@ class GroupKernel {
   // Magnitudes have no sign bit, and registers compare signed words.
   using Magnitudes = Vector<std::int32_t, kLanes>;
   TUTTI_KERNEL static Magnitudes larger(Magnitudes a, Magnitudes b) { return a < b ? b : a; }
-  // The larger of each two neighbours, in the first half those of `a`.
-  TUTTI_KERNEL static Magnitudes larger_neighbours(Magnitudes a, Magnitudes b) {
-    Magnitudes even, odd;
+  // Of each lane and that `distance` away.
+  template <int kDistance>
+  TUTTI_KERNEL static Magnitudes larger_of_lanes(Magnitudes a) {
+    Magnitudes other;
+    for (int k = 0; k < static_cast<int>(kLanes); ++k) other[k] = k ^ kDistance;
+    return larger(a, __builtin_shuffle(a, other));
+  }
+  // Of each four lanes, the larger of the first and second half of `a`, then those of `b`; kWidth of one after the
+  // other.
+  template <int kWidth>
+  TUTTI_KERNEL static Magnitudes larger_of_halves(Magnitudes a, Magnitudes b) {
+    Magnitudes low, high;
     for (int k = 0; k < static_cast<int>(kLanes); ++k) {
-      even[k] = 2 * k;
-      odd[k] = 2 * k + 1;
+      const int at = k % 4 / (2 * kWidth) * kWidth + k % kWidth + (k / kWidth % 2) * static_cast<int>(kLanes);
+      low[k] = k / 4 * 4 + at;
+      high[k] = low[k] + 2;
     }
-    return larger(__builtin_shuffle(a, b, even), __builtin_shuffle(a, b, odd));
+    return larger(__builtin_shuffle(a, b, low), __builtin_shuffle(a, b, high));
   }
 
   TUTTI_KERNEL static Four largest_of_blocks(const Values& values) {
     constexpr unsigned kEach = kRegisters / kBlocks;
-    Magnitudes largest[4];
+    Magnitudes largest[kBlocks];
 #pragma GCC unroll 4
     for (unsigned block = 0; block < kBlocks; ++block) {
-      largest[block] = Magnitudes{};
 #pragma GCC unroll 8
-      for (unsigned r = block * kEach; r < (block + 1) * kEach; ++r) {
-        const auto bits = __builtin_bit_cast(Magnitudes, values.at[r]);
-        largest[block] = larger(largest[block], bits & static_cast<std::int32_t>(kMagnitude));
+      for (unsigned r = 0; r < kEach; ++r) {
+        const auto bits = __builtin_bit_cast(Magnitudes, values.at[block * kEach + r]);
+        const Magnitudes magnitudes = bits & static_cast<std::int32_t>(kMagnitude);
+        largest[block] = r == 0 ? magnitudes : larger(largest[block], magnitudes);
       }
     }
-    Magnitudes all = largest[0];
-    unsigned lanes = kLanes;  // Of a block, that are left.
+    Magnitudes all;
     if constexpr (kBlocks == 4) {
-      all = larger_neighbours(larger_neighbours(largest[0], largest[1]), larger_neighbours(largest[2], largest[3]));
-      lanes = kLanes / 4;
+      all =
+          larger_of_halves<2>(larger_of_halves<1>(largest[0], largest[1]), larger_of_halves<1>(largest[2], largest[3]));
+    } else {
+      all = larger_of_lanes<1>(larger_of_lanes<2>(largest[0]));
     }
-#pragma GCC unroll 4
-    for (; lanes > 1; lanes /= 2) all = larger_neighbours(all, all);
+    if constexpr (kLanes > 4) all = larger_of_lanes<4>(all);
+    if constexpr (kLanes > 8) all = larger_of_lanes<8>(all);
     struct Parts {
       Four four[kLanes / 4];
     };

@@ -6,8 +6,7 @@ namespace tutti {
 namespace {
 
 constexpr Named<WireFormat, kWireFormats> kFormats = {
-    "wire format",
-    {"none", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4"}};
+    "wire format", {"none", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4"}};
 
 }  // namespace
 
