@@ -16,17 +16,20 @@ namespace {
 
 constexpr std::byte kGuard{0xa5};
 
-// A buffer that begins with a line, and has some bytes behind it that nobody may write.
+// A buffer that begins so many bytes after a line, and has some bytes on either side that nobody may write.
 class Guarded {
  public:
-  explicit Guarded(std::size_t bytes) : lines_(bytes / sizeof(Line) + 2), size_(bytes) {
-    std::fill_n(data(), lines_.size() * sizeof(Line), kGuard);
+  explicit Guarded(std::size_t bytes, std::size_t after = 0)
+      : lines_(bytes / sizeof(Line) + 3), size_(bytes), begin_(sizeof(Line) + after) {
+    std::fill_n(lines_.data()->bytes, lines_.size() * sizeof(Line), kGuard);
   }
-  std::byte* data() { return lines_.data()->bytes; }
+  std::byte* data() { return lines_.data()->bytes + begin_; }
   std::size_t size() const { return size_; }
   bool intact() {
-    std::byte* const end = data() + lines_.size() * sizeof(Line);
-    return std::all_of(data() + size_, end, [](std::byte byte) { return byte == kGuard; });
+    const auto is_guard = [](std::byte byte) { return byte == kGuard; };
+    std::byte* const first = lines_.data()->bytes;
+    return std::all_of(first, data(), is_guard) &&
+           std::all_of(data() + size_, first + lines_.size() * sizeof(Line), is_guard);
   }
 
  private:
@@ -34,7 +37,7 @@ class Guarded {
     std::byte bytes[64];
   };
   std::vector<Line> lines_;
-  std::size_t size_;
+  std::size_t size_, begin_;
 };
 
 std::size_t message_bytes(WireFormat format, std::size_t count) {
@@ -112,7 +115,8 @@ class WireFolds : public testing::Test {
           message ? from_message(at, sources.back().data()) : from_memory(at, sources.back().data());
       for (std::size_t i = 0; i < at.count; ++i) sum_[i] = k == 0 ? read[i] : sum_[i] + read[i];
     }
-    Guarded message(message_bytes(at.format, at.count)), memory(at.count * size_of(at.type)), second(message.size());
+    Guarded message(message_bytes(at.format, at.count)), memory(at.count * size_of(at.type), after_),
+        second(message.size());
     std::vector<const std::byte*> from;
     for (Guarded& source : sources) from.push_back(source.data());
     std::byte* const to[] = {memory.data(), message.data(), second.data()};
@@ -164,6 +168,7 @@ class WireFolds : public testing::Test {
   std::mt19937 random_{7};
   const FoldKernels* kernels_ = nullptr;
   bool streams_ = false;
+  std::size_t after_ = 0;  // How far behind the beginning of a line memory is that is written.
   std::uint32_t sources_ = 1;
   std::vector<float> sum_;
 };
@@ -180,8 +185,9 @@ void for_each_kernel(const std::function<void(const FoldKernels&)>& run) {
 TEST_F(WireFolds, AreTheSameAsDecodingAddingAndEncodingOneAfterTheOther) {
   for_each_kernel([&](const FoldKernels& kernels) {
     kernels_ = &kernels;
-    for (const bool streams : {false, true}) {
-      streams_ = streams;
+    for (const int after : {-1, 0, 4, 16, 32}) {
+      streams_ = after >= 0;
+      after_ = static_cast<std::size_t>(std::max(after, 0));
       for (std::uint32_t f = 1; f < kWireFormats; ++f) {
         for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
           for (const std::size_t count : {1, 127, 128, 513, 1500})
