@@ -231,6 +231,29 @@ TEST_F(WireFolds, AddUpInPlaceAndPassNoFurtherNan) {
   });
 }
 
+// Any bytes can come; what is decoded from them may be encoded differently.
+TEST_F(WireFolds, PassOnTheBytesThatCame) {
+  constexpr std::size_t kCount = 400;
+  for_each_kernel([&](const FoldKernels& kernels) {
+    for (std::uint32_t f = 1; f < kWireFormats; ++f) {
+      const Setting at{static_cast<WireFormat>(f), DataType::float32, kCount};
+      std::vector<std::byte> message(message_bytes(at.format, kCount));
+      for (std::byte& byte : message) byte = static_cast<std::byte>(random_());
+      Guarded sent(message.size()), memory(kCount * sizeof(float));
+      const std::byte* const from[] = {message.data()};
+      std::byte* const to[] = {memory.data(), sent.data()};
+      const std::uint8_t marks[] = {0, 1};
+      const FoldArguments arguments{
+          .sources = from, .targets = to, .source_count = 1, .target_count = 2, .count = kCount};
+      WireFold(at.format, at.type, Reduction::sum, Keeps::copies, kernels)(arguments, {marks + 1, marks});
+      EXPECT_EQ(std::memcmp(sent.data(), message.data(), message.size()), 0) << name(at.format);
+      const std::vector<float> meant = from_message(at, message.data());
+      EXPECT_EQ(std::memcmp(memory.data(), meant.data(), memory.size()), 0) << name(at.format);
+      EXPECT_TRUE(sent.intact() && memory.intact());
+    }
+  });
+}
+
 // A message of ones and memory of this, folded into memory; sources in either order.
 struct Pair {
   WireFormat format;

@@ -22,7 +22,6 @@ class WireSum {
   using Values = typename Group::Values;
   using Real = typename Group::Real;
   static constexpr std::uint64_t kMemoryBytes = kWireGroup * sizeof(float);
-  static constexpr std::uint64_t kQuarterBytes = 16;  // Of a line. malloc() has memory that begins with the second one.
 
   explicit WireSum(const WireSumArguments& arguments)
       : arguments_(arguments), fold_(arguments.fold), combines_(arguments.divides || arguments.fold.source_count > 1) {
@@ -31,9 +30,9 @@ class WireSum {
       const std::byte* const target = fold_.targets[t];
       const std::uint64_t bit = std::uint64_t{1} << t;
       const auto address = reinterpret_cast<std::uintptr_t>(target);
-      if ((fold_.streamed_targets & bit) != 0 && address % kQuarterBytes == 0) {
+      if ((fold_.streamed_targets & bit) != 0 &&
+          address % Isa::kBytes == 0) {  // In parts it is slower than not at all.
         streamed_ |= bit;
-        if (address % Isa::kBytes != 0) in_quarters_ |= bit;
       } else if (fold_.manners.fetches_targets && !is_source(target)) {
         fresh_ |= bit;
       }
@@ -105,34 +104,20 @@ class WireSum {
       for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes) Isa::prepare(to + kAheadBytes + line);
     }
     const bool streams = (streamed_ & bit) != 0;
-    const bool in_quarters = (in_quarters_ & bit) != 0;
 #pragma GCC unroll 8
     for (unsigned r = 0; r < Group::kRegisters; ++r) {
       const Real value = combines_ ? one_nan<typename Group::Word>(values.at[r]) : values.at[r];
       std::byte* const at = to + r * sizeof value;
-      if (!streams) std::memcpy(at, &value, sizeof value);
-      else if (in_quarters) stream_quarters(value, at);
-      else Isa::stream(value, at);
-    }
-  }
-
-  TUTTI_KERNEL static void stream_quarters(const Real& value, std::byte* to) {
-    struct Quarters {
-      Vector<float, 4> at[Isa::kBytes / kQuarterBytes];
-    };
-    const auto quarters = __builtin_bit_cast(Quarters, value);
-    for (const auto& quarter : quarters.at) {
-      Isa::stream(quarter, to);
-      to += kQuarterBytes;
+      if (streams) Isa::stream(value, at);
+      else std::memcpy(at, &value, sizeof value);
     }
   }
 
   const WireSumArguments& arguments_;
   const FoldArguments& fold_;
-  const bool combines_;            // NaN may be any, and becomes the one.
-  std::uint64_t streamed_ = 0;     // Bit t is the t-th target.
-  std::uint64_t in_quarters_ = 0;  // Streamed, and no register begins where a line does.
-  std::uint64_t fresh_ = 0;        // Fetched ahead.
+  const bool combines_;         // NaN may be any, and becomes the one.
+  std::uint64_t streamed_ = 0;  // Bit t is the t-th target.
+  std::uint64_t fresh_ = 0;     // Fetched ahead.
 };
 
 template <class Isa>
