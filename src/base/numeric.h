@@ -32,6 +32,15 @@ struct Type {
   using type = T;
 };
 
+template <std::size_t kBytes>
+using UnsignedOf = std::conditional_t<
+    kBytes == 1, std::uint8_t,
+    std::conditional_t<kBytes == 2, std::uint16_t, std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>>;
+
+// What an element is loaded as.
+template <typename T>
+using Bits = UnsignedOf<sizeof(T)>;
+
 // Calls visitor(Type<T>()) with the T of `type`: the only switch over data types.
 template <typename Visitor>
 decltype(auto) visit(DataType type, Visitor&& visitor) {

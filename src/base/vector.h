@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "src/base/numeric.h"
+
 #define TUTTI_KERNEL [[gnu::always_inline]] inline
 
 namespace tutti {
@@ -39,6 +41,16 @@ TUTTI_KERNEL Vector<To, kLanes> converted(Vector<From, kLanes> x) {
   } else {
     return __builtin_convertvector(x, Vector<To, kLanes>);
   }
+}
+
+// Conversions without help from the instruction set.
+template <typename T, unsigned kLanes>
+TUTTI_KERNEL Vector<float, kLanes> widened_portably(Vector<Bits<T>, kLanes> bits) {
+  return widen<T, Vector<float, kLanes>>(converted<std::uint32_t, Bits<T>, kLanes>(bits));
+}
+template <typename T, unsigned kLanes>
+TUTTI_KERNEL Vector<Bits<T>, kLanes> narrowed_portably(Vector<float, kLanes> value) {
+  return converted<Bits<T>, std::uint32_t, kLanes>(narrow<T, Vector<std::uint32_t, kLanes>>(value));
 }
 
 }  // namespace tutti

@@ -8,15 +8,6 @@
 
 namespace tutti {
 
-template <std::size_t kBytes>
-using UnsignedOf = std::conditional_t<
-    kBytes == 1, std::uint8_t,
-    std::conditional_t<kBytes == 2, std::uint16_t, std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>>;
-
-// What an element is loaded as.
-template <typename T>
-using Bits = UnsignedOf<sizeof(T)>;
-
 template <typename T>
 using Signed = std::make_signed_t<Bits<T>>;
 

@@ -2,24 +2,19 @@
 
 #include <algorithm>
 
+#include "src/base/named.h"
+
 namespace tutti {
+namespace {
 
-const char* name(Collective collective) {
-  constexpr const char* names[kCollectives] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                               "reduce",     "all_to_all", "gather",         "scatter"};
-  const auto index = static_cast<std::uint32_t>(collective);
-  return index < kCollectives ? names[index] : nullptr;
-}
+constexpr Named<Collective, kCollectives> kNamed = {
+    "collective",
+    {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter"}};
 
-Result<Collective> parse_collective(std::string_view text) {
-  std::string known;
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    if (text == name(collective)) return collective;
-    known += (i == 0 ? "" : ", ") + std::string(name(collective));
-  }
-  return invalid_argument("'" + std::string(text) + "' is no collective; there are " + known);
-}
+}  // namespace
+
+const char* name(Collective collective) { return kNamed.name(collective); }
+Result<Collective> parse_collective(std::string_view text) { return kNamed.parse(text); }
 
 Rank input_blocks(const Problem& problem, Rank rank) {
   switch (problem.collective) {

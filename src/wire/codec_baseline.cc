@@ -1,14 +1,8 @@
 // What every CPU can do: 128-bit registers in GNU's notation.
+#include "src/base/vector_baseline.h"
 #include "src/wire/codec_kernel.h"
 
 namespace tutti {
-namespace {
-
-struct Baseline {
-  static constexpr unsigned kBytes = 16;
-};
-
-}  // namespace
 
 const CodecKernels kCodecBaseline = {"baseline", find_codec_in<Baseline>};
 

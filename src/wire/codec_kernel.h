@@ -1,6 +1,8 @@
-// Whole groups, written for GNU vectors and compiled once for each instruction set. An Isa is a type without linkage
-// outside of its source file, which keeps every instance of these templates inside it, too. It says
-//   kBytes               how wide its registers are.
+// Whole groups, written for GNU vectors and compiled once for each instruction set: an Isa of src/base/vector_*.h. It
+// says
+//   kBytes                   how wide its registers are,
+//   words(x), packed<T>(x)   how it converts between words and narrower integers of as many lanes,
+//   widened<T, kLanes>(bits), narrowed<T, kLanes>(value)   and narrow floats.
 #pragma once
 
 #include "src/base/vector.h"
@@ -12,112 +14,197 @@ namespace tutti {
 template <class Isa, class Form>
 class GroupKernel {
  public:
+  static constexpr unsigned kLanes = Isa::kBytes / sizeof(float);
+  static constexpr unsigned kRegisters = kWireGroup / kLanes;
+  using Real = Vector<float, kLanes>;
+  using Word = Vector<std::uint32_t, kLanes>;
+  // A group in registers, where there are as many.
+  struct Values {
+    Real at[kRegisters];
+  };
+
   static void encode(const float* values, std::uint64_t count, std::byte* wire, WireRange range, const Dither* dither) {
     if (dither != nullptr) return encode_singly<Form>(values, count, wire, range, dither);
     std::uint64_t i = 0;
-    for (; count - i >= kWireGroup; i += kWireGroup, wire += kGroupBytes<Form>) encode_whole(values + i, wire, range);
+    for (; count - i >= kWireGroup; i += kWireGroup, wire += kGroupBytes<Form>) {
+      const Values group = load_values(values + i);
+      write(group, wire, range);
+    }
     if (i == count) return;
     float padded[kWireGroup] = {};
     std::memcpy(padded, values + i, (count - i) * sizeof(float));
-    encode_whole(padded, wire, range);
+    encode(padded, kWireGroup, wire, range, nullptr);
   }
 
   static void decode(const std::byte* wire, std::uint64_t count, float* values) {
     std::uint64_t i = 0;
-    for (; count - i >= kWireGroup; i += kWireGroup, wire += kGroupBytes<Form>) decode_whole(wire, values + i);
+    for (; count - i >= kWireGroup; i += kWireGroup, wire += kGroupBytes<Form>) store_values(read(wire), values + i);
     if (i == count) return;
     float padded[kWireGroup];
-    decode_whole(wire, padded);
+    decode(wire, kWireGroup, padded);
     std::memcpy(values + i, padded, (count - i) * sizeof(float));
   }
 
- private:
-  static constexpr unsigned kLanes = Isa::kBytes / sizeof(float);
-  using Real = Vector<float, kLanes>;
-  using Word = Vector<std::uint32_t, kLanes>;
-  static constexpr int kBits = Form::kCodeBits;
-  // Codes narrower than a byte are packed from bytes.
-  using Code = std::conditional_t<kBits == 16, std::uint16_t, std::uint8_t>;
-
-  TUTTI_KERNEL static Real load_values(const float* from) {
-    return load<float, kLanes>(reinterpret_cast<const std::byte*>(from));
-  }
-
-  template <unsigned kCount>
-  TUTTI_KERNEL static std::uint32_t largest_of(Vector<std::int32_t, kCount> magnitudes) {
-    if constexpr (kCount == 1) {
-      return static_cast<std::uint32_t>(magnitudes[0]);
-    } else {
-      using Half = Vector<std::int32_t, kCount / 2>;
-      struct Halves {
-        Half low, high;
-      };
-      const auto halves = __builtin_bit_cast(Halves, magnitudes);
-      return largest_of<kCount / 2>(halves.low < halves.high ? halves.high : halves.low);
-    }
-  }
-
-  TUTTI_KERNEL static std::uint32_t largest_in(const float* block) {
-    if constexpr (Form::kScaleBytes == 0) {
-      return 0;
-    } else {
-      // Magnitudes have no sign bit, and registers compare signed words.
-      using Signed = Vector<std::int32_t, kLanes>;
-      Signed largest = {};
+  TUTTI_KERNEL static Values load_values(const float* from) {
+    Values values;
 #pragma GCC unroll 8
-      for (std::uint32_t i = 0; i < Form::kBlock; i += kLanes) {
-        const auto magnitude =
-            __builtin_bit_cast(Signed, load_values(block + i)) & static_cast<std::int32_t>(kMagnitude);
-        largest = largest < magnitude ? magnitude : largest;
-      }
-      return largest_of<kLanes>(largest);
-    }
+    for (unsigned r = 0; r < kRegisters; ++r)
+      values.at[r] = load<float, kLanes>(reinterpret_cast<const std::byte*>(from + r * kLanes));
+    return values;
   }
-
-  TUTTI_KERNEL static void encode_whole(const float* values, std::byte* wire, const WireRange& range) {
-    Code unpacked[kBits < 8 ? kWireGroup : 1];
-    std::byte* codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : wire + kScalesBytes<Form>;
-    for (std::uint32_t block = 0; block < kWireGroup; block += Form::kBlock) {
-      BlockScale scale = {};
-      if constexpr (Form::kScaleBytes != 0) {
-        const std::uint32_t largest = largest_in(values + block);
-        // Rare, and not worth its instructions in registers.
-        if (!Form::kSpoils && largest >= limit_of(range))
-          return encode_singly<Form>(values, kWireGroup, wire, range, nullptr);
-        scale = Form::scale(largest, range);
-        const auto bits = static_cast<std::uint16_t>(scale.bits);
-        std::memcpy(wire + block / Form::kBlock * Form::kScaleBytes, &bits, Form::kScaleBytes);
-      }
+  TUTTI_KERNEL static void store_values(const Values& values, float* to) {
 #pragma GCC unroll 8
-      for (std::uint32_t i = block; i < block + Form::kBlock; i += kLanes) {
-        const Word words = Form::template finite_code<Word>(load_values(values + i), scale, range);
-        const auto narrowed = converted<Code, std::uint32_t, kLanes>(words);
-        std::memcpy(codes + i * sizeof(Code), &narrowed, sizeof narrowed);
-      }
-    }
-    if constexpr (kBits < 8) pack(codes, wire + kScalesBytes<Form>);
+    for (unsigned r = 0; r < kRegisters; ++r) std::memcpy(to + r * kLanes, &values.at[r], sizeof(Real));
   }
 
-  TUTTI_KERNEL static void decode_whole(const std::byte* wire, float* values) {
-    Code unpacked[kBits < 8 ? kWireGroup : 1];
+  // What a group on the wire means.
+  TUTTI_KERNEL static Values read(const std::byte* wire) {
+    Scales scales;
+    if constexpr (Form::kScaleBytes != 0) scales = stored_scales(wire);
     const std::byte* codes = wire + kScalesBytes<Form>;
+    Code unpacked[kBits < 8 ? kWireGroup : 1];
     if constexpr (kBits < 8) {
       unpack(codes, reinterpret_cast<std::byte*>(unpacked));
       codes = reinterpret_cast<const std::byte*>(unpacked);
     }
-    for (std::uint32_t block = 0; block < kWireGroup; block += Form::kBlock) {
-      BlockScale scale = {};
-      if constexpr (Form::kScaleBytes != 0) {
-        std::uint16_t bits = 0;
-        std::memcpy(&bits, wire + block / Form::kBlock * Form::kScaleBytes, Form::kScaleBytes);
-        scale = Form::stored(bits);
-      }
+    Values values;
 #pragma GCC unroll 8
-      for (std::uint32_t i = block; i < block + Form::kBlock; i += kLanes) {
-        const Word words = converted<std::uint32_t, Code, kLanes>(load<Code, kLanes>(codes + i * sizeof(Code)));
-        const Real value = Form::template value<Real>(words, scale);
-        std::memcpy(values + i, &value, sizeof value);
+    for (unsigned r = 0; r < kRegisters; ++r)
+      values.at[r] = meaning(load<Code, kLanes>(codes + r * kLanes * sizeof(Code)), scales.of(r));
+    return values;
+  }
+
+  // Encodes a group.
+  TUTTI_KERNEL static void write(const Values& values, std::byte* wire, const WireRange& range) {
+    Scales scales;
+    if constexpr (Form::kScaleBytes != 0) {
+      const Four largest = largest_of_blocks(values);
+      // Rare, and not worth its instructions in registers.
+      if (any_beyond(largest, range)) {
+        float group[kWireGroup];
+        store_values(values, group);
+        return encode_singly<Form>(group, kWireGroup, wire, range, nullptr);
       }
+      scales = new_scales(largest, wire, range);
+    }
+    Code unpacked[kBits < 8 ? kWireGroup : 1];
+    std::byte* const codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : wire + kScalesBytes<Form>;
+#pragma GCC unroll 8
+    for (unsigned r = 0; r < kRegisters; ++r) {
+      const CodeRegister code = code_of(values.at[r], scales.of(r), range);
+      std::memcpy(codes + r * sizeof code, &code, sizeof code);
+    }
+    if constexpr (kBits < 8) pack(codes, wire + kScalesBytes<Form>);
+  }
+
+ private:
+  static constexpr int kBits = Form::kCodeBits;
+  // Codes narrower than a byte are packed from bytes.
+  using Code = std::conditional_t<kBits == 16, std::uint16_t, std::uint8_t>;
+  using CodeRegister = Vector<Code, kLanes>;
+
+  // What blocks have, a lane each; where there is one block, all lanes have it.
+  static constexpr unsigned kBlocks = kWireGroup / Form::kBlock;
+  static_assert(kBlocks == 1 || kBlocks == 4);
+  using Four = Vector<std::uint32_t, 4>;
+  using FourReals = Vector<float, 4>;
+  struct Scales {
+    FourReals step = {}, inverse = {};
+    TUTTI_KERNEL BlockScale of(unsigned reg) const {
+      const unsigned block = reg * kLanes / Form::kBlock;
+      return {0, step[block], inverse[block], ~0u};
+    }
+  };
+
+  // Magnitudes have no sign bit, and registers compare signed words.
+  using Magnitudes = Vector<std::int32_t, kLanes>;
+  TUTTI_KERNEL static Magnitudes larger(Magnitudes a, Magnitudes b) { return a < b ? b : a; }
+  // Of each lane and that `distance` away.
+  template <int kDistance>
+  TUTTI_KERNEL static Magnitudes larger_of_lanes(Magnitudes a) {
+    Magnitudes other;
+    for (int k = 0; k < static_cast<int>(kLanes); ++k) other[k] = k ^ kDistance;
+    return larger(a, __builtin_shuffle(a, other));
+  }
+  // Of each four lanes, the larger of the first and second half of `a`, then those of `b`; kWidth of one after the
+  // other.
+  template <int kWidth>
+  TUTTI_KERNEL static Magnitudes larger_of_halves(Magnitudes a, Magnitudes b) {
+    Magnitudes low, high;
+    for (int k = 0; k < static_cast<int>(kLanes); ++k) {
+      const int at = k % 4 / (2 * kWidth) * kWidth + k % kWidth + (k / kWidth % 2) * static_cast<int>(kLanes);
+      low[k] = k / 4 * 4 + at;
+      high[k] = low[k] + 2;
+    }
+    return larger(__builtin_shuffle(a, b, low), __builtin_shuffle(a, b, high));
+  }
+
+  TUTTI_KERNEL static Four largest_of_blocks(const Values& values) {
+    constexpr unsigned kEach = kRegisters / kBlocks;
+    Magnitudes largest[kBlocks];
+#pragma GCC unroll 4
+    for (unsigned block = 0; block < kBlocks; ++block) {
+#pragma GCC unroll 8
+      for (unsigned r = 0; r < kEach; ++r) {
+        const auto bits = __builtin_bit_cast(Magnitudes, values.at[block * kEach + r]);
+        const Magnitudes magnitudes = bits & static_cast<std::int32_t>(kMagnitude);
+        largest[block] = r == 0 ? magnitudes : larger(largest[block], magnitudes);
+      }
+    }
+    Magnitudes all;
+    if constexpr (kBlocks == 4) {
+      all =
+          larger_of_halves<2>(larger_of_halves<1>(largest[0], largest[1]), larger_of_halves<1>(largest[2], largest[3]));
+    } else {
+      all = larger_of_lanes<1>(larger_of_lanes<2>(largest[0]));
+    }
+    if constexpr (kLanes > 4) all = larger_of_lanes<4>(all);
+    if constexpr (kLanes > 8) all = larger_of_lanes<8>(all);
+    struct Parts {
+      Four four[kLanes / 4];
+    };
+    return __builtin_bit_cast(Parts, all).four[0];
+  }
+
+  TUTTI_KERNEL static bool any_beyond(Four largest, const WireRange& range) {
+    struct Halves {
+      std::uint64_t low, high;
+    };
+    const auto halves = __builtin_bit_cast(Halves, below(largest, limit_of(range)));
+    return (halves.low & halves.high) != ~std::uint64_t{0};
+  }
+
+  TUTTI_KERNEL static Scales new_scales(Four largest, std::byte* wire, const WireRange& range) {
+    const auto scales = Form::template finite_scale<FourReals>(largest, range);
+    using Stored = std::conditional_t<Form::kScaleBytes == 2, std::uint16_t, std::uint8_t>;
+    const auto bits = converted<Stored, std::uint32_t, 4>(scales.bits);
+    std::memcpy(wire, &bits, kScalesBytes<Form>);
+    return {scales.step, scales.inverse};
+  }
+
+  TUTTI_KERNEL static Scales stored_scales(const std::byte* wire) {
+    Scales scales;
+#pragma GCC unroll 4
+    for (unsigned block = 0; block < kBlocks; ++block) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, wire + block * Form::kScaleBytes, Form::kScaleBytes);
+      scales.step[block] = Form::stored(bits).step;
+    }
+    return scales;
+  }
+
+  TUTTI_KERNEL static CodeRegister code_of(Real x, const BlockScale& scale, const WireRange& range) {
+    if constexpr (std::is_same_v<Form, HalfForm<Float16>>) {
+      return Isa::template narrowed<Float16, kLanes>(Form::template held<Word>(x, range));
+    } else {
+      return Isa::template packed<Code>(Form::template finite_code<Word>(x, scale, range));
+    }
+  }
+  TUTTI_KERNEL static Real meaning(CodeRegister code, const BlockScale& scale) {
+    if constexpr (std::is_same_v<Form, HalfForm<Float16>>) {
+      return one_nan<Word>(Isa::template widened<Float16, kLanes>(code));
+    } else {
+      return Form::template value<Real>(Word(Isa::words(code)), scale);
     }
   }
 

@@ -8,9 +8,9 @@
 //   kSpoils                            whether one that is not finite spoils its block, if there are scales,
 //   bid(x, range)                      an element's part in the block's largest magnitude, as bits,
 //   scale(largest, range)              the scale of a block,
-//   stored(bits)                       the scale with these bits,
-//   code(x, scale, range)              an element's code, to nearest,
-//   finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
+//   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; of several at once,
+//   too, stored(bits)                       the scale with these bits, code(x, scale, range)              an element's
+//   code, to nearest, finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
 //   dithered(x, scale, range, word)    and by a random word,
 //   value(code, scale)                 what a code means.
 #pragma once
@@ -22,12 +22,14 @@
 
 namespace tutti {
 
-struct BlockScale {
-  std::uint32_t bits;  // As on the wire.
-  float step;          // What a code is multiplied by.
-  float inverse;       // What an element is multiplied by: 1 / step, rounded once.
-  std::uint32_t mask;  // Of the bits of a code: none where an element spoils its block.
+template <typename Word, typename Real>
+struct BlockScales {
+  Word bits;     // As on the wire.
+  Real step;     // What a code is multiplied by.
+  Real inverse;  // What an element is multiplied by: 1 / step, rounded once.
+  Word mask;     // Of the bits of a code: none where an element spoils its block.
 };
+using BlockScale = BlockScales<std::uint32_t, float>;
 
 inline constexpr std::uint32_t kMagnitude = 0x7fffffffu;
 inline constexpr std::uint32_t kInfinity = 0x7f800000u;
@@ -36,6 +38,22 @@ inline constexpr std::uint32_t kNan = 0x7fc00000u;
 // The least magnitude that counts as infinite.
 TUTTI_NUMERIC std::uint32_t limit_of(const WireRange& range) {
   return __builtin_bit_cast(std::uint32_t, range.largest) + 1;
+}
+
+// Of magnitudes: compared as below() does, in a way for which registers have one instruction.
+template <typename Word>
+TUTTI_NUMERIC Word no_less(Word a, std::uint32_t least) {
+  using Compared = std::conditional_t<std::is_integral_v<Word>, std::int32_t, decltype(Word{} < Word{})>;
+  const Compared x = __builtin_bit_cast(Compared, a);
+  const Compared y = __builtin_bit_cast(Compared, Word{} + least);
+  return __builtin_bit_cast(Word, x < y ? y : x);
+}
+template <typename Word>
+TUTTI_NUMERIC Word no_more(Word a, std::uint32_t most) {
+  using Compared = std::conditional_t<std::is_integral_v<Word>, std::int32_t, decltype(Word{} < Word{})>;
+  const Compared x = __builtin_bit_cast(Compared, a);
+  const Compared y = __builtin_bit_cast(Compared, Word{} + most);
+  return __builtin_bit_cast(Word, x < y ? x : y);
 }
 
 // The one NaN for any other, whose bits depend on who multiplied it.
@@ -95,7 +113,7 @@ struct HalfForm {
     return one_nan<Word>(widen<T, Real>(code));
   }
 
- private:
+  // The element as the tensor's type can hold it on the wire.
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Real held(Real x, const WireRange& range) {
     if constexpr (Placement<T>::rebias == 0) {
@@ -105,6 +123,7 @@ struct HalfForm {
     }
   }
 
+ private:
   // Below 2^-16 a float16 has multiples of 2^-24 only, and its largest bfloat16 is 65280.
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Real held_by_half(Real x) {
@@ -135,18 +154,18 @@ struct Scaled {
 
   TUTTI_NUMERIC static BlockScale stored(std::uint32_t bits) { return {bits, widen<BFloat16, float>(bits), 0, 0}; }
 
- protected:
-  TUTTI_NUMERIC static BlockScale finite_scale(std::uint32_t largest, const WireRange& range) {
+  template <typename Real, typename Word>
+  TUTTI_NUMERIC static BlockScales<Word, Real> finite_scale(Word largest, const WireRange& range) {
     constexpr std::uint32_t kTail = (1u << Top::kOddBits) - 1;
     constexpr std::uint32_t kTie = 1u << (Top::kOddBits - 1);
     const float least_step = range.least_step * Top::kLeastSteps;
     const std::uint32_t least = __builtin_bit_cast(std::uint32_t, least_step) >> 16;
-    std::uint32_t bits = narrow<BFloat16, std::uint32_t>(__builtin_bit_cast(float, largest) / Top::kValue);
-    if ((bits & kTail) == kTie) --bits;
-    if (bits < least) bits = least;
-    if (widen<BFloat16, float>(bits) * Top::kValue > range.largest) --bits;
-    const auto step = widen<BFloat16, float>(bits);
-    return {bits, step, 1.0f / step, ~0u};
+    Word bits = narrow<BFloat16, Word>(__builtin_bit_cast(Real, largest) / Top::kValue);
+    bits = (bits & kTail) == kTie ? bits - 1 : bits;
+    bits = no_less(bits, least);
+    bits = widen<BFloat16, Real>(bits) * Top::kValue > range.largest ? bits - 1 : bits;
+    const auto step = widen<BFloat16, Real>(bits);
+    return {bits, step, 1.0f / step, Word{} - 1};
   }
 };
 
@@ -171,15 +190,13 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
   }
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
     if (largest >= limit_of(range)) return {kNan >> 16, 0, 0, 0};
-    return Scaled<IntegerTop<kBits>>::finite_scale(largest, range);
+    return Scaled<IntegerTop<kBits>>::template finite_scale<float>(largest, range);
   }
 
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word code(Real x, const BlockScale& scale, const WireRange&) {
-    const Real scaled = x * scale.inverse;
-    const Real raised = scaled < Real{} - kTop ? Real{} - kTop : scaled;
-    const Real whole = (raised > Real{} + kTop ? Real{} + kTop : raised) + kRuler;
-    return (__builtin_bit_cast(Word, whole) - kRulerBits) & (kMask & scale.mask);
+    const Word ruled = __builtin_bit_cast(Word, x * scale.inverse + kRuler);
+    return no_more(no_less(ruled, kRulerBits - kMost), kRulerBits + kMost) & (kMask & scale.mask);
   }
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange& range) {
@@ -200,9 +217,10 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
 
  private:
   static constexpr float kTop = IntegerTop<kBits>::kValue;
+  static constexpr auto kMost = static_cast<std::uint32_t>(kTop);
   static constexpr std::uint32_t kMask = (1u << kBits) - 1;
   static constexpr std::uint32_t kSign = 1u << (kBits - 1);
-  // The unit in its last place is 1: what is added to it becomes an integer, in its low bits.
+  // The unit in its last place is 1: what is added to it becomes an integer, in its low bits, of which it has none.
   static constexpr float kRuler = 0x1.8p23f;
   static constexpr std::uint32_t kRulerBits = 0x4b400000u;
 };
@@ -263,7 +281,7 @@ struct Float8Form : Scaled<Float8Top<T>>, Float8Codes<T> {
   static constexpr std::uint32_t kBlock = 128;
 
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
-    return Scaled<Float8Top<T>>::finite_scale(largest, range);
+    return Scaled<Float8Top<T>>::template finite_scale<float>(largest, range);
   }
 };
 
@@ -274,13 +292,17 @@ struct MicroForm : Float8Codes<Float8E4M3> {
   static constexpr std::uint32_t kScaleBytes = 1;
 
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
+    return finite_scale<float>(largest, range);
+  }
+  template <typename Real, typename Word>
+  TUTTI_NUMERIC static BlockScales<Word, Real> finite_scale(Word largest, const WireRange& range) {
     constexpr std::uint32_t kTopExponent = 8;
     const float least_step = range.least_step * Float8Top<Float8E4M3>::kLeastSteps;
     const std::uint32_t least = __builtin_bit_cast(std::uint32_t, least_step) >> 23;
-    const std::uint32_t exponent = largest >> 23;
-    const std::uint32_t bits = exponent < least + kTopExponent ? least : exponent - kTopExponent;
-    const auto step = __builtin_bit_cast(float, bits << 23);
-    return {bits, step, 1.0f / step, ~0u};
+    const Word exponent = largest >> 23;
+    const Word bits = below(exponent, least + kTopExponent) ? Word{} + least : exponent - kTopExponent;
+    const auto step = __builtin_bit_cast(Real, bits << 23);
+    return {bits, step, 1.0f / step, Word{} - 1};
   }
   TUTTI_NUMERIC static BlockScale stored(std::uint32_t bits) {
     const std::uint32_t normal = bits == 255 ? kNan : bits << 23;

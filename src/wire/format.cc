@@ -1,25 +1,17 @@
 #include "src/wire/format.h"
 
-#include <string>
+#include "src/base/named.h"
 
 namespace tutti {
+namespace {
 
-const char* name(WireFormat format) {
-  constexpr const char* names[kWireFormats] = {"none",  "fp16", "bf16",     "fp8_e4m3", "fp8_e5m2",
-                                               "mxfp8", "int8", "int8_b32", "int6",     "int4"};
-  const auto index = static_cast<std::uint32_t>(format);
-  return index < kWireFormats ? names[index] : nullptr;
-}
+constexpr Named<WireFormat, kWireFormats> kFormats = {
+    "wire format", {"none", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4"}};
 
-Result<WireFormat> parse_wire(std::string_view text) {
-  std::string known;
-  for (std::uint32_t i = 0; i < kWireFormats; ++i) {
-    const auto format = static_cast<WireFormat>(i);
-    if (text == name(format)) return format;
-    known += (i == 0 ? "" : ", ") + std::string(name(format));
-  }
-  return invalid_argument("'" + std::string(text) + "' is no wire format; there are " + known);
-}
+}  // namespace
+
+const char* name(WireFormat format) { return kFormats.name(format); }
+Result<WireFormat> parse_wire(std::string_view text) { return kFormats.parse(text); }
 
 std::uint32_t wire_bytes(WireFormat format) {
   switch (format) {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "src/topology/topology.h"
 #include "tests/bootstrap/meeting.h"
+#include "tests/topology/switches.h"
 
 namespace tutti {
 namespace {
@@ -79,16 +79,8 @@ TEST(HostsKnownToAll, FailWhereARankDies) {
 }
 
 TEST(HostsKnownToAll, FailWhereARankTellsATreeWithoutARoot) {
-  Topology topology;
-  topology.hosts = {""};
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    Node node;
-    node.kind = NodeKind::pci_switch;
-    node.name = "switch" + std::to_string(i);
-    topology.add(node);
-  }
-  for (NodeId i = 0; i < 3; ++i) topology.connect({i, (i + 1) % 3, LinkKind::pci, 16, 1, 16});
-  for (const std::string& said : join(2, [&](Bootstrap& bootstrap) { return tell(bootstrap, packed(topology)); }))
+  for (const std::string& said :
+       join(2, [](Bootstrap& bootstrap) { return tell(bootstrap, packed(ring_of_switches())); }))
     EXPECT_NE(said.find("the topology that rank 1 told"), std::string::npos) << said;
 }
 

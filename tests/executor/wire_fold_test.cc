@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -13,21 +16,28 @@ namespace {
 
 constexpr std::byte kGuard{0xa5};
 
-// A buffer with some bytes behind it that nobody may write.
+// A buffer that begins so many bytes after a line, and has some bytes on either side that nobody may write.
 class Guarded {
  public:
-  explicit Guarded(std::size_t bytes) : bytes_(bytes + 64, kGuard) {}
-  std::byte* data() { return bytes_.data(); }
-  std::size_t size() const { return bytes_.size() - 64; }
-  bool intact() const {
-    for (std::size_t i = size(); i < bytes_.size(); ++i) {
-      if (bytes_[i] != kGuard) return false;
-    }
-    return true;
+  explicit Guarded(std::size_t bytes, std::size_t after = 0)
+      : lines_(bytes / sizeof(Line) + 3), size_(bytes), begin_(sizeof(Line) + after) {
+    std::fill_n(lines_.data()->bytes, lines_.size() * sizeof(Line), kGuard);
+  }
+  std::byte* data() { return lines_.data()->bytes + begin_; }
+  std::size_t size() const { return size_; }
+  bool intact() {
+    const auto is_guard = [](std::byte byte) { return byte == kGuard; };
+    std::byte* const first = lines_.data()->bytes;
+    return std::all_of(first, data(), is_guard) &&
+           std::all_of(data() + size_, first + lines_.size() * sizeof(Line), is_guard);
   }
 
  private:
-  std::vector<std::byte> bytes_;
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> lines_;
+  std::size_t size_, begin_;
 };
 
 std::size_t message_bytes(WireFormat format, std::size_t count) {
@@ -105,7 +115,8 @@ class WireFolds : public testing::Test {
           message ? from_message(at, sources.back().data()) : from_memory(at, sources.back().data());
       for (std::size_t i = 0; i < at.count; ++i) sum_[i] = k == 0 ? read[i] : sum_[i] + read[i];
     }
-    Guarded message(message_bytes(at.format, at.count)), memory(at.count * size_of(at.type)), second(message.size());
+    Guarded message(message_bytes(at.format, at.count)), memory(at.count * size_of(at.type), after_),
+        second(message.size());
     std::vector<const std::byte*> from;
     for (Guarded& source : sources) from.push_back(source.data());
     std::byte* const to[] = {memory.data(), message.data(), second.data()};
@@ -118,7 +129,8 @@ class WireFolds : public testing::Test {
     arguments.count = at.count;
     arguments.complete = complete;
     arguments.ranks = 4;
-    WireFold(at.format, at.type, Reduction::sum, keeps)(arguments, {marks.data(), to_marks});
+    arguments.streamed_targets = streams_ ? ~std::uint64_t{0} : 0;
+    WireFold(at.format, at.type, Reduction::sum, keeps, *kernels_)(arguments, {marks.data(), to_marks});
     EXPECT_TRUE(message.intact() && memory.intact() && second.intact());
     EXPECT_EQ(std::memcmp(message.data(), second.data(), message.size()), 0);
     if (sources_ == 1 && encoded == 1) {
@@ -127,85 +139,168 @@ class WireFolds : public testing::Test {
     return {{message.data(), message.data() + message.size()}, {memory.data(), memory.data() + memory.size()}};
   }
 
+  void expect_the_same(const Setting& at) {
+    for (sources_ = 1; sources_ <= 3; ++sources_) {
+      for (std::uint32_t encoded = 0; encoded < 1U << sources_; ++encoded) {
+        for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) expect_the_same(at, encoded, keeps);
+      }
+    }
+  }
+
+  void expect_the_same(const Setting& at, std::uint32_t encoded, Keeps keeps) {
+    const bool complete = sources_ > 1;
+    const Delivered got = fold(at, keeps, encoded, complete);
+    SCOPED_TRACE(std::string(name(at.format)) + " of " + name(at.type) + " " + std::to_string(at.count) + ", " +
+                 std::to_string(sources_) + " sources, messages " + std::to_string(encoded));
+    if (encoded != 1 || sources_ > 1) {
+      ASSERT_EQ(got.message, to_message(at, sum_));
+    }
+    const bool kept = keeps == Keeps::sums ? complete : keeps == Keeps::copies && (encoded & 1) == 0;
+    std::vector<std::byte> memory(got.memory.size());
+    to_memory(at, kept ? from_message(at, got.message.data()) : sum_, memory.data());
+    ASSERT_EQ(got.memory, memory);
+    // Who owns a sum may send it again later: all get the same.
+    if (kept) {
+      ASSERT_EQ(to_message(at, from_memory(at, got.memory.data())), got.message);
+    }
+  }
+
   std::mt19937 random_{7};
+  const FoldKernels* kernels_ = nullptr;
+  bool streams_ = false;
+  std::size_t after_ = 0;  // How far behind the beginning of a line memory is that is written.
   std::uint32_t sources_ = 1;
   std::vector<float> sum_;
 };
 
-TEST_F(WireFolds, AreTheSameAsDecodingAddingAndEncodingOneAfterTheOther) {
-  for (std::uint32_t f = 1; f < kWireFormats; ++f) {
-    for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
-      for (const std::size_t count : {1, 127, 128, 513, 1500}) {
-        const Setting at{static_cast<WireFormat>(f), type, count};
-        for (sources_ = 1; sources_ <= 3; ++sources_) {
-          for (std::uint32_t encoded = 0; encoded < 1U << sources_; ++encoded) {
-            for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) {
-              const bool complete = sources_ > 1;
-              const Delivered got = fold(at, keeps, encoded, complete);
-              SCOPED_TRACE(std::string(name(at.format)) + " of " + name(type) + " " + std::to_string(count) + ", " +
-                           std::to_string(sources_) + " sources, messages " + std::to_string(encoded));
-              if (encoded != 1 || sources_ > 1) {
-                ASSERT_EQ(got.message, to_message(at, sum_));
-              }
-              const bool kept = keeps == Keeps::sums ? complete : keeps == Keeps::copies && (encoded & 1) == 0;
-              std::vector<std::byte> memory(got.memory.size());
-              to_memory(at, kept ? from_message(at, got.message.data()) : sum_, memory.data());
-              ASSERT_EQ(got.memory, memory);
-              // Who owns a sum may send it again later: all get the same.
-              if (kept) {
-                ASSERT_EQ(to_message(at, from_memory(at, got.memory.data())), got.message);
-              }
-            }
-          }
-        }
-      }
-    }
+// All that this CPU runs.
+void for_each_kernel(const std::function<void(const FoldKernels&)>& run) {
+  const FoldKernelList list = fold_kernels();
+  for (std::uint32_t k = 0; k < list.count; ++k) {
+    SCOPED_TRACE(list.first[k].name);
+    run(list.first[k]);
   }
 }
 
-TEST_F(WireFolds, DivideAveragesBeforeTheyRound) {
-  const std::vector<float> ones(200, 1), threes(200, 3);
-  const Setting at{WireFormat::bf16, DataType::float32, 200};
-  const std::vector<std::byte> message = to_message(at, ones);
-  std::vector<float> result(200);
-  const std::byte* const from[] = {message.data(), reinterpret_cast<const std::byte*>(threes.data())};
+TEST_F(WireFolds, AreTheSameAsDecodingAddingAndEncodingOneAfterTheOther) {
+  for_each_kernel([&](const FoldKernels& kernels) {
+    kernels_ = &kernels;
+    for (const int after : {-1, 0, 4, 16, 32}) {
+      streams_ = after >= 0;
+      after_ = static_cast<std::size_t>(std::max(after, 0));
+      for (std::uint32_t f = 1; f < kWireFormats; ++f) {
+        for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
+          for (const std::size_t count : {1, 127, 128, 513, 1500})
+            expect_the_same({static_cast<WireFormat>(f), type, count});
+        }
+      }
+    }
+  });
+}
+
+// Memory that is read and written, sums that are not finite among them.
+TEST_F(WireFolds, AddUpInPlaceAndPassNoFurtherNan) {
+  constexpr std::size_t kCount = 700;
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  for_each_kernel([&](const FoldKernels& kernels) {
+    for (std::uint32_t f = 1; f < kWireFormats; ++f) {
+      const Setting at{static_cast<WireFormat>(f), DataType::float32, kCount};
+      SCOPED_TRACE(name(at.format));
+      std::vector<float> values = numbers(kCount);
+      values[3] = values[300] = kInfinite;
+      values[4] = -std::numeric_limits<float>::quiet_NaN();
+      const std::vector<std::byte> message = to_message(at, numbers(kCount));
+      std::vector<float> sum = from_message(at, message.data());
+      for (std::size_t i = 0; i < kCount; ++i) {
+        sum[i] += values[i];
+        if (std::isnan(sum[i])) sum[i] = std::numeric_limits<float>::quiet_NaN();
+      }
+      Guarded memory(kCount * sizeof(float)), sent(message.size());
+      std::memcpy(memory.data(), values.data(), memory.size());
+      const std::byte* const from[] = {message.data(), memory.data()};
+      std::byte* const to[] = {sent.data(), memory.data()};
+      const std::uint8_t marks[] = {1, 0};
+      const FoldArguments arguments{
+          .sources = from, .targets = to, .source_count = 2, .target_count = 2, .count = kCount};
+      WireFold(at.format, at.type, Reduction::sum, Keeps::nothing, kernels)(arguments, {marks, marks});
+      EXPECT_TRUE(memory.intact() && sent.intact());
+      EXPECT_EQ(std::memcmp(memory.data(), sum.data(), memory.size()), 0);
+      const std::vector<std::byte> wanted = to_message(at, sum);
+      EXPECT_EQ(std::memcmp(sent.data(), wanted.data(), wanted.size()), 0);
+    }
+  });
+}
+
+// Any bytes can come; what is decoded from them may be encoded differently.
+TEST_F(WireFolds, PassOnTheBytesThatCame) {
+  constexpr std::size_t kCount = 400;
+  for_each_kernel([&](const FoldKernels& kernels) {
+    for (std::uint32_t f = 1; f < kWireFormats; ++f) {
+      const Setting at{static_cast<WireFormat>(f), DataType::float32, kCount};
+      std::vector<std::byte> message(message_bytes(at.format, kCount));
+      for (std::byte& byte : message) byte = static_cast<std::byte>(random_());
+      Guarded sent(message.size()), memory(kCount * sizeof(float));
+      const std::byte* const from[] = {message.data()};
+      std::byte* const to[] = {memory.data(), sent.data()};
+      const std::uint8_t marks[] = {0, 1};
+      const FoldArguments arguments{
+          .sources = from, .targets = to, .source_count = 1, .target_count = 2, .count = kCount};
+      WireFold(at.format, at.type, Reduction::sum, Keeps::copies, kernels)(arguments, {marks + 1, marks});
+      EXPECT_EQ(std::memcmp(sent.data(), message.data(), message.size()), 0) << name(at.format);
+      const std::vector<float> meant = from_message(at, message.data());
+      EXPECT_EQ(std::memcmp(memory.data(), meant.data(), memory.size()), 0) << name(at.format);
+      EXPECT_TRUE(sent.intact() && memory.intact());
+    }
+  });
+}
+
+// A message of ones and memory of this, folded into memory; sources in either order.
+struct Pair {
+  WireFormat format;
+  Reduction reduction;
+  Keeps keeps;
+  float memory;
+  std::uint32_t own_at;
+};
+std::vector<float> fold_pair(const Pair& pair, const FoldKernels& kernels, FoldArguments arguments) {
+  constexpr std::size_t kCount = 200;
+  const std::vector<float> memory(kCount, pair.memory);
+  const std::vector<std::byte> message =
+      to_message({pair.format, DataType::float32, kCount}, std::vector<float>(kCount, 1));
+  std::vector<float> result(kCount);
+  const std::byte* from[] = {message.data(), message.data()};
+  from[pair.own_at] = reinterpret_cast<const std::byte*>(memory.data());
+  std::uint8_t marks[] = {1, 1};
+  marks[pair.own_at] = 0;
   std::byte* const to[] = {reinterpret_cast<std::byte*>(result.data())};
-  const std::uint8_t marks[] = {1, 0};
-  FoldArguments arguments;
+  const std::uint8_t is_memory = 0;
   arguments.sources = from;
   arguments.source_count = 2;
   arguments.targets = to;
   arguments.target_count = 1;
-  arguments.count = 200;
-  arguments.complete = true;
-  arguments.ranks = 2;
-  WireFold(at.format, at.type, Reduction::avg, Keeps::sums)(arguments, {marks, marks + 1});
-  EXPECT_EQ(result, std::vector<float>(200, 2));
+  arguments.count = kCount;
+  WireFold(pair.format, DataType::float32, pair.reduction, pair.keeps, kernels)(arguments, {marks, &is_memory});
+  return result;
+}
+
+TEST_F(WireFolds, DivideAveragesBeforeTheyRound) {
+  for_each_kernel([](const FoldKernels& kernels) {
+    const FoldArguments whole{.complete = true, .ranks = 2};
+    const std::vector<float> half = fold_pair({WireFormat::bf16, Reduction::avg, Keeps::sums, 3, 1}, kernels, whole);
+    EXPECT_EQ(half, std::vector<float>(200, 2));
+    const FoldArguments part{.complete = false, .ranks = 2};
+    const std::vector<float> sum = fold_pair({WireFormat::bf16, Reduction::avg, Keeps::sums, 3, 1}, kernels, part);
+    EXPECT_EQ(sum, std::vector<float>(200, 4));
+  });
 }
 
 TEST_F(WireFolds, ScaleWhatIsTheRanksOwnAlone) {
-  const std::vector<float> ones(200, 1);
-  const Setting at{WireFormat::fp16, DataType::float32, 200};
-  const std::vector<std::byte> message = to_message(at, ones);
-  for (const std::uint32_t own : {0U, 1U}) {
-    std::vector<float> result(200);
-    const std::byte* from[] = {message.data(), message.data()};
-    from[own] = reinterpret_cast<const std::byte*>(ones.data());
-    std::uint8_t marks[] = {1, 1};
-    marks[own] = 0;
-    std::byte* const to[] = {reinterpret_cast<std::byte*>(result.data())};
-    const std::uint8_t memory = 0;
-    FoldArguments arguments;
-    arguments.sources = from;
-    arguments.source_count = 2;
-    arguments.targets = to;
-    arguments.target_count = 1;
-    arguments.count = 200;
-    arguments.own = own;
-    arguments.scale = 8;
-    WireFold(at.format, at.type, Reduction::pre_mul_sum, Keeps::nothing)(arguments, {marks, &memory});
-    EXPECT_EQ(result, std::vector<float>(200, 9)) << "own " << own;
-  }
+  for_each_kernel([](const FoldKernels& kernels) {
+    for (const std::uint32_t own : {0U, 1U}) {
+      const Pair pair{WireFormat::fp16, Reduction::pre_mul_sum, Keeps::nothing, 1, own};
+      EXPECT_EQ(fold_pair(pair, kernels, {.own = own, .scale = 8}), std::vector<float>(200, 9)) << "own " << own;
+    }
+  });
 }
 
 }  // namespace

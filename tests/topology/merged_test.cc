@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/topology/presets.h"
+#include "tests/topology/switches.h"
 
 namespace tutti {
 namespace {
@@ -83,18 +84,8 @@ TEST(Packed, IsRefusedWhereItHasTooMuch) {
 
 // Trees are gone through from below, and would be for ever.
 TEST(Packed, IsRefusedWhereWhatLeadsDownLeadsBack) {
-  Topology topology;
-  topology.hosts = {""};
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    Node node;
-    node.kind = NodeKind::pci_switch;
-    node.name = "switch" + std::to_string(i);
-    topology.add(node);
-  }
-  for (NodeId i = 0; i < 2; ++i) topology.connect({i, i + 1, LinkKind::pci, 16, 1, 16});
-  EXPECT_TRUE(unpacked(packed(topology), "rank 3").ok());
-  topology.connect({2, 0, LinkKind::pci, 16, 1, 16});
-  const Status refused = unpacked(packed(topology), "rank 3").status();
+  EXPECT_TRUE(unpacked(packed(chain_of_switches()), "rank 3").ok());
+  const Status refused = unpacked(packed(ring_of_switches()), "rank 3").status();
   EXPECT_EQ(refused.code(), Code::invalid_argument);
   EXPECT_NE(refused.message().find("rank 3: "), std::string::npos) << refused.message();
 }

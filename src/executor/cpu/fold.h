@@ -6,6 +6,7 @@
 
 #include "src/base/types.h"
 #include "src/executor/cpu/cache_manners.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -41,15 +42,21 @@ struct FoldArguments {
 using FoldFunction = void (*)(const FoldArguments&);
 FoldFunction find_fold(DataType type, Reduction reduction);
 
+// With messages in a wire format among the operands: see wire_sum.h.
+struct WireSumArguments;
+using WireSumFunction = void (*)(const WireSumArguments&);
+
 // The kernels are compiled once for each of these; find_fold() takes the last that this CPU runs.
 struct FoldKernels {
   const char* name;  // "avx2"
   FoldFunction (*find_fold)(DataType, Reduction);
+  WireSumFunction (*find_wire_sum)(WireFormat);
 };
 struct FoldKernelList {
   const FoldKernels* first;
   std::uint32_t count;
 };
 FoldKernelList fold_kernels();
+const FoldKernels& widest_fold_kernels();
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// The fold, written for GNU vectors and compiled once for each instruction set. An Isa is a type without linkage
-// outside of its source file, which keeps every instance of these templates inside it, too. It says
+// The fold, written for GNU vectors and compiled once for each instruction set. An Isa is one of
+// src/base/vector_*.h. It says
 //   kBytes                                          how wide its registers are,
 //   widened<T, kLanes>(bits), narrowed<T, kLanes>   how it converts narrow floats,
 //   stream(register, to), fence()                   how it stores past the caches,
@@ -7,18 +7,13 @@
 #pragma once
 
 #include "src/executor/cpu/fold.h"
+#include "src/executor/cpu/fold_lines.h"
 #include "src/executor/cpu/fold_vector.h"
 
 namespace tutti {
 
-inline constexpr std::uint64_t kLineBytes = 64;
-inline constexpr unsigned kUnroll = 4;  // Registers per operand in flight.
-// Stores wait for their lines in order; fetched ahead, many come at once. The lines of a slot are where they were read
-// last: in another core's cache. In bytes; small folds are over before that helps.
-inline constexpr std::uint64_t kAheadBytes = 1024;
-inline constexpr std::uint64_t kPreparedBytes = 8192;
-inline constexpr std::uint64_t kCopiedBytes = 16384;       // By the C library at once, where there are several targets.
-inline constexpr std::uint64_t kFetchedAheadBytes = 8192;  // From memory, which answers late.
+inline constexpr unsigned kUnroll = 4;                // Registers per operand in flight.
+inline constexpr std::uint64_t kCopiedBytes = 16384;  // By the C library at once, where there are several targets.
 
 // The operands of a fold. With counts known at compile time (not 0) their addresses are kept in registers: through
 // FoldArguments they would be read again after every store, which might have changed them.

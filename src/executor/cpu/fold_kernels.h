@@ -5,6 +5,10 @@
 
 namespace tutti {
 
+WireSumFunction find_wire_sum_baseline(WireFormat format);
+WireSumFunction find_wire_sum_avx2(WireFormat format);
+WireSumFunction find_wire_sum_avx512(WireFormat format);
+
 extern const FoldKernels kFoldBaseline;
 extern const FoldKernels kFoldAvx2;    // On x86.
 extern const FoldKernels kFoldAvx512;  // On x86.

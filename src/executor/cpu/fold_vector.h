@@ -26,14 +26,4 @@ struct VectorLanes {
   }
 };
 
-// Conversions without help from the instruction set.
-template <typename T, unsigned kLanes>
-TUTTI_KERNEL Vector<float, kLanes> widened_portably(Vector<Bits<T>, kLanes> bits) {
-  return widen<T, Vector<float, kLanes>>(converted<std::uint32_t, Bits<T>, kLanes>(bits));
-}
-template <typename T, unsigned kLanes>
-TUTTI_KERNEL Vector<Bits<T>, kLanes> narrowed_portably(Vector<float, kLanes> value) {
-  return converted<Bits<T>, std::uint32_t, kLanes>(narrow<T, Vector<std::uint32_t, kLanes>>(value));
-}
-
 }  // namespace tutti

@@ -19,26 +19,47 @@ struct WireFold::Stretch {
   alignas(64) std::byte message[kStretch * sizeof(float)];
 };
 
-WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps)
+WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps, const FoldKernels& kernels)
     : codec_(find_codec(format)),
       memory_(find_codec(format_of(type))),
-      fold_(find_fold(DataType::float32, reduction)),
+      fold_(kernels.find_fold(DataType::float32, reduction)),
       range_(range_of(type)),
       group_bytes_(wire_bytes(format)),
       element_bytes_(size_of(type)),
-      keeps_(keeps) {}
+      reduction_(reduction),
+      keeps_(keeps) {
+  const bool adds = reduction == Reduction::sum || reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
+  if (adds && type == DataType::float32) sum_ = kernels.find_wire_sum(format);
+}
 
 void WireFold::operator()(const FoldArguments& arguments, const Encoded& encoded) const {
-  const bool as_it_is = arguments.source_count == 1 && encoded.sources[0] != 0;
-  if (as_it_is) return pass_on(arguments, encoded);
   Stretch stretch;
+  stretch.begin = sum_groups(arguments, encoded);
+  const bool as_it_is = arguments.source_count == 1 && encoded.sources[0] != 0;
+  if (as_it_is) return pass_on(arguments, encoded, stretch.begin);
   for (; stretch.begin < arguments.count; stretch.begin += kStretch) {
     stretch.count = std::min(kStretch, arguments.count - stretch.begin);
     deliver(arguments, encoded, sum(arguments, encoded, stretch), stretch);
   }
 }
 
-void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded) const {
+// Returns the elements done. What is passed on is copied by pass_on(), all of it.
+std::uint64_t WireFold::sum_groups(const FoldArguments& arguments, const Encoded& encoded) const {
+  if (sum_ == nullptr || arguments.own != FoldArguments::kNone) return 0;
+  const bool passed = arguments.source_count == 1 && encoded.sources[0] != 0;
+  FoldArguments groups = arguments;
+  groups.count = arguments.count / kWireGroup * kWireGroup;
+  sum_({.fold = groups,
+        .encoded = encoded,
+        .range = range_,
+        .divides = !passed && reduction_ == Reduction::avg && arguments.complete && arguments.ranks > 1,
+        .kept = !passed && keeps(arguments, encoded),
+        .forwards = passed});
+  return groups.count;
+}
+
+// Memory from `begin` on, the first element of a group.
+void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded, std::uint64_t begin) const {
   const std::byte* message = arguments.sources[0];
   const std::uint64_t bytes = (arguments.count + kWireGroup - 1) / kWireGroup * group_bytes_;
   alignas(64) float values[kStretch];
@@ -48,10 +69,10 @@ void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded) c
       std::memcpy(target, message, bytes);
       continue;
     }
-    for (std::uint64_t begin = 0; begin < arguments.count; begin += kStretch) {
-      const std::uint64_t count = std::min(kStretch, arguments.count - begin);
-      codec_.decode(message + begin / kWireGroup * group_bytes_, count, values);
-      store(target + begin * element_bytes_, values, count);
+    for (std::uint64_t i = begin; i < arguments.count; i += kStretch) {
+      const std::uint64_t count = std::min(kStretch, arguments.count - i);
+      codec_.decode(message + i / kWireGroup * group_bytes_, count, values);
+      store(target + i * element_bytes_, values, count);
     }
   }
 }

@@ -1,26 +1,21 @@
 // Folds operands some of which are messages in a wire format: these are decoded as they are read, the fold is done in
-// float32, and what is sent is encoded once. What is only passed on goes as it came.
+// float32, and what is sent is encoded once. What is only passed on goes as it came. Whole groups of float32 that are
+// added up go through registers; all else goes through memory, a few groups at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "src/executor/cpu/fold.h"
+#include "src/executor/cpu/wire_sum.h"
 #include "src/plan/step.h"
-#include "src/wire/codec.h"
 
 namespace tutti {
 
-// Which operands of a fold are messages: one byte for each, 0 for memory.
-struct Encoded {
-  const std::uint8_t* sources = nullptr;
-  const std::uint8_t* targets = nullptr;
-};
-
 class WireFold {
  public:
-  // `keeps`: what is stored as sent, see src/plan/step.h. `type` is one that travels so; see travels().
-  WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps);
+  // `keeps`: what is stored as sent, see src/plan/step.h. `type`: float32, float16 or bfloat16.
+  WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps,
+           const FoldKernels& kernels = widest_fold_kernels());
 
   // As a FoldFunction. The message operands begin at the first element of a group.
   void operator()(const FoldArguments& arguments, const Encoded& encoded) const;
@@ -29,7 +24,8 @@ class WireFold {
   static constexpr std::uint64_t kStretch = 4 * kWireGroup;  // Elements at a time, which stay in the nearest cache.
   struct Stretch;
 
-  void pass_on(const FoldArguments& arguments, const Encoded& encoded) const;
+  std::uint64_t sum_groups(const FoldArguments& arguments, const Encoded& encoded) const;
+  void pass_on(const FoldArguments& arguments, const Encoded& encoded, std::uint64_t begin) const;
   const float* sum(const FoldArguments& arguments, const Encoded& encoded, Stretch& stretch) const;
   const float* load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const;
   void deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values, Stretch& stretch) const;
@@ -39,9 +35,11 @@ class WireFold {
   Codec codec_;
   Codec memory_;  // Of the elements in memory, where they have 16 bits.
   FoldFunction fold_;
+  WireSumFunction sum_ = nullptr;  // Of float32, where the reduction is a sum.
   WireRange range_;
   std::uint64_t group_bytes_;
   std::uint64_t element_bytes_;
+  Reduction reduction_;
   Keeps keeps_;
 };
 

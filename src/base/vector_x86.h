@@ -1,14 +1,15 @@
-// What the kernels for AVX2 and AVX-512 share. Included by those two only, which have the flags for it.
+// What kernels for AVX2 and AVX-512 share. Included by files only that have the flags for it.
 #pragma once
 
 #include <immintrin.h>
 
-#include "src/executor/cpu/fold_kernel.h"
+#include "src/base/vector.h"
 
 namespace tutti {
 
 // Self is the Isa derived from this. It adds kBytes and, for registers of its own width, conversions between words and
-// narrower integers, words() and packed<T>(), and between floats and halves, from_halves() and to_halves().
+// narrower integers, words() and packed<T>(), which are for words that fit, and between floats and halves,
+// from_halves() and to_halves().
 template <class Self>
 struct X86 {
   template <typename T, unsigned kLanes>
@@ -25,8 +26,8 @@ struct X86 {
   template <typename T, unsigned kLanes>
   TUTTI_KERNEL static Vector<Bits<T>, kLanes> narrowed(Vector<float, kLanes> value) {
     if constexpr (std::is_same_v<T, Float16>) {
-      const Vector<std::uint32_t, kLanes> bits = Sums<float, Reduction::sum, VectorLanes<Self, kLanes>>::write(value);
-      return to_halves<kLanes>(__builtin_bit_cast(decltype(value), bits));  // NaN is the one NaN by now.
+      const auto nan = __builtin_bit_cast(decltype(value), Vector<std::uint32_t, kLanes>{} + 0x7fc00000u);
+      return to_halves<kLanes>(value == value ? value : nan);  // The one NaN.
     } else if constexpr (kLanes * sizeof(float) == Self::kBytes) {
       return Self::template packed<T>(narrow<T, Vector<std::uint32_t, kLanes>>(value));
     } else {

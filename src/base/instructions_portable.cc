@@ -1,0 +1,7 @@
+#include "src/base/instructions.h"
+
+namespace tutti {
+
+Instructions widest_instructions() { return Instructions::baseline; }
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+// Sums of messages in a wire format and of float32 in memory, a group at a time in registers: decoded, added, encoded
+// and stored with no way through memory between.
+#pragma once
+
+#include "src/executor/cpu/fold.h"
+#include "src/wire/codec.h"
+
+namespace tutti {
+
+// Which operands of a fold are messages: one byte for each, 0 for memory.
+struct Encoded {
+  const std::uint8_t* sources = nullptr;
+  const std::uint8_t* targets = nullptr;
+};
+
+struct WireSumArguments {
+  const FoldArguments& fold;  // Of whole groups; nothing of it is scaled.
+  const Encoded& encoded;
+  WireRange range;
+  bool divides = false;   // By fold.ranks.
+  bool kept = false;      // Memory gets what messages mean.
+  bool forwards = false;  // Targets that are messages have theirs.
+};
+
+}  // namespace tutti
