@@ -297,7 +297,8 @@ TEST(Efforts, AreWhatThePlansOfAllRanksTake) {
   }
 }
 
-// For powers of two exactly; otherwise not far off.
+// Exactly, but for numbers that are halved and are no powers of two: there the ranks' blocks differ, of which one is
+// proved, and the mean is told. So it is of hosts of uneven size.
 TEST(Efforts, KnowHowOftenResultsAreRounded) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
@@ -307,7 +308,8 @@ TEST(Efforts, KnowHowOftenResultsAreRounded) {
       SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
       const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
       const double told = entry.algorithm->effort(problem).rounded;
-      EXPECT_NEAR(told, proved, std::has_single_bit(n) ? kLittle : 0.25 * proved);
+      const bool uneven = std::string_view(entry.algorithm->name()).starts_with("halving") && !std::has_single_bit(n);
+      EXPECT_NEAR(told, proved, uneven ? 0.25 * proved : kLittle);
     }
   }
 }
