@@ -3,7 +3,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <optional>
 
 #include "src/plan/problem.h"
@@ -38,7 +37,15 @@ inline TreeNode binary_tree(Rank n, Rank self, Rank root) {
   return node;
 }
 
-// Messages on the way from a rank to the root, in the mean.
-inline double mean_depth(Rank ranks) { return std::log2(ranks) - 1 + 1.0 / ranks; }
+// Messages on the way from a rank to the root, in the mean. A child above its parent is the top of what is left:
+// itself, at `depth`, and a perfect tree below it, together 2^height ranks.
+inline double mean_depth(Rank ranks) {
+  double total = 0, depth = 1;
+  for (Rank left = ranks - 1; left > 0; left -= std::bit_floor(left), ++depth) {
+    const double height = std::bit_width(left) - 1;
+    total += (depth + height - 1) * std::bit_floor(left) + 1;
+  }
+  return total / ranks;
+}
 
 }  // namespace tutti

@@ -113,15 +113,19 @@ typedef struct {
                               are made in float32. docs/wire-formats.md has the formats and their errors. Other types
                               travel as they are, and so do blocks that a format would not make narrower. Null:
                               TUTTI_WIRE, or raw. On GPUs there is raw alone. */
-  uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
-                              1 is tutti_unsupported for now. */
-  const char* memory;      /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
-                              the communicator; or "cuda:1", on that one. See "GPUs". Null: host, or what is
-                              inherited. Parts of a split lie where their parent does. */
+  double max_relative_error; /* Instead of a format, above 0 and below 1: each call travels in what is predicted to be
+                              quickest of the formats that are expected to keep to it, or raw; never in fp16 or int4.
+                              The error is what tutti_comm_last_wire expects. It is known of sums, averages and copies:
+                              min, max and prod travel raw. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
+  uint32_t channels;         /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
+                                1 is tutti_unsupported for now. */
+  const char* memory;        /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
+                                the communicator; or "cuda:1", on that one. See "GPUs". Null: host, or what is
+                                inherited. Parts of a split lie where their parent does. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
-  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, NULL }
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, NULL }
 
 /* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. An id
  * that they never use keeps its descriptors and its thread until the process ends. */

@@ -22,6 +22,7 @@ enum LongOnly {
   kProtocol,
   kTransport,
   kWire,
+  kMaxRelativeError,
   kChannels,
   kHosts,
   kSsh,
@@ -64,6 +65,8 @@ constexpr Description kDescriptions[] = {
     {"transport", kTransport, "NAME", "force this transport: shm, tcp, verbs or ucx"},
     {"wire", kWire, "NAME",
      "how floats travel: raw, or rounded, as bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8"},
+    {"max-relative-error", kMaxRelativeError, "X",
+     "instead: as the tuner says, with errors of sums up to this, such as 0.01"},
     {"channels", kChannels, "N", "force this many channels (1 on host memory)"},
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
@@ -156,6 +159,14 @@ Memory memory_named(const char* text) {
   fail("--memory %s: give host, registered or cuda", text);
 }
 
+double part_of_one(const char* name, const char* text) {
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !(value > 0 && value < 1))
+    fail("--%s %s: give a number above 0 and below 1", name, text);
+  return value;
+}
+
 void apply(const Description& option, const char* text, Options& options) {
   const auto count = [&](std::uint64_t least) {
     return static_cast<std::uint32_t>(number(option.name, text, least, 1'000'000'000));
@@ -186,6 +197,7 @@ void apply(const Description& option, const char* text, Options& options) {
     case kProtocol: options.protocol = text; break;
     case kTransport: options.transport = text; break;
     case kWire: options.wire = text; break;
+    case kMaxRelativeError: options.max_relative_error = part_of_one(option.name, text); break;
     case kChannels: options.channels = count(1); break;
     case kHosts: options.hosts = parse_hosts(text); break;
     case kSsh: options.ssh = text; break;

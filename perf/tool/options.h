@@ -37,6 +37,7 @@ struct Options {
   Memory memory = Memory::host;
   std::string json_file;
   std::string algorithm, protocol, transport, wire;
+  double max_relative_error = 0;  // 0: no bound.
   std::uint32_t channels = 0;
   std::vector<Host> hosts;         // None: this one.
   std::string ssh = "ssh";         // By which others are reached, with its arguments.

@@ -119,6 +119,7 @@ void write_config(Json& json, const Options& options) {
   json.field("protocol", options.protocol);
   json.field("transport", options.transport);
   json.field("wire", options.wire);
+  json.field("max_relative_error", options.max_relative_error);
   json.field("channels", std::uint64_t{options.channels});
   json.close('}');
 }
@@ -154,7 +155,8 @@ void Report::begin(const std::vector<Place>& places) {
   const char* time = options_.cpu_time ? "cputime" : "time";
   std::printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "",
               "", "", "", "");
-  const char* wrong = options_.wire.empty() || options_.wire == "raw" ? "#wrong" : "error";
+  const bool exact = options_.max_relative_error == 0 && (options_.wire.empty() || options_.wire == "raw");
+  const char* wrong = exact ? "#wrong" : "error";
   std::printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop",
               "root", time, "algbw", "busbw", wrong, time, "algbw", "busbw", wrong);
   std::printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "",

@@ -2,7 +2,19 @@
 #include "src/api/call_entry.h"
 #include "src/communicator/forced.h"
 
-using tutti::door_of;
+namespace tutti {
+namespace {
+
+Result<Ran> last_run(tutti_comm comm) {
+  const Door* door = TUTTI_TRY(door_of(comm));
+  const Communicator* runner = door->runner;
+  if (runner == nullptr) return no_runner(*door);
+  return runner->last_run();
+}
+
+}  // namespace
+}  // namespace tutti
+
 using tutti::guarded;
 using tutti::invalid_argument;
 using tutti::Status;
@@ -14,10 +26,7 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
     if (algorithm == nullptr || protocol == nullptr)
       return invalid_argument(std::string(algorithm == nullptr ? "algorithm" : "protocol") +
                               " is null: pass where to put the name");
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
-    const tutti::Communicator* runner = door->runner;
-    if (runner == nullptr) return tutti::no_runner(*door);
-    const tutti::Ran ran = runner->last_run();
+    const tutti::Ran ran = TUTTI_TRY(tutti::last_run(comm));
     *algorithm = ran.algorithm;
     *protocol = ran.protocol;
     return {};
@@ -28,10 +37,7 @@ tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* er
   return guarded("tutti_comm_last_wire", [&]() -> Status {
     if (wire == nullptr || error == nullptr)
       return invalid_argument(std::string(wire == nullptr ? "wire" : "error") + " is null: pass where to put it");
-    const tutti::Door* door = TUTTI_TRY(door_of(comm));
-    const tutti::Communicator* runner = door->runner;
-    if (runner == nullptr) return tutti::no_runner(*door);
-    const tutti::Ran ran = runner->last_run();
+    const tutti::Ran ran = TUTTI_TRY(tutti::last_run(comm));
     *wire = ran.wire;
     *error = ran.error;
     return {};

@@ -78,6 +78,21 @@ Status place_memory(const char* given, CommunicatorOptions& merged) {
                           "\": pass \"host\", \"cuda\", \"cuda:\" and the number of a GPU, or null");
 }
 
+// A format and a bound on the error say the same thing in two ways; of what is inherited the one takes the place of the
+// other.
+Status bound_error(const tutti_comm_options& given, CommunicatorOptions& merged) {
+  const double bound = given.max_relative_error;
+  if (!(bound >= 0 && bound < 1))
+    return invalid_argument("options.max_relative_error is " + std::to_string(bound) +
+                            ": pass a number above 0 and below 1, such as 0.01, or 0 for none");
+  if (bound > 0 && given.wire == nullptr) merged.wire = "";
+  if (bound == 0 && given.wire != nullptr) merged.max_relative_error = 0;
+  if (bound > 0) merged.max_relative_error = bound;
+  return check_wire_or_bound(
+      bound > 0 ? "options.wire and options.max_relative_error" : "TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR",
+      merged.wire, merged.max_relative_error);
+}
+
 // What is inherited comes from the environment, or from a communicator that has had it checked.
 Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged) {
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
@@ -92,6 +107,7 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
   TUTTI_CHECK_OK(
       check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
   TUTTI_CHECK_OK(check_wire_format(given.wire != nullptr ? "options.wire" : "TUTTI_WIRE", merged.wire));
+  TUTTI_CHECK_OK(bound_error(given, merged));
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
@@ -181,8 +197,9 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   const bool narrow = !merged.wire.empty() && merged.wire != "raw";
   if (merged.memory != Memory::host && narrow && options.wire != nullptr)
     return unsupported("wire format " + merged.wire + ": on GPUs messages are raw (see options.wire)");
-  if (merged.memory != Memory::host) merged.wire = "";         // Of the environment: it is for host memory.
-  if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
+  if (merged.memory != Memory::host) merged.wire = "";               // Of the environment: it is for host memory.
+  if (merged.memory != Memory::host) merged.max_relative_error = 0;  // Raw keeps to any.
+  if (merged.memory != Memory::host) merged.tune = Tune::off;        // Trials are of calls on host memory.
   merged.force();
   return merged;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -44,7 +45,7 @@ bool parse_switch(const std::string& text, bool& on) {
 template <typename Number>
 bool parse_within(const std::string& text, Number least, Number most, Number& number) {
   Number parsed{};
-  if (!parse(text, parsed) || parsed < least || parsed > most) return false;
+  if (!parse(text, parsed) || !(parsed >= least && parsed <= most)) return false;  // NaN neither.
   number = parsed;
   return true;
 }
@@ -120,10 +121,8 @@ constexpr std::array kEntries = {
            "factor on TUTTI_TIMEOUT_MS and TUTTI_INIT_TIMEOUT_MS or their defaults, not on what a program passes"},
           "a number above 0",
           [](Config& config, const std::string& text) {
-            double scale = 0;
-            if (!parse(text, scale) || !(scale > 0) || !std::isfinite(scale)) return false;
-            config.timeout_scale = scale;
-            return true;
+            using Limits = std::numeric_limits<double>;
+            return parse_within(text, Limits::denorm_min(), Limits::max(), config.timeout_scale);
           }},
     Entry{{"TUTTI_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "",
            "network interface of the rendezvous, looked for even where ranks of one host meet without: "
@@ -147,8 +146,7 @@ constexpr std::array kEntries = {
           algorithm_of_nccl},
     Entry{{"TUTTI_PROTOCOL", "NCCL_PROTO", "",
            "protocol of all lanes: lines, bulk or, on GPUs, rows; of NCCL's LL, Simple and LL128, where it can be, and "
-           "a list "
-           "forces none"},
+           "a list forces none"},
           "a name",
           [](Config& config, const std::string& text) { return parse(text, config.protocol); },
           false,
@@ -159,6 +157,14 @@ constexpr std::array kEntries = {
          "int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8; on all ranks alike"},
         "a name",
         [](Config& config, const std::string& text) { return parse(text, config.wire); }},
+    Entry{{"TUTTI_MAX_RELATIVE_ERROR", nullptr, "0",
+           "instead of TUTTI_WIRE: how large errors of sums may be, such as 0.01; calls travel as is quickest within "
+           "it; 0: no bound; on all ranks alike"},
+          "0, or a number above 0 and below 1",
+          [](Config& config, const std::string& text) {
+            return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
+          },
+          true},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
            "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
            "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},
@@ -217,8 +223,7 @@ constexpr std::array kEntries = {
         [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
     Entry{{"TUTTI_DETERMINISTIC", nullptr, "0",
            "1: nothing measured changes how a call runs, whatever TUTTI_PROBE, TUTTI_TUNE and TUTTI_TUNE_FILE say; on "
-           "all "
-           "ranks alike"},
+           "all ranks alike"},
           "0 or 1",
           [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
     Entry{

@@ -53,13 +53,14 @@ struct Config {
   LogLevel log = LogLevel::warn;
   std::string algorithm;
   std::string protocol;
-  std::string wire;              // Format of messages of floats; empty: as they are.
-  bool nccls_algorithm = false;  // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
+  std::string wire;               // Format of messages of floats; empty: as they are.
+  double max_relative_error = 0;  // Instead: what the tuner takes within this; 0: no bound.
+  bool nccls_algorithm = false;   // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;
   bool encrypt = false;        // What goes over TCP;
   bool check_wire = false;     // or only protected against alteration.
-  std::string refused;         // Why no communicator is to be made: one of these two is neither set nor unset.
+  std::string refused;         // Why no communicator is to be made: one of these, or the bound, makes no sense.
   std::string topo_file;       // Empty: what discovery finds.
   std::string topo_dump_file;  // Empty: none.
   std::uint32_t channels = 0;  // 0: the tuner's choice.

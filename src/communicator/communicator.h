@@ -36,6 +36,7 @@ struct CommunicatorOptions {
   bool nccls_algorithm = false;          // NCCL_ALGO says so: without effect where it does not fit.
   bool nccls_protocol = false;           // NCCL_PROTO, likewise.
   std::string wire;                      // How floats travel; "" or "raw": as they are.
+  double max_relative_error = 0;         // Instead: as the tuner says, within this; 0: no such bound.
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   bool probes = true;                    // Links between hosts are measured when ranks join; on all ranks, or on none.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.

@@ -55,9 +55,13 @@ Status check_protocol(const std::string& source, const std::string& name) {
 }
 
 Status check_wire_format(const std::string& source, const std::string& name) {
-  Names known = {"raw"};
-  for (std::uint32_t i = 1; i < kWireFormats; ++i) known.emplace_back(tutti::name(static_cast<WireFormat>(i)));
-  return check_name(source, name, known);
+  return name.empty() ? Status() : parse_wire(name).status().during("reading " + source);
+}
+
+Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error) {
+  if (name.empty() || max_relative_error == 0) return {};
+  return invalid_argument("wire format " + name + " and a bound on the error as well: give one of the two (" + sources +
+                          ")");
 }
 
 void warn_of_nccls(const std::string& variable, const std::string& why) {
@@ -74,14 +78,8 @@ Result<const char*> algorithms_of(std::string_view collective) {
     for (std::uint32_t i = 0; i < kCollectives; ++i) made.push_back(names_of(static_cast<Collective>(i)));
     return made;
   }();
-  std::string known;
-  for (std::uint32_t i = 0; i < kCollectives; ++i) {
-    const char* one = name(static_cast<Collective>(i));
-    if (collective == one) return lists[i].c_str();
-    known.append(i == 0 ? "" : ", ").append(one);
-  }
-  return invalid_argument("\"" + std::string(collective) + "\" is no collective that has algorithms: there are " +
-                          known);
+  const Collective known = TUTTI_TRY(parse_collective(collective));
+  return lists[static_cast<std::size_t>(known)].c_str();
 }
 
 }  // namespace tutti

@@ -14,6 +14,8 @@ Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);
 Status check_wire_format(const std::string& source, const std::string& name);
+// A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
+Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
 
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);

@@ -27,6 +27,7 @@ void list(std::vector<Figure>& all, const std::string& figure, std::array<double
 std::vector<Figure> figures_of(Costs& costs) {
   const auto protocol = [](std::size_t i) { return std::string(name(static_cast<Protocol>(i))); };
   const auto links = [](std::size_t i) { return std::string(kClasses[i]); };
+  const auto format = [](std::size_t i) { return std::string(name(static_cast<WireFormat>(i))); };
   const auto kind = [](std::size_t i) { return std::string(name(static_cast<LinkKind>(i))); };
   std::vector<Figure> all = {{"launch_device_us", &costs.launch_device_us},
                              {"launch_channel_us", &costs.launch_channel_us},
@@ -40,6 +41,8 @@ std::vector<Figure> figures_of(Costs& costs) {
   list(all, "fold_us", costs.fold_us, links);
   list(all, "step_us", costs.step_us, protocol);
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
+  list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
+  list(all, "decode_gbytes_per_s", costs.decode_gbytes_per_s, format);
   list(all, "wire_bytes", costs.wire_bytes, protocol);
   list(all, "efficiency", costs.efficiency, kind);
   list(all, "channel_bytes", costs.channel_bytes, protocol);

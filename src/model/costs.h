@@ -20,6 +20,7 @@
 #include "src/base/protocol.h"
 #include "src/base/status.h"
 #include "src/topology/topology.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -57,6 +58,8 @@ struct Costs {
   std::array<double, kProtocolCount> wire_bytes{1, 1, 1};  // Sent for each byte of data.
   double fold_gbytes_per_s = 0;  // What a channel adds to others beside receiving it; 0: that costs nothing more.
   double copy_gbytes_per_s = 0;  // What it copies within its rank's memory; likewise.
+  // What it encodes and decodes of numbers in float32, by the format that messages are in; likewise.
+  std::array<double, kWireFormats> encode_gbytes_per_s{}, decode_gbytes_per_s{};
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
   // How calls are cut: a channel for each so many bytes of the call (lines: of a rank's part), in messages of at most

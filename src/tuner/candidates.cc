@@ -1,6 +1,7 @@
 #include "src/tuner/candidates.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "src/tuner/pieces.h"
 
@@ -9,7 +10,8 @@ namespace {
 
 // Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
 constexpr std::uint64_t kMostUnitsOfMessage = 1024;
-constexpr double kMostPeers = 63;  // Lanes take memory. An all-to-all has them all the same.
+constexpr double kMostPeers = 63;       // Lanes take memory. An all-to-all has them all the same.
+constexpr double kWorthRounding = 1.1;  // Digits are not given up for less.
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -17,7 +19,7 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (!query.algorithm.empty() && query.algorithm != algorithm.name()) return "another algorithm is forced";
   if (is_mapped(algorithm) && query.network) return "it works in memory that all ranks can map, and hosts are several";
   if (is_mapped(algorithm) && !query.mapped) return "it works in memory that all ranks can map, and this is private";
-  if (is_mapped(algorithm) && query.rounded)
+  if (is_mapped(algorithm) && query.wire != WireFormat::none)
     return "nothing is sent where memory is mapped, so nothing travels narrower";
   if (!algorithm.supports(query.problem)) {
     Problem on_hosts = query.problem;
@@ -26,7 +28,7 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     const bool wants_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
     return wants_hosts ? "it works across hosts of several ranks" : "it does not do " + describe(query.problem);
   }
-  if (query.rounded && !algorithm.bears_rounding(query.problem))
+  if (query.wire != WireFormat::none && !algorithm.bears_rounding(query.problem))
     return "its ranks would end with different bits where messages are rounded";
   return "";
 }
@@ -50,10 +52,51 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
   if (protocol != Protocol::lines || !query.protocol.empty()) return "";
   const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
   if (has_root(collective) && crowded) return "where ranks share cores nobody waits for a line";
-  if (query.rounded && effort.longest > 1) return "groups of a wire format cannot be cut to fit lines";
+  if (query.wire != WireFormat::none && effort.longest > 1) return "groups of a wire format cannot be cut to fit lines";
   const std::uint64_t most = has_root(collective) ? kOneWayLinesBytes : kLinesBytes;
-  if (effort.longest * static_cast<double>(query.block_bytes) <= static_cast<double>(most)) return "";
+  const auto bytes = static_cast<double>(message_bytes(query, query.wire));
+  if (effort.longest * bytes <= static_cast<double>(most)) return "";
   return "a message of lines has " + std::to_string(most) + " bytes at most";
+}
+
+std::string against_error(const Query& query, const Effort& effort) {
+  const bool bounded = query.max_relative_error > 0 && query.wire != WireFormat::none;
+  if (!bounded || keeps_to(query.max_relative_error, query.wire, effort)) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "its error is expected to be more than %.4g, or too near to it",
+                query.max_relative_error);
+  return text;
+}
+
+Candidate candidate_of(const Query& query, const Algorithm& algorithm, Protocol protocol) {
+  const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
+  const Effort effort = algorithm.effort(query.problem);
+  const bool alone = query.network && query.problem.groups.empty();
+  Candidate candidate;
+  candidate.choice = choice_of(query, algorithm.name(), protocol);
+  Load load = {.block_bytes = static_cast<double>(message_bytes(query, query.wire)),
+               .protocol = protocol,
+               .piece_bytes = static_cast<double>(candidate.choice.piece_bytes),
+               .channels = candidate.choice.channels,
+               .level = alone ? 1U : 0U,
+               .rooted = has_root(query.problem.collective)};
+  if (query.wire != WireFormat::none)
+    load.coding = {.wire = query.wire,
+                   .type = query.type,
+                   .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
+                   .blocks = coded_of(query.problem, effort)};
+  candidate.parts = predict(effort, load, query.machine != nullptr ? *query.machine : usual);
+  candidate.predicted_us = candidate.parts.total_us();
+  return candidate;
+}
+
+// Of one format.
+void add_candidates(const Query& query, std::vector<Candidate>& found) {
+  for (const Algorithm* algorithm : query.catalogue) {
+    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+      if (ruled_out(query, *algorithm, protocol).empty()) found.push_back(candidate_of(query, *algorithm, protocol));
+    }
+  }
 }
 
 // What a device does unasked, it can do.
@@ -82,34 +125,32 @@ std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol p
   const bool meshed = query.problem.collective == Collective::all_to_all || is_mapped(algorithm);
   if (query.algorithm.empty() && !meshed && effort.peers > kMostPeers)
     return "each rank would have lanes to all others";
-  return against_size(query, algorithm, protocol, effort);
+  why = against_error(query, effort);
+  return why.empty() ? against_size(query, algorithm, protocol, effort) : why;
+}
+
+std::vector<WireFormat> formats_of(const Query& query) {
+  if (query.max_relative_error == 0) return {query.wire};
+  std::vector<WireFormat> formats = {WireFormat::none};
+  for (const WireFormat format : kBoundedFormats) {
+    if (message_bytes(query, format) < query.block_bytes) formats.push_back(format);
+  }
+  return formats;
 }
 
 Result<std::vector<Candidate>> candidates(const Query& query) {
   TUTTI_CHECK_OK(check_query(query));
-  const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
-  const Machine& machine = query.machine != nullptr ? *query.machine : usual;
-  const bool alone = query.network && query.problem.groups.empty();
   std::vector<Candidate> found;
-  for (const Algorithm* algorithm : query.catalogue) {
-    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
-      if (!ruled_out(query, *algorithm, protocol).empty()) continue;
-      Candidate candidate;
-      candidate.choice = choice_of(query, algorithm->name(), protocol);
-      candidate.parts = predict(algorithm->effort(query.problem),
-                                {.block_bytes = static_cast<double>(query.block_bytes),
-                                 .protocol = protocol,
-                                 .piece_bytes = static_cast<double>(candidate.choice.piece_bytes),
-                                 .channels = candidate.choice.channels,
-                                 .level = alone ? 1U : 0U,
-                                 .rooted = has_root(query.problem.collective)},
-                                machine);
-      candidate.predicted_us = candidate.parts.total_us();
-      found.push_back(candidate);
-    }
+  Query asked = query;
+  for (const WireFormat format : formats_of(query)) {
+    asked.wire = format;
+    add_candidates(asked, found);
   }
+  const auto weight = [](const Candidate& candidate) {
+    return candidate.predicted_us * (candidate.choice.wire == WireFormat::none ? 1 : kWorthRounding);
+  };
   std::stable_sort(found.begin(), found.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
+                   [&](const Candidate& a, const Candidate& b) { return weight(a) < weight(b); });
   if (query.teams == 0) return found;
   const Choice first = choose_for_teams(query);
   const auto table = std::find_if(found.begin(), found.end(), [&](const Candidate& candidate) {

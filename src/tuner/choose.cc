@@ -30,6 +30,11 @@ Status check_query(const Query& query) {
   return {};
 }
 
+std::uint64_t message_bytes(const Query& query, WireFormat wire) {
+  if (wire == WireFormat::none) return query.block_bytes;
+  return wire_bytes(wire, query.block_bytes / size_of(query.type), query.type);
+}
+
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol) {
   if (query.teams > 0) {
     Query forced = query;
@@ -40,6 +45,7 @@ Choice choice_of(const Query& query, std::string_view algorithm, Protocol protoc
   Choice choice;
   choice.algorithm = algorithm;
   choice.mapped = algorithm.ends_with("_mapped");
+  choice.wire = query.wire;
   choice.protocol = protocol;
   choice.piece_bytes = piece_bytes(query, algorithm, protocol);
   choice.loop.skew = 1;

@@ -12,21 +12,25 @@
 #include "src/plan/algorithm.h"
 #include "src/plan/loop.h"
 #include "src/plan/problem.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
 inline constexpr std::string_view kProtocols[] = {"lines", "bulk", "rows"};
 
 struct Query {
-  Problem problem;                 // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
-  std::uint64_t block_bytes = 0;   // Of what one rank contributes or receives.
-  bool mapped = false;             // Every rank can read and write every rank's buffers.
-  std::string_view algorithm;      // Forced, where not empty.
-  std::string_view protocol;       // One of kProtocols, likewise; rows are for devices.
-  bool rounded = false;            // Messages carry numbers rounded; block_bytes are those of messages,
-  std::uint64_t tensor_bytes = 0;  // and these those of the elements; 0: they are the same.
-  bool network = false;            // Some ranks are on other hosts.
-  std::uint32_t teams = 0;         // On a device: channels of a rank that can be under way at once. 0: on host memory.
+  Problem problem;                // in_place is not looked at: ranks may differ in it. Groups: of ranks of a host.
+  std::uint64_t block_bytes = 0;  // Of what one rank contributes or receives, in memory.
+  bool mapped = false;            // Every rank can read and write every rank's buffers.
+  std::string_view algorithm;     // Forced, where not empty.
+  std::string_view protocol;      // One of kProtocols, likewise; rows are for devices.
+  // How messages carry the elements, which are of this type: rounded to a format, or as they are. Where there is a
+  // bound on the relative error (root mean square) of results, above 0, the format is part of the choice.
+  WireFormat wire = WireFormat::none;
+  double max_relative_error = 0;
+  DataType type = DataType::float32;
+  bool network = false;     // Some ranks are on other hosts.
+  std::uint32_t teams = 0;  // On a device: channels of a rank that can be under way at once. 0: on host memory.
   // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.
   bool only_rings = false;
   std::span<const Algorithm* const> catalogue{};  // Of the collective: what there is to choose among.
@@ -36,6 +40,7 @@ struct Query {
 struct Choice {
   std::string_view algorithm;  // A name of the catalogue.
   bool mapped = false;         // Works in the peers' memory.
+  WireFormat wire = WireFormat::none;
   Protocol protocol = Protocol::bulk;
   std::uint64_t piece_bytes = 0;  // Longest message.
   std::uint32_t channels = 1;
@@ -49,7 +54,9 @@ Result<Choice> choose(const Query& query);
 // Fails unless it is empty or one of kProtocols; and of a query, unless what is forced can be heeded there.
 Status check_protocol(std::string_view protocol);
 Status check_query(const Query& query);
-// How an algorithm is run with a protocol.
+// Of a block, in messages of a format.
+std::uint64_t message_bytes(const Query& query, WireFormat wire);
+// How an algorithm is run with a protocol, and messages as the query says.
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
 // The part of choose() that is for devices, and heeds what is forced.
 Choice choose_for_teams(const Query& query);

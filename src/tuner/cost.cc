@@ -57,6 +57,31 @@ double links_us(const Traffic& traffic, const Passing& passing) {
                   time_us(of_group * bytes, passing.level.member_gbytes_per_s));
 }
 
+// Elements of 16 bits are made float32 before they are encoded, and 16 bits again once they are decoded: by the codecs
+// of the formats that have these bits.
+double coding_us(const Coding& coding, const Costs& costs) {
+  if (coding.wire == WireFormat::none) return 0;
+  const auto rate = [](const auto& rates, WireFormat format) { return rates[static_cast<std::size_t>(format)]; };
+  const double encoded = coding.blocks.encoded * coding.values_bytes;
+  const double decoded = coding.blocks.decoded * coding.values_bytes;
+  const double own = time_us(encoded, rate(costs.encode_gbytes_per_s, coding.wire)) +
+                     time_us(decoded, rate(costs.decode_gbytes_per_s, coding.wire));
+  if (coding.type == DataType::float32) return own;
+  const WireFormat memory = coding.type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16;
+  return own + time_us(encoded, rate(costs.decode_gbytes_per_s, memory)) +
+         time_us(decoded, rate(costs.encode_gbytes_per_s, memory));
+}
+
+// Sums and copies in the memory of a rank.
+double local_us(const Effort& effort, const Load& load, const Costs& costs) {
+  const bool raw = load.coding.wire == WireFormat::none;
+  const double halves = load.coding.type == DataType::float32 ? 1 : 2;
+  const double summed_bytes = raw ? load.block_bytes : load.coding.values_bytes;
+  const double copied_bytes = raw ? load.block_bytes : load.coding.values_bytes / halves;
+  return time_us(effort.folded * summed_bytes, costs.fold_gbytes_per_s) +
+         time_us(effort.copied * copied_bytes, costs.copy_gbytes_per_s);
+}
+
 }  // namespace
 
 Prediction predict(const Effort& effort, const Load& load, const Machine& machine) {
@@ -75,8 +100,7 @@ Prediction predict(const Effort& effort, const Load& load, const Machine& machin
     predicted.work_us += work_us(traffic, passing);
     predicted.links_us = std::max(predicted.links_us, links_us(traffic, passing));
   }
-  predicted.work_us += time_us(effort.folded * load.block_bytes, costs.fold_gbytes_per_s) +
-                       time_us(effort.copied * load.block_bytes, costs.copy_gbytes_per_s);
+  predicted.work_us += local_us(effort, load, costs) + coding_us(load.coding, costs);
   predicted.work_us *= machine.ranks_per_core / std::max(1U, load.channels);
   return predicted;
 }

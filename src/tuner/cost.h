@@ -4,8 +4,10 @@
 #include <cstdint>
 
 #include "src/base/protocol.h"
+#include "src/base/types.h"
 #include "src/model/machine.h"
 #include "src/plan/effort.h"
+#include "src/tuner/coding.h"
 
 namespace tutti {
 
@@ -19,8 +21,16 @@ struct Prediction {
   double total_us() const { return launch_us + hops_us + (links_us > work_us ? links_us : work_us); }
 };
 
+// Of messages in a wire format, beside their bytes.
+struct Coding {
+  WireFormat wire = WireFormat::none;
+  DataType type = DataType::float32;  // Of the elements in memory.
+  double values_bytes = 0;            // Of a block in float32, in which sums are made.
+  Coded blocks;
+};
+
 struct Load {
-  double block_bytes = 0;
+  double block_bytes = 0;  // In messages.
   Protocol protocol = Protocol::bulk;
   double piece_bytes = 1;  // The longest message.
   std::uint32_t channels = 1;
@@ -28,6 +38,7 @@ struct Load {
   std::size_t level = 0;
   bool rooted = false;  // Nobody waits for the whole way: calls follow each other.
   LaunchMode launch = LaunchMode::eager;
+  Coding coding = {};  // Of none, messages have the bytes that memory has.
 };
 
 Prediction predict(const Effort& effort, const Load& load, const Machine& machine);

@@ -34,7 +34,8 @@ std::uint64_t network_piece_bytes(std::string_view algorithm, const Query& query
 
 std::uint64_t piece_bytes(const Query& query, std::string_view algorithm, Protocol protocol) {
   if (protocol == Protocol::lines) return kLinesBytes;
-  if (algorithm == "one_shot" && query.block_bytes <= kStreamBytes) return kStreamBytes;
+  const std::uint64_t bytes = message_bytes(query, query.wire);
+  if (algorithm == "one_shot" && bytes <= kStreamBytes) return kStreamBytes;
   if (query.network) return network_piece_bytes(algorithm, query);
   const Collective collective = query.problem.collective;
   const Rank ranks = query.problem.ranks;
@@ -43,7 +44,7 @@ std::uint64_t piece_bytes(const Query& query, std::string_view algorithm, Protoc
                                 collective == Collective::all_to_all);
   if (exchange) return shared_among(ranks, kExchangePieceBytes);
   if (algorithm == "two_shot") return shared_among(ranks, kPieceBytes);
-  const bool copied = ranks == 2 && !reduces(collective) && query.block_bytes <= kMostCopiedBytes;
+  const bool copied = ranks == 2 && !reduces(collective) && bytes <= kMostCopiedBytes;
   return copied ? kCopiedPieceBytes : kPieceBytes;
 }
 

@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 constexpr Named<WireFormat, kWireFormats> kFormats = {
-    "wire format", {"none", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4"}};
+    "wire format", {"raw", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4"}};
 
 }  // namespace
 
@@ -27,6 +27,11 @@ std::uint32_t wire_bytes(WireFormat format) {
     case WireFormat::int4: return 8 + kWireGroup / 2;
   }
   return 0;
+}
+
+std::uint64_t wire_bytes(WireFormat format, std::uint64_t count, DataType type) {
+  if (format == WireFormat::none) return count * size_of(type);
+  return (count + kWireGroup - 1) / kWireGroup * wire_bytes(format);
 }
 
 double wire_error(WireFormat format) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "src/base/status.h"
+#include "src/base/types.h"
 
 namespace tutti {
 
@@ -15,11 +16,13 @@ inline constexpr std::uint32_t kWireFormats = 10;
 // Elements that are encoded together. The last group of a buffer may be shorter; its wire bytes are as many.
 inline constexpr std::uint32_t kWireGroup = 128;
 
-const char* name(WireFormat format);  // "int8_b32"; nullptr for a value that is none.
+const char* name(WireFormat format);  // "int8_b32", of none "raw"; nullptr for a value that is no format.
 Result<WireFormat> parse_wire(std::string_view text);
 
 // Of a group; 0 for `none`.
 std::uint32_t wire_bytes(WireFormat format);
+// Of so many elements of a type, in whole groups; as they are for `none`.
+std::uint64_t wire_bytes(WireFormat format, std::uint64_t count, DataType type);
 
 // The root of the mean square of the error over that of the values, for Gaussian values that are encoded once to
 // nearest: as tests/wire measures it. 0 for `none`.

@@ -54,6 +54,9 @@ TEST(Config, PrefersOurNameToNccls) {
 
 TEST(Config, KnowsThreeKindsOfTuning) {
   EXPECT_EQ(read({}).config.tune, Tune::off);
+  EXPECT_EQ(read({{"TUTTI_MAX_RELATIVE_ERROR", "0.125"}}).config.max_relative_error, 0.125);
+  for (const char* bound : {"-0.1", "1", "nan", "1%", "a tenth"})
+    EXPECT_NE(read({{"TUTTI_MAX_RELATIVE_ERROR", bound}}).config.refused, "") << bound;
   EXPECT_EQ(read({{"TUTTI_TUNE", "0"}}).config.tune, Tune::off);
   EXPECT_EQ(read({{"TUTTI_TUNE", "exact"}}).config.tune, Tune::exact);
   EXPECT_EQ(read({{"TUTTI_TUNE", "1"}}).config.tune, Tune::all);

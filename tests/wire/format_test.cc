@@ -22,7 +22,7 @@ TEST(WireFormat, SaysWhatThereIsInPlaceOfAnUnknownName) {
   const Status status = parse_wire("int5").status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_NE(status.message().find("'int5'"), std::string::npos) << status.message();
-  EXPECT_NE(status.message().find("none, fp16, bf16, fp8_e4m3, fp8_e5m2, mxfp8, int8, int8_b32, int6, int4"),
+  EXPECT_NE(status.message().find("raw, fp16, bf16, fp8_e4m3, fp8_e5m2, mxfp8, int8, int8_b32, int6, int4"),
             std::string::npos)
       << status.message();
 }

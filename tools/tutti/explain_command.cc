@@ -1,6 +1,7 @@
 #include <getopt.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -8,10 +9,9 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
-#include "src/base/json.h"
-#include "src/tuner/candidates.h"
-#include "src/tuner/tune_cache.h"
+#include "src/communicator/forced.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
 
@@ -28,6 +28,8 @@ struct ExplainRequest {
   Rank cores = 0;  // That all ranks share; 0: each has its own.
   std::string topology, hosts;
   Machine machine;  // Of cores or of a topology, where one of them was named.
+  std::string wire;
+  double link_gbits_per_s = 0;  // Of a host to others; 0: as assumed.
   bool json = false, help = false;
 };
 
@@ -44,6 +46,10 @@ enum Option {
   kCores,
   kAlgorithm,
   kProtocol,
+  kWire,
+  kMaxRelativeError,
+  kType,
+  kLink,
   kTuneFile,
   kJson,
   kHelp
@@ -61,6 +67,10 @@ constexpr option kOptions[] = {
     {"cores", required_argument, nullptr, kCores},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
+    {"wire", required_argument, nullptr, kWire},
+    {"max-relative-error", required_argument, nullptr, kMaxRelativeError},
+    {"type", required_argument, nullptr, kType},
+    {"link", required_argument, nullptr, kLink},
     {"tune-file", required_argument, nullptr, kTuneFile},
     {"json", no_argument, nullptr, kJson},
     {"help", no_argument, nullptr, kHelp},
@@ -74,6 +84,22 @@ Status parse_groups(ExplainRequest& request, const std::string& text) {
   if (layouts.size() != 1) return invalid_argument("explain takes one layout, as 4x8 or 3+5");
   request.groups = layouts.front();
   return {};
+}
+
+Result<double> parse_number(const std::string& text, double below) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < below) return value;
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%g", below);
+  return invalid_argument("'" + text + "' is no number above 0 and below " + limit);
+}
+
+// Those that may travel in a wire format.
+Result<DataType> parse_float_type(const std::string& text) {
+  for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16})
+    if (text == name(type)) return type;
+  return invalid_argument("'" + text + "' is none of float32, float16 and bfloat16, which alone may be rounded");
 }
 
 Status apply(ExplainRequest& request, int option, const std::string& value) {
@@ -96,6 +122,13 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kCores: request.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kAlgorithm: request.algorithm = value; break;
     case kProtocol: request.protocol = value; break;
+    case kWire:
+      request.wire = value;
+      request.query.wire = TUTTI_TRY(parse_wire(value));
+      break;
+    case kMaxRelativeError: request.query.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
+    case kType: request.query.type = TUTTI_TRY(parse_float_type(value)); break;
+    case kLink: request.link_gbits_per_s = TUTTI_TRY(parse_number(value, 1e6)); break;
     case kTuneFile: request.tune_file = value; break;
     case kJson: request.json = true; break;
     case 'h':
@@ -130,6 +163,15 @@ Status settle(ExplainRequest& request, bool has_ranks) {
     for (Level& level : request.machine.levels)
       level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
   }
+  if (request.link_gbits_per_s > 0) {
+    if (request.cores == 0) request.machine = machine_of_hosts();
+    request.machine.levels[1].member_gbytes_per_s = request.link_gbits_per_s / 8;
+  }
+  TUTTI_CHECK_OK(
+      check_wire_or_bound("--wire and --max-relative-error", request.wire, request.query.max_relative_error));
+  if (query.teams > 0 && (query.wire != WireFormat::none || query.max_relative_error > 0))
+    return unsupported("on GPUs messages are raw: --wire and --max-relative-error are of host memory");
+  if (message_bytes(query, query.wire) >= query.block_bytes) query.wire = WireFormat::none;  // As calls do.
   query.catalogue = catalogue(query.problem.collective);
   query.algorithm = request.algorithm;
   query.protocol = request.protocol;
@@ -158,26 +200,14 @@ Result<ExplainRequest> parse(int argc, char** argv) {
     return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
   if (has(kGroups) && has(kHosts))
     return invalid_argument("--hosts without --topology is another name of --groups: give one of them");
-  for (const auto& [option, title] : {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"),
-                                      std::pair(kTransport, "--transport"), std::pair(kCores, "--cores")})
+  for (const auto& [option, title] :
+       {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"), std::pair(kTransport, "--transport"),
+        std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
     if (has(kTopology) && has(option))
       return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
   TUTTI_CHECK_OK(settle(request, has(kRanks)));
   return request;
 }
-
-// What trials of such calls came to, and where; no candidates where the file has none of such hosts.
-struct Measured {
-  std::string machine;
-  TunedClass tuned;
-
-  // 0: not measured.
-  double us(const Choice& choice) const {
-    for (const TunedCandidate& one : tuned.candidates)
-      if (one.algorithm == choice.algorithm && one.protocol == choice.protocol) return one.measured_us;
-    return 0;
-  }
-};
 
 // Of a machine's name the hosts and the transport are looked at: its processors are not asked about. Of several
 // machines the first is taken.
@@ -206,117 +236,6 @@ Result<Measured> measured(const ExplainRequest& request) {
   return Measured{};
 }
 
-std::string named(const Candidate& candidate) {
-  return std::string(candidate.choice.algorithm) + " with " + name(candidate.choice.protocol);
-}
-
-// The part in which the winner gains most.
-std::string reason(const Candidate& winner, const Candidate& other) {
-  const struct {
-    const char* what;
-    double mine, theirs;
-  } parts[] = {{"to begin", winner.parts.launch_us, other.parts.launch_us},
-               {"waiting for messages", winner.parts.hops_us, other.parts.hops_us},
-               {"on the busiest link", winner.parts.links_us, other.parts.links_us},
-               {"of work by the busiest rank", winner.parts.work_us, other.parts.work_us}};
-  const auto* best = std::max_element(std::begin(parts), std::end(parts), [](const auto& a, const auto& b) {
-    return a.theirs - a.mine < b.theirs - b.mine;
-  });
-  char text[160];
-  std::snprintf(text, sizeof text, "%.4g us %s, where %s takes %.4g", best->mine, best->what, named(other).c_str(),
-                best->theirs);
-  return text;
-}
-
-std::string verdict(const Query& query, const std::vector<Candidate>& found) {
-  if (found.empty()) return "nothing that is asked for is possible";
-  const std::string winner = named(found.front());
-  if (found.size() == 1) return winner + " is chosen: nothing else is possible";
-  if (query.teams > 0) {
-    const auto* best = &found.front();
-    for (const Candidate& other : found)
-      if (other.predicted_us < best->predicted_us) best = &other;
-    return winner + " is chosen, from a table of estimates: nobody has measured devices yet" +
-           (best == &found.front() ? "" : "; by prediction " + named(*best) + " takes less");
-  }
-  if (found[1].predicted_us <= found[0].predicted_us) return winner + " is chosen, the first of equals";
-  return winner + " is chosen: it takes " + reason(found[0], found[1]);
-}
-
-void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
-  std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
-              static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
-              query.network  ? ", between hosts"
-              : query.mapped ? " that all can map"
-                             : "");
-  std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)\n", "algorithm", "protocol", "predicted", "launch",
-              "hops", "links", "work", "measured");
-  for (const Candidate& candidate : found) {
-    const Prediction& parts = candidate.parts;
-    const double us = measured.us(candidate.choice);
-    char text[32] = "-";
-    if (us > 0) std::snprintf(text, sizeof text, "%.4g", us);
-    std::printf("%-20s %-8s %10.4g %10.4g %10.4g %10.4g %10.4g %10s\n", std::string(candidate.choice.algorithm).c_str(),
-                name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
-                parts.work_us, text);
-  }
-  if (!measured.machine.empty()) std::printf("measured on %s\n", measured.machine.c_str());
-  std::printf("%s.\n", verdict(query, found).c_str());
-  std::printf("not possible:\n");
-  for (const Algorithm* algorithm : query.catalogue) {
-    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
-      const std::string why = ruled_out(query, *algorithm, protocol);
-      if (!why.empty()) std::printf("  %-20s %-8s %s\n", algorithm->name(), name(protocol), why.c_str());
-    }
-  }
-}
-
-void print_levels(const Effort& effort) {
-  std::printf("\"levels\": [");
-  for (std::size_t i = 0; i < Effort::kLevels; ++i) {
-    const Traffic& level = effort.levels[i];
-    std::printf(
-        "%s{\"depth\": %g, \"chain\": %g, \"stalls\": %g, \"sent\": %g, \"received\": %g, \"messages\": %g, "
-        "\"between\": %g}",
-        i == 0 ? "" : ", ", level.depth, level.chain, level.stalls, level.sent, level.received, level.messages,
-        level.between);
-  }
-  std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", effort.folded, effort.copied, effort.longest);
-}
-
-void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
-  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"candidates\": [",
-              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes));
-  const char* comma = "";
-  for (const Candidate& candidate : found) {
-    const Choice& choice = candidate.choice;
-    std::printf(
-        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"piece_bytes\": %llu, \"predicted_us\": %g, "
-        "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": ",
-        comma, std::string(choice.algorithm).c_str(), name(choice.protocol),
-        static_cast<unsigned long long>(choice.piece_bytes), candidate.predicted_us, candidate.parts.launch_us,
-        candidate.parts.hops_us, candidate.parts.links_us, candidate.parts.work_us);
-    const double us = measured.us(choice);
-    if (us > 0) std::printf("%g, ", us);
-    else std::printf("null, ");
-    print_levels(find(query.problem.collective, choice.algorithm)->effort(query.problem));
-    std::printf("}");
-    comma = ",";
-  }
-  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found)).c_str());
-  comma = "";
-  for (const Algorithm* algorithm : query.catalogue) {
-    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
-      const std::string why = ruled_out(query, *algorithm, protocol);
-      if (why.empty()) continue;
-      std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"why\": \"%s\"}", comma, algorithm->name(),
-                  name(protocol), why.c_str());
-      comma = ",";
-    }
-  }
-  std::printf("]}\n");
-}
-
 }  // namespace
 
 Status explain_command(int argc, char** argv) {
@@ -328,7 +247,8 @@ Status explain_command(int argc, char** argv) {
   Query query = request.query;
   query.algorithm = request.algorithm;  // Names that this copy does not own.
   query.protocol = request.protocol;
-  if (!request.topology.empty() || (request.cores > 0 && query.teams == 0)) query.machine = &request.machine;
+  const bool told = request.cores > 0 || request.link_gbits_per_s > 0;
+  if (!request.topology.empty() || (told && query.teams == 0)) query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   const Measured known = TUTTI_TRY(measured(request));
   if (request.json) print_json(query, found, known);

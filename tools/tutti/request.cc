@@ -21,6 +21,8 @@ const char* const kUsage =
     "    [--groups 4x8] [--memory host|cuda] [--transport shm|tcp] [--mapped] [--cores 2]\n"
     "    [--topology dgx-h100 --hosts 4]                             on machines that are not here, of GPUs\n"
     "    [--algorithm A] [--protocol P] [--json] [--tune-file F]\n"
+    "    [--wire int8 | --max-relative-error 0.01] [--type bfloat16] [--link GBITS]\n"
+    "                                                                in messages that are rounded; over a slow link\n"
     "tutti topo [--file F | --preset dgx-h100] [--gpu MODEL]         what is connected to what: this machine, a file "
     "of\n"
     "    [--json] [--nccl] [--dot] [--svg PICTURE]                   NCCL, hwloc or our own, or a system that is sold "

@@ -96,10 +96,9 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
 Ran HostCommunicator::last_run() const {
   const WiredPlan* plan = ran_.load(std::memory_order_acquire);
   if (plan == nullptr) return {};
-  const WireFormat wire = plan->key.wire;
   return {.algorithm = plan->key.algorithm->name(),
           .protocol = plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol),
-          .wire = wire == WireFormat::none ? "raw" : tutti::name(wire),
+          .wire = tutti::name(plan->key.wire),
           .error = plan->error};
 }
 

@@ -22,14 +22,16 @@ CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::ui
 
 bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {
   return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options) &&
-         wire_of(call, options, ranks_) == WireFormat::none;
+         wire_request(call, options, ranks_).wire == WireFormat::none;
 }
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_learning(
     const Call& call, const CommunicatorOptions& options) {
   const Query query = TUTTI_TRY(query_for(call, options));
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
-  if (all.empty()) return prepare(call, options, nullptr);
+  // Nothing measured says whether a call is rounded: under a bound that is as predicted.
+  if (all.empty() || all.front().choice.wire != WireFormat::none) return prepare(call, options, nullptr);
+  std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
   Learning::Class& learned = learning_.class_of(query, std::move(all));
   if (learned.trial.settled()) return prepare(call, options, &learned.next());
   auto on_trial = std::make_unique<Prepared>();

@@ -107,6 +107,7 @@ Result<HostCommunicator::Prepared*> HostCommunicator::mapped_variant(Prepared& p
     key.algorithm = prepared.mapped_algorithm;
     key.problem.in_place = prepared.in_place;
     key.protocol = Protocol::bulk;
+    key.wire = WireFormat::none;
     key.pipelined = false;
     variant->record = prepared.record;
     variant->in_place = prepared.in_place;

@@ -1,12 +1,13 @@
 // From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
 #include <algorithm>
-#include <cmath>
+#include <cstdio>
 #include <string>
 
 #include "src/base/hash.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/planning/planning.h"
+#include "src/tuner/coding.h"
 
 namespace tutti {
 namespace {
@@ -39,7 +40,10 @@ void CommunicatorOptions::force() {
   forced = 0;
   std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) learns += "p";
-  for (const std::string& word : {algorithm, protocol, wire == "raw" ? "" : wire, std::to_string(channels), learns})
+  char bound[32] = "";
+  if (max_relative_error > 0) std::snprintf(bound, sizeof bound, "%a", max_relative_error);
+  const std::string travels = max_relative_error > 0 ? bound : wire == "raw" ? "" : wire;
+  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), learns})
     forced = hashed(forced, word + '/');
 }
 
@@ -72,10 +76,11 @@ Result<Query> HostCommunicator::query_for(const Call& call, const CommunicatorOp
     warn_of_nccls("NCCL_PROTO", why);
   }
   const std::string_view protocol = far_ ? "bulk" : std::string_view(options.protocol);
-  const WireFormat wire = wire_of(call, options, ranks_);
-  Query query = query_of(problem, sent_bytes(call, wire));
-  query.rounded = wire != WireFormat::none;
-  query.tensor_bytes = call.count * size_of(call.type);
+  const WireRequest wire = wire_request(call, options, ranks_);
+  Query query = query_of(problem, call.count * size_of(call.type));
+  query.wire = wire.wire;
+  query.max_relative_error = wire.max_relative_error;
+  query.type = call.type;
   query.machine = &machine_;
   query.algorithm = named;
   query.protocol = protocol;
@@ -123,13 +128,12 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   Query query = TUTTI_TRY(query_for(call, options));
   const Problem problem = query.problem;
   const bool forced = !query.algorithm.empty();
-  const WireFormat wire = wire_of(call, options, ranks_);
   Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
-  if (query.rounded && (choice.mapped || !algorithm->bears_rounding(problem)))
+  if (choice.wire != WireFormat::none && (choice.mapped || !algorithm->bears_rounding(problem)))
     return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + options.wire + ": " +
                        ruled_out(query, *algorithm, choice.protocol) +
                        "; leave the algorithm open, or let messages be raw");
@@ -152,7 +156,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.mapped = false;
     choice = TUTTI_TRY(choose(query));
     algorithm = find(call.collective, choice.algorithm);
-  } else if (!far_ && !forced && !advised && !query.rounded &&
+  } else if (!far_ && !forced && !advised && query.wire == WireFormat::none &&
              call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
     query.problem = mine;
     query.protocol = "";
@@ -160,8 +164,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   }
   prepared->copy_input = mine.in_place && !algorithm->supports(mine);
   if (prepared->copy_input) mine.in_place = false;
-  prepared->plan =
-      TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes, wire}));
+  const bool pipelined = message_bytes(query, choice.wire) > choice.piece_bytes;
+  prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, pipelined, choice.wire}));
   prepared->choice = choice;
   return prepared;
 }
@@ -249,7 +253,7 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
       TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots,
                             by_domains ? by_domains_ : embedding_, rounds ? Messages::rounded : Messages::exact));
   auto wired = std::make_unique<WiredPlan>();
-  if (rounds) wired->error = wire_error(key.wire) * std::sqrt(key.algorithm->effort(key.problem).rounded);
+  wired->error = expected_error(key.wire, key.algorithm->effort(key.problem));
   wired->overlaps = proved.overlaps;
   wired->balanced = proved.balanced;
   wired->key = key;

@@ -50,6 +50,7 @@ Result<std::vector<Rank>> HostCommunicator::agree_on_members(int color, int key)
   gather.output = reinterpret_cast<std::byte*>(wishes.data());
   CommunicatorOptions options = options_;  // Not what the caller forces upon collectives of its own.
   options.algorithm = options.protocol = options.wire = "";
+  options.max_relative_error = 0;
   options.forced = kSplitCollective;  // Its own form of call: it matches no all_gather of the caller's.
   if (auto prepared = prepare_call(gather, options); prepared.ok()) {
     prepared.value()->record.collective = kSplitCollective;

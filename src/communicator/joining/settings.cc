@@ -23,17 +23,19 @@ Status check_nccl_memory(const Environment& environment) {
 }  // namespace
 
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config) {
-  const Status checks[] = {check_algorithm("TUTTI_ALGORITHM", config.algorithm),
-                           check_protocol("TUTTI_PROTOCOL", config.protocol),
-                           check_wire_format("TUTTI_WIRE", config.wire),
-                           check_transport("TUTTI_TRANSPORT", config.transport),
-                           check_nccl_memory(environment),
-                           config.refused.empty() ? Status() : invalid_usage(config.refused),
-                           check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
-                           check_interface(config.socket_ifname),
-                           config.topo_file.empty() ? Status() : own_location("").status(),
-                           find_launched_rank(environment).status(),
-                           check_root(environment)};
+  const Status checks[] = {
+      check_algorithm("TUTTI_ALGORITHM", config.algorithm),
+      check_protocol("TUTTI_PROTOCOL", config.protocol),
+      check_wire_format("TUTTI_WIRE", config.wire),
+      check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", config.wire, config.max_relative_error),
+      check_transport("TUTTI_TRANSPORT", config.transport),
+      check_nccl_memory(environment),
+      config.refused.empty() ? Status() : invalid_usage(config.refused),
+      check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
+      check_interface(config.socket_ifname),
+      config.topo_file.empty() ? Status() : own_location("").status(),
+      find_launched_rank(environment).status(),
+      check_root(environment)};
   std::vector<std::string> refused;
   for (const Status& status : checks) {
     const bool said = std::find(refused.begin(), refused.end(), status.message()) != refused.end();

@@ -28,10 +28,12 @@ Advice::Advice(const std::string& plugin, const Hosts& hosts) {
 
 Result<bool> Advice::heed(const Query& query, Choice& choice, CallRecord& record) {
   if (adviser_ == nullptr || !query.algorithm.empty()) return false;
-  const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  // A plugin tells algorithms and protocols apart; how messages carry their elements is ours to say.
+  std::erase_if(all, [&](const Candidate& candidate) { return candidate.choice.wire != choice.wire; });
   const Question question = {.collective = query.problem.collective,
                              .ranks = query.problem.ranks,
-                             .block_bytes = query.tensor_bytes > 0 ? query.tensor_bytes : query.block_bytes,
+                             .block_bytes = query.block_bytes,
                              .registered = query.mapped,
                              .teams = query.teams};
   const Verdict verdict = adviser_->ask(question, all);

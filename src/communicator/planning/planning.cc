@@ -94,9 +94,10 @@ Status disagreement(const std::string& communicator, const RanksCall& ours, cons
       mine != describe(theirs.record) ? ""
       : advised                       ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
                                         "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
-                : ", with different algorithms, protocols, wire formats or channels forced (by options, "
-                  "TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE or TUTTI_CHANNELS), or another TUTTI_TUNE or "
-                  "TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside "
+                : ", with different algorithms, protocols, wire formats, bounds on errors or channels asked for (by "
+                  "options, TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE, TUTTI_MAX_RELATIVE_ERROR or "
+                  "TUTTI_CHANNELS), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them alone a "
+                  "TUTTI_TUNE_FILE or, beside "
                   "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
   return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
                        (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
@@ -154,7 +155,8 @@ Result<double> predicted_us(const Query& query, const Choice& choice) {
   if (choice.mapped) asked.protocol = "";  // Where memory is mapped a protocol that is forced is one of no messages.
   for (const Candidate& candidate : TUTTI_TRY(candidates(asked))) {
     const Choice& known = candidate.choice;
-    if (known.algorithm == choice.algorithm && (choice.mapped || known.protocol == choice.protocol))
+    if (known.algorithm == choice.algorithm && known.wire == choice.wire &&
+        (choice.mapped || known.protocol == choice.protocol))
       return candidate.predicted_us;
   }
   return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
@@ -170,7 +172,8 @@ Status check_predictable(const Call& call) {
 Result<Choice> choose_like(const Choice& other, const Query& query) {
   const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
-    return candidate.choice.algorithm == other.algorithm && candidate.choice.protocol == other.protocol;
+    return candidate.choice.algorithm == other.algorithm && candidate.choice.protocol == other.protocol &&
+           candidate.choice.wire == other.wire;
   });
   return found == all.end() ? choose(query) : Result<Choice>(found->choice);
 }
@@ -207,19 +210,20 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   return proved;
 }
 
-WireFormat wire_of(const Call& call, const CommunicatorOptions& options, Rank ranks) {
-  if (options.wire.empty() || options.wire == "raw" || ranks == 1) return WireFormat::none;
-  const auto wire = parse_wire(options.wire);
-  if (!wire.ok() || call.kind != Kind::collective) return WireFormat::none;
+WireRequest wire_request(const Call& call, const CommunicatorOptions& options, Rank ranks) {
   const bool is_float =
       call.type == DataType::float32 || call.type == DataType::float16 || call.type == DataType::bfloat16;
-  const bool narrower = sent_bytes(call, wire.value()) < sent_bytes(call, WireFormat::none);
-  return is_float && narrower ? wire.value() : WireFormat::none;
-}
-
-std::uint64_t sent_bytes(const Call& call, WireFormat wire) {
-  if (wire == WireFormat::none) return call.count * size_of(call.type);
-  return (call.count + kWireGroup - 1) / kWireGroup * wire_bytes(wire);
+  if (ranks == 1 || call.kind != Kind::collective || !is_float) return {};
+  if (options.max_relative_error > 0) {
+    const bool adds = call.reduction != Reduction::prod && call.reduction != Reduction::min &&
+                      call.reduction != Reduction::max;  // Of others nobody has said how errors grow.
+    if (reduces(call.collective) && !adds) return {};
+    return {.max_relative_error = options.max_relative_error};
+  }
+  const auto wire = parse_wire(options.wire.empty() ? "raw" : options.wire);
+  if (!wire.ok()) return {};
+  const bool narrower = wire_bytes(wire.value(), call.count, call.type) < call.count * size_of(call.type);
+  return {.wire = narrower ? wire.value() : WireFormat::none};
 }
 
 // In a wire format a group takes the place of an element: so many elements, so many bytes in messages.

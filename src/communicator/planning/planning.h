@@ -81,10 +81,15 @@ Loop loop_of(bool overlaps, std::uint32_t slots);
 Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
                                 const Embedding& embedding = {}, Messages messages = Messages::exact);
 
-// How a call's messages carry its elements: what options ask for, where there are any and that is narrower.
-WireFormat wire_of(const Call& call, const CommunicatorOptions& options, Rank ranks);
-// Bytes of a block in messages.
-std::uint64_t sent_bytes(const Call& call, WireFormat wire);
+// How messages are to carry the call's elements: in the format that options ask for, where there are any messages and
+// that is narrower; or, where they say how large the error may be, in what the tuner takes.
+struct WireRequest {
+  WireFormat wire = WireFormat::none;
+  double max_relative_error = 0;
+
+  bool raw() const { return wire == WireFormat::none && max_relative_error == 0; }
+};
+WireRequest wire_request(const Call& call, const CommunicatorOptions& options, Rank ranks);
 
 // What a plan's messages have to fit into.
 struct Room {

@@ -1,0 +1,215 @@
+// What is encoded and decoded, as the plans of all ranks have it; and what is chosen where messages may round.
+#include "src/tuner/coding.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "src/plan/fuse.h"
+#include "src/tuner/candidates.h"
+#include "tests/algorithms/cases.h"
+#include "tests/tuner/queries.h"
+
+namespace tutti {
+namespace {
+
+using test::query;
+
+// As WireFold does it, by the rank that has most of it to do.
+Coded counted(const Plan& plan) {
+  Coded coded;
+  const Keeps keeps = keeps_of(plan.problem.collective);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step step = plan.steps[i];
+    double length = 0, sources = 0, received = 0, sent = 0, stored = 0;
+    for (const Operand& source : step.sources) {
+      if (source.place == Place::flag) continue;
+      length = static_cast<double>(source.count) / plan.shape.units;
+      sources += 1;
+      received += source.place == Place::lane ? 1 : 0;
+    }
+    for (const Operand& target : step.targets) {
+      sent += target.place == Place::lane ? 1 : 0;
+      stored += target.is_memory() ? 1 : 0;
+    }
+    const bool passes_on = sources == 1 && received == 1;
+    if (passes_on) {
+      coded.decoded += stored * length;
+      continue;
+    }
+    const bool kept = stored > 0 && (keeps == Keeps::sums     ? step.fold == Fold::complete
+                                     : keeps == Keeps::copies ? received == 0
+                                                              : false);
+    coded.decoded += (received + (kept ? 1 : 0)) * length;
+    coded.encoded += sent > 0 || kept ? length : 0;
+  }
+  return coded;
+}
+
+// Of encoding and decoding together, within a third.
+TEST(Coded, IsAboutWhatPlansHave) {
+  std::size_t known = 0;
+  for (const cases::Entry& entry : cases::all_entries()) {
+    for (const std::vector<Rank>& hosts : {std::vector<Rank>{2}, {3}, {4}, {5}, {8}, {16}, {4, 4}, {2, 2, 2}}) {
+      Problem problem{
+          .collective = entry.collective, .ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0}), .groups = {}};
+      if (hosts.size() > 1) problem.groups = {hosts};
+      const Algorithm& algorithm = *entry.algorithm;
+      const bool mapped = std::string_view(algorithm.name()).ends_with("_mapped");
+      if (mapped || !algorithm.supports(problem) || !algorithm.bears_rounding(problem)) continue;
+      SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
+      std::vector<Plan> plans = emit_plans(algorithm, problem);
+      for (Plan& plan : plans) fuse(plan);
+      fuse_stages(plans);
+      double most = 0;
+      for (const Plan& plan : plans) {
+        const Coded coded = counted(plan);
+        most = std::max(most, coded.encoded + coded.decoded);
+      }
+      const Coded told = coded_of(problem, algorithm.effort(problem));
+      EXPECT_NEAR(told.encoded + told.decoded, most, most / 3);
+      ++known;
+    }
+  }
+  EXPECT_GT(known, 100U);
+}
+
+// Hosts with a rank each, and a link between them.
+Machine linked(double gbits_per_s) {
+  Machine machine = machine_of_hosts();
+  machine.levels[1].member_gbytes_per_s = gbits_per_s / 8;
+  return machine;
+}
+
+Query bounded(Rank ranks, std::uint64_t bytes, double bound) {
+  Query asked = query(Collective::all_reduce, ranks, bytes);
+  asked.max_relative_error = bound;
+  return asked;
+}
+
+TEST(Bounds, LeaveMessagesRawWhereRanksShareMemory) {
+  for (const std::uint64_t bytes : {64ULL, 4096ULL, 1ULL << 16, 1ULL << 20, 1ULL << 24, 1ULL << 28}) {
+    for (const double bound : {0.003, 0.01, 0.1, 0.9})
+      EXPECT_EQ(choose(bounded(2, bytes, bound)).value().wire, WireFormat::none) << bytes << " " << bound;
+  }
+}
+
+TEST(Bounds, TakeWhatKeepsToThemOverASlowLink) {
+  const Machine slow = linked(1);
+  const auto taken = [&](Rank ranks, double bound, std::uint64_t bytes = 16 << 20) {
+    Query asked = bounded(ranks, bytes, bound);
+    asked.network = true;
+    asked.machine = &slow;
+    return choose(asked).value();
+  };
+  for (const Rank ranks : {2U, 3U, 4U, 8U, 16U, 32U}) {
+    EXPECT_EQ(taken(ranks, 0.01).wire, WireFormat::int8) << ranks;  // At any number of ranks, by two shots.
+    EXPECT_EQ(taken(ranks, 0.0025).wire, WireFormat::bf16) << ranks;
+    EXPECT_EQ(taken(ranks, 0.5).wire, WireFormat::int6) << ranks;  // int4 is for who asks for it.
+    EXPECT_EQ(taken(ranks, 0.001).wire, WireFormat::none) << ranks;
+  }
+  EXPECT_EQ(taken(2, 0.01, 64).wire, WireFormat::none);  // A group has 130 bytes.
+  EXPECT_EQ(taken(2, 1e-9).wire, WireFormat::none);
+}
+
+// Of each format, only algorithms that keep to the bound; a ring rounds once a hop.
+TEST(Bounds, AllowRingsWhereTheirErrorFits) {
+  const Machine slow = linked(1);
+  for (const Rank ranks : {2U, 4U, 16U, 64U}) {
+    for (const double bound : {0.003, 0.01, 0.03, 0.2}) {
+      Query asked = bounded(ranks, 1 << 24, bound);
+      asked.network = true;
+      asked.machine = &slow;
+      bool ring = false;
+      const std::vector<Candidate> found = candidates(asked).value();
+      for (const Candidate& one : found) {
+        const Effort effort = find(Collective::all_reduce, one.choice.algorithm)->effort(asked.problem);
+        EXPECT_LE(expected_error(one.choice.wire, effort), bound) << one.choice.algorithm;
+        ring |= one.choice.algorithm == "ring" && one.choice.wire == WireFormat::int8;
+      }
+      const double of_ring = wire_error(WireFormat::int8) * std::sqrt((ranks + 1) / 2.0);
+      if (of_ring < 0.9 * bound || of_ring > bound) {
+        EXPECT_EQ(ring, of_ring < bound) << ranks << " " << bound;
+      }
+    }
+  }
+}
+
+TEST(Bounds, GiveUpNoDigitsForLittle) {
+  const Machine machine = linked(10);
+  std::size_t rounded = 0, held_back = 0;
+  for (double bytes = 512; bytes < 1 << 22; bytes *= 1.1) {
+    Query asked = bounded(4, static_cast<std::uint64_t>(bytes) / 4 * 4, 0.01);
+    asked.network = true;
+    asked.machine = &machine;
+    const std::vector<Candidate> found = candidates(asked).value();
+    const auto least = [&](bool raw) {
+      double us = 1e9;
+      for (const Candidate& one : found)
+        if ((one.choice.wire == WireFormat::none) == raw) us = std::min(us, one.predicted_us);
+      return us;
+    };
+    const bool rounds = found.front().choice.wire != WireFormat::none;
+    EXPECT_EQ(rounds, 1.1 * least(false) < least(true)) << bytes;
+    rounded += rounds ? 1 : 0;
+    held_back += !rounds && least(false) < least(true) ? 1 : 0;
+  }
+  EXPECT_GT(rounded, 10U);
+  EXPECT_GT(held_back, 0U);
+}
+
+// Tensors of 16 bits gain half as much, and messages of as many bits nothing.
+TEST(Bounds, KnowHowWideElementsAre) {
+  const Machine slow = linked(1);
+  Query asked = bounded(4, 1 << 24, 0.0025);
+  asked.network = true;
+  asked.machine = &slow;
+  asked.type = DataType::bfloat16;
+  EXPECT_EQ(choose(asked).value().wire, WireFormat::none);
+  asked.max_relative_error = 0.01;
+  EXPECT_EQ(choose(asked).value().wire, WireFormat::int8);
+}
+
+// An algorithm that is forced stays, and nothing is refused where it bears no rounding.
+TEST(Bounds, HeedWhatIsForced) {
+  const Machine slow = linked(1);
+  for (const auto& [algorithm, wire] : {std::pair("ring", WireFormat::none),
+                                        {"two_shot", WireFormat::int8},
+                                        {"recursive_doubling", WireFormat::none}}) {
+    Query asked = bounded(16, 1 << 24, 0.01);
+    asked.network = true;
+    asked.machine = &slow;
+    asked.algorithm = algorithm;
+    const Choice choice = choose(asked).value();
+    EXPECT_EQ(choice.algorithm, algorithm);
+    if (std::string_view(algorithm) != "ring") {
+      EXPECT_EQ(choice.wire, wire) << algorithm;
+    } else {
+      EXPECT_EQ(choice.wire, WireFormat::bf16);  // Its eight roundings leave room for that alone.
+    }
+  }
+}
+
+// Encoding takes time of the busiest rank, and narrow messages take less of the link.
+TEST(Predictions, KnowWhatFormatsCost) {
+  Query asked = query(Collective::all_reduce, 2, 1 << 24);
+  const Candidate raw = candidates(asked).value().front();
+  asked.wire = WireFormat::int8;
+  const Candidate rounded = candidates(asked).value().front();
+  EXPECT_EQ(rounded.choice.wire, WireFormat::int8);
+  EXPECT_GT(rounded.parts.work_us, 1.1 * raw.parts.work_us);
+  asked.type = DataType::bfloat16;  // Twice the elements, and each is made float32 first.
+  EXPECT_GT(candidates(asked).value().front().parts.work_us, 1.9 * rounded.parts.work_us);
+  asked.type = DataType::float32;
+  const Machine slow = linked(1);
+  asked.network = true;
+  asked.machine = &slow;
+  const double links_us = candidates(asked).value().front().parts.links_us;
+  asked.wire = WireFormat::none;
+  EXPECT_NEAR(candidates(asked).value().front().parts.links_us / links_us, 512.0 / 130, 0.01);
+}
+
+}  // namespace
+}  // namespace tutti

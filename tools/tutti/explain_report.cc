@@ -1,0 +1,174 @@
+#include "tools/tutti/explain_report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "algorithms/catalogue.h"
+#include "src/base/json.h"
+#include "src/tuner/coding.h"
+
+namespace tutti {
+namespace {
+
+std::string named(const Candidate& candidate) {
+  const Choice& choice = candidate.choice;
+  return std::string(choice.algorithm) + " with " + name(choice.protocol) +
+         (choice.wire == WireFormat::none ? "" : " in " + std::string(name(choice.wire)));
+}
+
+// The part in which the winner gains most.
+std::string reason(const Candidate& winner, const Candidate& other) {
+  const struct {
+    const char* what;
+    double mine, theirs;
+  } parts[] = {{"to begin", winner.parts.launch_us, other.parts.launch_us},
+               {"waiting for messages", winner.parts.hops_us, other.parts.hops_us},
+               {"on the busiest link", winner.parts.links_us, other.parts.links_us},
+               {"of work by the busiest rank", winner.parts.work_us, other.parts.work_us}};
+  const auto* best = std::max_element(std::begin(parts), std::end(parts), [](const auto& a, const auto& b) {
+    return a.theirs - a.mine < b.theirs - b.mine;
+  });
+  char text[160];
+  std::snprintf(text, sizeof text, "%.4g us %s, where %s takes %.4g", best->mine, best->what, named(other).c_str(),
+                best->theirs);
+  return text;
+}
+
+// Whether anything may be rounded.
+bool rounds(const Query& query) { return query.wire != WireFormat::none || query.max_relative_error > 0; }
+
+double error_of(const Query& query, const Choice& choice) {
+  return expected_error(choice.wire, find(query.problem.collective, choice.algorithm)->effort(query.problem));
+}
+
+struct RuledOut {
+  const Algorithm* algorithm;
+  Protocol protocol;
+  WireFormat wire;
+  std::string why;
+};
+
+// Under a bound, of formats what raw messages would allow.
+std::vector<RuledOut> all_ruled_out(const Query& query) {
+  std::vector<RuledOut> all;
+  Query asked = query;
+  for (const Algorithm* algorithm : query.catalogue) {
+    for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
+      for (const WireFormat wire : formats_of(query)) {
+        asked.wire = wire;
+        const std::string why = ruled_out(asked, *algorithm, protocol);
+        if (!why.empty()) all.push_back({algorithm, protocol, wire, why});
+        if (!why.empty() && wire == WireFormat::none) break;
+      }
+    }
+  }
+  return all;
+}
+
+std::string verdict(const Query& query, const std::vector<Candidate>& found) {
+  if (found.empty()) return "nothing that is asked for is possible";
+  const std::string winner = named(found.front());
+  if (found.size() == 1) return winner + " is chosen: nothing else is possible";
+  if (query.teams > 0) {
+    const auto* best = &found.front();
+    for (const Candidate& other : found)
+      if (other.predicted_us < best->predicted_us) best = &other;
+    return winner + " is chosen, from a table of estimates: nobody has measured devices yet" +
+           (best == &found.front() ? "" : "; by prediction " + named(*best) + " takes less");
+  }
+  if (found[1].predicted_us < found[0].predicted_us)
+    return winner + " is chosen: by " + named(found[1]) + " less than a tenth would be gained";
+  if (found[1].predicted_us == found[0].predicted_us) return winner + " is chosen, the first of equals";
+  return winner + " is chosen: it takes " + reason(found[0], found[1]);
+}
+
+}  // namespace
+
+void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+  std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
+              static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
+              query.network  ? ", between hosts"
+              : query.mapped ? " that all can map"
+                             : "");
+  std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)%s\n", "algorithm", "protocol", "predicted", "launch",
+              "hops", "links", "work", "measured", rounds(query) ? " messages   error" : "");
+  for (const Candidate& candidate : found) {
+    const Prediction& parts = candidate.parts;
+    const double us = measured.us(candidate.choice);
+    char text[32] = "-";
+    if (us > 0) std::snprintf(text, sizeof text, "%.4g", us);
+    std::printf("%-20s %-8s %10.4g %10.4g %10.4g %10.4g %10.4g %10s", std::string(candidate.choice.algorithm).c_str(),
+                name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
+                parts.work_us, text);
+    if (rounds(query))
+      std::printf("        %-8s %7.2g", name(candidate.choice.wire), error_of(query, candidate.choice));
+    std::printf("\n");
+  }
+  if (!measured.machine.empty()) std::printf("measured on %s\n", measured.machine.c_str());
+  std::printf("%s.\n", verdict(query, found).c_str());
+  std::printf("not possible:\n");
+  const std::vector<RuledOut> all = all_ruled_out(query);
+  for (auto one = all.begin(); one != all.end();) {
+    const auto next = std::find_if(one, all.end(), [&](const RuledOut& other) {
+      return other.algorithm != one->algorithm || other.protocol != one->protocol || other.why != one->why;
+    });
+    std::string formats;  // For the same reason.
+    for (auto each = one; each != next; ++each)
+      formats += (formats.empty() ? "in " : ", ") + std::string(name(each->wire));
+    const bool all_alike = one->wire == query.wire || !rounds(query);
+    std::printf("  %-20s %-8s %s%s%s\n", one->algorithm->name(), name(one->protocol), all_alike ? "" : formats.c_str(),
+                all_alike ? "" : ": ", one->why.c_str());
+    one = next;
+  }
+}
+
+namespace {
+
+void print_levels(const Effort& effort) {
+  std::printf("\"levels\": [");
+  for (std::size_t i = 0; i < Effort::kLevels; ++i) {
+    const Traffic& level = effort.levels[i];
+    std::printf(
+        "%s{\"depth\": %g, \"chain\": %g, \"stalls\": %g, \"sent\": %g, \"received\": %g, \"messages\": %g, "
+        "\"between\": %g}",
+        i == 0 ? "" : ", ", level.depth, level.chain, level.stalls, level.sent, level.received, level.messages,
+        level.between);
+  }
+  std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", effort.folded, effort.copied, effort.longest);
+}
+
+}  // namespace
+
+void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"candidates\": [",
+              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes));
+  const char* comma = "";
+  for (const Candidate& candidate : found) {
+    const Choice& choice = candidate.choice;
+    std::printf(
+        "%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"piece_bytes\": %llu, \"predicted_us\": "
+        "%g, "
+        "\"launch_us\": %g, \"hops_us\": %g, \"links_us\": %g, \"work_us\": %g, \"measured_us\": ",
+        comma, std::string(choice.algorithm).c_str(), name(choice.protocol), name(choice.wire),
+        static_cast<unsigned long long>(choice.piece_bytes), candidate.predicted_us, candidate.parts.launch_us,
+        candidate.parts.hops_us, candidate.parts.links_us, candidate.parts.work_us);
+    const double us = measured.us(choice);
+    if (us > 0) std::printf("%g, ", us);
+    else std::printf("null, ");
+    std::printf("\"expected_error\": %g, ", error_of(query, choice));
+    print_levels(find(query.problem.collective, choice.algorithm)->effort(query.problem));
+    std::printf("}");
+    comma = ",";
+  }
+  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found)).c_str());
+  comma = "";
+  const std::vector<RuledOut> others = all_ruled_out(query);
+  for (const RuledOut& one : others) {
+    std::printf("%s\n{\"algorithm\": \"%s\", \"protocol\": \"%s\", \"wire\": \"%s\", \"why\": \"%s\"}", comma,
+                one.algorithm->name(), name(one.protocol), name(one.wire), one.why.c_str());
+    comma = ",";
+  }
+  std::printf("]}\n");
+}
+
+}  // namespace tutti
