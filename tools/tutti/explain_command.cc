@@ -12,6 +12,7 @@
 #include "src/tuner/candidates.h"
 #include "src/tuner/tune_cache.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/explain_forced.h"
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
 
@@ -22,7 +23,8 @@ constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
 
 struct ExplainRequest {
   Query query;
-  std::string algorithm, protocol;
+  ForcedNames forced;
+  std::string environment;  // What it forces, in words.
   Groups groups;
   std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
@@ -94,8 +96,8 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       break;
     case kMapped: request.query.mapped = true; break;
     case kCores: request.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
-    case kAlgorithm: request.algorithm = value; break;
-    case kProtocol: request.protocol = value; break;
+    case kAlgorithm: request.forced.algorithm = value; break;
+    case kProtocol: request.forced.protocol = value; break;
     case kTuneFile: request.tune_file = value; break;
     case kJson: request.json = true; break;
     case 'h':
@@ -131,11 +133,9 @@ Status settle(ExplainRequest& request, bool has_ranks) {
       level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
   }
   query.catalogue = catalogue(query.problem.collective);
-  query.algorithm = request.algorithm;
-  query.protocol = request.protocol;
-  if (!request.algorithm.empty() && find(query.problem.collective, request.algorithm) == nullptr)
-    return no_such_algorithm(request.algorithm, query.problem.collective);
-  return {};
+  if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
+    return no_such_algorithm(request.forced.algorithm, query.problem.collective);
+  return heed_environment(query.problem, request.forced, request.environment);
 }
 
 Result<ExplainRequest> parse(int argc, char** argv) {
@@ -243,12 +243,14 @@ std::string verdict(const Query& query, const std::vector<Candidate>& found) {
   return winner + " is chosen: it takes " + reason(found[0], found[1]);
 }
 
-void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                const std::string& environment) {
   std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
               static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
               query.network  ? ", between hosts"
               : query.mapped ? " that all can map"
                              : "");
+  if (!environment.empty()) std::printf("%s\n", environment.c_str());
   std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)\n", "algorithm", "protocol", "predicted", "launch",
               "hops", "links", "work", "measured");
   for (const Candidate& candidate : found) {
@@ -284,9 +286,11 @@ void print_levels(const Effort& effort) {
   std::printf("], \"folded\": %g, \"copied\": %g, \"longest\": %g", effort.folded, effort.copied, effort.longest);
 }
 
-void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
-  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"candidates\": [",
-              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes));
+void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                const std::string& environment) {
+  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"environment\": %s, \"candidates\": [",
+              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
+              json_quoted(environment).c_str());
   const char* comma = "";
   for (const Candidate& candidate : found) {
     const Choice& choice = candidate.choice;
@@ -326,13 +330,13 @@ Status explain_command(int argc, char** argv) {
     return {};
   }
   Query query = request.query;
-  query.algorithm = request.algorithm;  // Names that this copy does not own.
-  query.protocol = request.protocol;
+  query.algorithm = request.forced.algorithm;  // Names that this copy does not own.
+  query.protocol = request.forced.protocol;
   if (!request.topology.empty() || (request.cores > 0 && query.teams == 0)) query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   const Measured known = TUTTI_TRY(measured(request));
-  if (request.json) print_json(query, found, known);
-  else print_text(query, found, known);
+  if (request.json) print_json(query, found, known, request.environment);
+  else print_text(query, found, known, request.environment);
   return {};
 }
 
