@@ -17,20 +17,21 @@ class HierarchicalTree : public EntryOverHosts {
 
   Effort effort(const Problem& problem) const override {
     const HostTreeSizes sizes(problem);
-    const double hops = sizes.largest - 1, depth = sizes.depth(), shared = sizes.largest > 1 ? 1 : 0;
+    const double hops = 2.0 * (sizes.largest - 1), depth = sizes.depth(), shared = sizes.largest > 1 ? 1 : 0;
+    const bool alone = sizes.smallest == 1;  // Some rank, which speaks for its host in both trees.
     Effort effort;
     effort.levels[0] = {.depth = hops,
                         .chain = hops / 2,
                         .sent = sizes.largest > 2 ? 1 : shared / 2,
                         .received = shared,
-                        .messages = sizes.largest > 2 ? 4 : 2 * shared};
+                        .messages = sizes.largest > 2 ? 4 : 3 * shared};
     effort.levels[1] = {.depth = depth,
                         .chain = depth / 2,
-                        .sent = sizes.smallest > 1 ? 0.5 : 1,
-                        .received = 1,
-                        .messages = sizes.smallest > 1 ? 3.0 : 4.0,
+                        .sent = alone ? 1 : 0.5,
+                        .received = alone ? 1 : std::max(sizes.children(), 1.0) / 2,
+                        .messages = (alone ? 2 : 1) + std::max(sizes.children(), alone ? 2.0 : 1.0),
                         .between = 1};
-    effort.folded = 1 + shared;
+    effort.folded = 1 + shared / 2;
     effort.longest = 0.5;
     effort.units = 2;
     effort.rounded = sizes.rounded();

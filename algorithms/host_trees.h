@@ -1,6 +1,7 @@
 // Two trees over all ranks of several hosts, one for each half of the data: a chain through each host, whose first rank
 // speaks for it in a balanced binary tree of the hosts. The chain of the second tree goes the other way, so that a
-// host's ranks at both ends speak for it, and a host that is inside the one tree is a leaf of the other.
+// host's ranks at both ends speak for it, and a host that is inside the one tree is a leaf of the other. In the host of
+// a root chains go round and end there; the same ranks speak for it, since they are those near a port.
 // P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009,
 // over hosts instead of ranks; chains inside hosts as in NCCL's trees.
 #pragma once
@@ -19,10 +20,11 @@ struct HostTreeNode {
   std::optional<Rank> parent;
   std::vector<Rank> children;  // On other hosts, then on this one.
   Rank behind = 0;             // Ranks of this host that come behind it in the chain.
+  bool has_hosts = false;      // Other hosts come behind it.
 
   // Whether it is nearer to the leaves than to the root, seen from the other tree.
   bool is_lower_than(const HostTreeNode& other) const {
-    return behind != other.behind ? behind < other.behind : children.size() < other.children.size();
+    return has_hosts != other.has_hosts ? !has_hosts : behind < other.behind;
   }
 };
 
@@ -33,29 +35,39 @@ class HostTrees {
       : map_(problem), root_(root), home_(root ? map_.host_of(*root) : 0) {}
 
   HostTreeNode node(Rank self, std::uint16_t half) const {
-    const Rank here = map_.host_of(self), first = map_.first(here), size = map_.size(here);
-    const Rank leader = this->leader(here, half);
-    const Rank place = half == 0 ? (self + size - leader) % size : (leader + size - self) % size;
-    const auto at = [&](Rank other) { return first + (leader - first + (half == 0 ? other : size - other)) % size; };
-    HostTreeNode node{.half = half, .parent = {}, .children = {}, .behind = size - 1 - place};
-    if (place > 0) {
-      node.parent = at(place - 1);
-    } else {
-      const TreeNode host = binary_tree(map_.hosts(), place_of(here, half));
-      if (host.parent) node.parent = leader_at(*host.parent, half);
-      for (const std::optional<Rank>& below : {host.below, host.above})
-        if (below) node.children.push_back(leader_at(*below, half));
-    }
-    if (node.behind > 0) node.children.push_back(at(place + 1));
+    const Rank here = map_.host_of(self);
+    const Chain chain = chain_of(here, half);
+    const Rank place = chain.place_of(self), speaker_place = chain.place_of(speaker(here, half));
+    const TreeNode host = binary_tree(map_.hosts(), place_of(here, half));
+    HostTreeNode node{.half = half, .parent = {}, .children = {}, .behind = chain.size - 1 - place};
+    node.has_hosts = speaker_place >= place && (host.below || host.above);
+    if (place > 0) node.parent = chain.at(place - 1);
+    else if (host.parent) node.parent = speaker(host_at(*host.parent, half), half);
+    for (const std::optional<Rank>& below : {host.below, host.above})
+      if (below && place == speaker_place) node.children.push_back(speaker(host_at(*below, half), half));
+    if (node.behind > 0) node.children.push_back(chain.at(place + 1));
     return node;
   }
 
  private:
-  Rank leader(Rank host, std::uint16_t half) const {
-    if (root_ && host == home_) return *root_;
-    return half == 0 ? map_.first(host) : map_.end(host) - 1;
+  // All ranks of a host: upwards from the rank that leads it, or downwards, and round.
+  struct Chain {
+    Rank first, size, leader;
+    bool upwards;
+
+    Rank place_of(Rank rank) const { return (upwards ? rank + size - leader : leader + size - rank) % size; }
+    Rank at(Rank place) const { return first + (leader - first + (upwards ? place : size - place)) % size; }
+  };
+
+  // A root is reached from the speaker without going round.
+  Chain chain_of(Rank host, std::uint16_t half) const {
+    const bool has_root = root_ && host == home_;
+    return {.first = map_.first(host),
+            .size = map_.size(host),
+            .leader = has_root ? *root_ : speaker(host, half),
+            .upwards = (half == 0) != has_root};
   }
-  Rank leader_at(Rank place, std::uint16_t half) const { return leader(host_at(place, half), half); }
+  Rank speaker(Rank host, std::uint16_t half) const { return half == 0 ? map_.first(host) : map_.end(host) - 1; }
 
   // A host's place in the tree of hosts, in which the root's is 0. Odd places are leaves, and the second tree has the
   // others there: its mirror image where that swaps odd and even, otherwise the same one place further.

@@ -85,7 +85,7 @@ bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& pr
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, ranks_);
   const Embedding& embedding = embedding_for(problem);
-  if (!embeds(embedding, problem)) return problem;
+  if (!embeds(embedding, problem) && !takes_blocks_along("hierarchical", problem.collective)) return problem;
   problem.groups = embedding.groups;
   if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));

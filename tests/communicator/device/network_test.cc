@@ -51,13 +51,30 @@ TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
   }
 }
 
+// Dealt out to hosts: blocks that belong to ranks go with them, where a plan knows hosts.
+TEST_P(DeviceNetwork, GathersAndScattersOverHostsHoweverRanksAreNumbered) {
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1, 0, 1}, {0, 1, 1, 0, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    DeviceRanks ranks(*rig_, members_of(host_of, options));
+    std::mt19937_64 random(kSeed);
+    for (const CallShape& shape : shapes_of(ranks.size(), random)) {
+      if (shape.problem.collective != Collective::all_gather && shape.problem.collective != Collective::reduce_scatter)
+        continue;
+      ASSERT_EQ(run_collective(ranks, 0, shape), "");
+      EXPECT_STREQ(ranks[0].last_run().algorithm, shape.count > 0 ? "hierarchical" : "");
+    }
+  }
+}
+
 // Rings in the orders of what joins the GPUs, one or the other for each channel, of one host and of two.
 TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
-  for (const char* algorithm : {"ring", "chain", "hierarchical_ring"}) {
+  for (const char* algorithm : {"ring", "chain", "hierarchical_ring", "hierarchical_tree"}) {
     for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 0, 0}, {0, 1, 0, 1, 0}}) {
       SCOPED_TRACE(algorithm + testing::PrintToString(host_of));
       CommunicatorOptions options = over_transport();
-      if (host_of.size() == 4 && std::string_view(algorithm) == "hierarchical_ring") continue;  // It wants hosts.
+      if (host_of.size() == 4 && std::string_view(algorithm).starts_with("hierarchical")) continue;  // It wants hosts.
       options.algorithm = algorithm;
       for (const std::uint32_t channels : {0U, 1U, 3U}) {
         options.channels = channels;
