@@ -34,7 +34,11 @@ class HierarchicalTree : public EntryOverHosts {
     effort.folded = 1 + shared / 2;
     effort.longest = 0.5;
     effort.units = 2;
-    effort.rounded = sizes.rounded();
+    // What comes from other hosts also goes from the speaker of the root's host to the root.
+    const HostMap map(problem);
+    const Rank home = map.host_of(problem.root), place = problem.root - map.first(home);
+    const double farther = std::max(place, map.size(home) - 1 - place);
+    effort.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;
     return effort;
   }
 

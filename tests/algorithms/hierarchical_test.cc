@@ -197,6 +197,21 @@ std::vector<cases::Entry> entries_over_hosts() {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, OverHosts, testing::ValuesIn(entries_over_hosts()), cases::title_of);
 
+TEST(HostTrees, KnowHowOftenResultsAreRounded) {
+  for (const auto& [hosts, size] : {std::pair<Rank, Rank>{2, 4}, {4, 1}, {4, 8}, {8, 2}, {3, 3}}) {
+    for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
+      Problem problem = problem_of({even(hosts, size)}, false);
+      problem.collective = collective;
+      for (problem.root = 0; problem.root < (has_root(collective) ? problem.ranks : 1); ++problem.root) {
+        const Algorithm& algorithm = *find(collective, "hierarchical_tree");
+        const double proved = verify(emit_plans(algorithm, problem), {}, Messages::rounded).value().rounded;
+        const double tolerance = std::has_single_bit(hosts) ? 1e-9 : 0.25 * proved;
+        EXPECT_NEAR(algorithm.effort(problem).rounded, proved, tolerance) << describe(problem);
+      }
+    }
+  }
+}
+
 // Chains follow the order of ranks, round in the host of a root, and ranks at the ends of a host speak for it.
 TEST(HostTrees, SpeakToNeighboursAndFromEndToEnd) {
   const std::vector<Rank> hosts = {3, 5, 1, 4, 4};
