@@ -85,25 +85,31 @@ std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol p
   return against_size(query, algorithm, protocol, effort);
 }
 
-Result<std::vector<Candidate>> candidates(const Query& query) {
-  TUTTI_CHECK_OK(check_query(query));
+Prediction prediction_of(const Query& query, const Choice& choice) {
   const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
   const Machine& machine = query.machine != nullptr ? *query.machine : usual;
   const bool alone = query.network && query.problem.groups.empty();
+  const auto named = [&](const Algorithm* algorithm) { return choice.algorithm == algorithm->name(); };
+  const Algorithm& algorithm = **std::find_if(query.catalogue.begin(), query.catalogue.end(), named);
+  return predict(algorithm.effort(query.problem),
+                 {.block_bytes = static_cast<double>(query.block_bytes),
+                  .protocol = choice.protocol,
+                  .piece_bytes = static_cast<double>(choice.piece_bytes),
+                  .channels = choice.channels,
+                  .level = alone ? 1U : 0U,
+                  .rooted = has_root(query.problem.collective)},
+                 machine);
+}
+
+Result<std::vector<Candidate>> candidates(const Query& query) {
+  TUTTI_CHECK_OK(check_query(query));
   std::vector<Candidate> found;
   for (const Algorithm* algorithm : query.catalogue) {
     for (const Protocol protocol : {Protocol::lines, Protocol::bulk, Protocol::rows}) {
       if (!ruled_out(query, *algorithm, protocol).empty()) continue;
       Candidate candidate;
       candidate.choice = choice_of(query, algorithm->name(), protocol);
-      candidate.parts = predict(algorithm->effort(query.problem),
-                                {.block_bytes = static_cast<double>(query.block_bytes),
-                                 .protocol = protocol,
-                                 .piece_bytes = static_cast<double>(candidate.choice.piece_bytes),
-                                 .channels = candidate.choice.channels,
-                                 .level = alone ? 1U : 0U,
-                                 .rooted = has_root(query.problem.collective)},
-                                machine);
+      candidate.parts = prediction_of(query, candidate.choice);
       candidate.predicted_us = candidate.parts.total_us();
       found.push_back(candidate);
     }

@@ -67,7 +67,8 @@ Result<double> DeviceCommunicator::predict_us(const Call& call, const Communicat
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   Choice choice = TUTTI_TRY(choose_plan(call, query, options));
   CallRecord unused;
-  TUTTI_CHECK_OK(advice_.heed(query, choice, unused).status());
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
+  if (advised) limit_channels(options, choice);
   return predicted_us(query, choice);
 }
 
