@@ -14,6 +14,7 @@
   entry(all_reduce, double_binary_tree)     \
   entry(all_reduce, hierarchical)           \
   entry(all_reduce, hierarchical_ring)      \
+  entry(all_reduce, hierarchical_tree)      \
   entry(all_reduce, two_shot_mapped)        \
   entry(all_gather, ring)                   \
   entry(all_gather, doubling)               \
@@ -36,6 +37,7 @@
   entry(reduce, chain)                      \
   entry(reduce, binary_tree)                \
   entry(reduce, direct)                     \
+  entry(reduce, hierarchical_tree)          \
   entry(all_to_all, pairwise)               \
   entry(all_to_all, exchange)               \
   entry(all_to_all, bruck)                  \

@@ -65,7 +65,8 @@ void Children::kill_all() const {
 }
 
 std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return std::string("was killed by signal ") + ::strsignal(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) + ")";
   return "ended with status " + std::to_string(WEXITSTATUS(status));
 }
 

@@ -19,7 +19,7 @@ struct Children {
     pid_t pid = 0;     // 0: it has ended.
   };
   std::vector<Child> all;
-  // How one that failed has ended: "was killed by signal Killed"; null: in the usual words.
+  // How one that failed has ended: "was ended by signal 9 (Killed)"; null: in the usual words.
   std::function<std::string(int status)> describe;
   int good = 0;  // Who ends with this, or one more, has finished: with result 0, or 1.
   // Listened to meanwhile: `heard` is called when it can be read, until it returns false. -1: nothing.

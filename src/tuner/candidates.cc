@@ -69,23 +69,9 @@ std::string against_error(const Query& query, const Effort& effort) {
 }
 
 Candidate candidate_of(const Query& query, const Algorithm& algorithm, Protocol protocol) {
-  const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
-  const Effort effort = algorithm.effort(query.problem);
-  const bool alone = query.network && query.problem.groups.empty();
   Candidate candidate;
   candidate.choice = choice_of(query, algorithm.name(), protocol);
-  Load load = {.block_bytes = static_cast<double>(message_bytes(query, query.wire)),
-               .protocol = protocol,
-               .piece_bytes = static_cast<double>(candidate.choice.piece_bytes),
-               .channels = candidate.choice.channels,
-               .level = alone ? 1U : 0U,
-               .rooted = has_root(query.problem.collective)};
-  if (query.wire != WireFormat::none)
-    load.coding = {.wire = query.wire,
-                   .type = query.type,
-                   .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
-                   .blocks = coded_of(query.problem, effort)};
-  candidate.parts = predict(effort, load, query.machine != nullptr ? *query.machine : usual);
+  candidate.parts = prediction_of(query, candidate.choice);
   candidate.predicted_us = candidate.parts.total_us();
   return candidate;
 }
@@ -136,6 +122,25 @@ std::vector<WireFormat> formats_of(const Query& query) {
     if (message_bytes(query, format) < query.block_bytes) formats.push_back(format);
   }
   return formats;
+}
+
+Prediction prediction_of(const Query& query, const Choice& choice) {
+  const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
+  const bool alone = query.network && query.problem.groups.empty();
+  const auto named = [&](const Algorithm* algorithm) { return choice.algorithm == algorithm->name(); };
+  const Effort effort = (*std::find_if(query.catalogue.begin(), query.catalogue.end(), named))->effort(query.problem);
+  Load load = {.block_bytes = static_cast<double>(message_bytes(query, choice.wire)),
+               .protocol = choice.protocol,
+               .piece_bytes = static_cast<double>(choice.piece_bytes),
+               .channels = choice.channels,
+               .level = alone ? 1U : 0U,
+               .rooted = has_root(query.problem.collective)};
+  if (choice.wire != WireFormat::none)
+    load.coding = {.wire = choice.wire,
+                   .type = query.type,
+                   .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
+                   .blocks = coded_of(query.problem, effort)};
+  return predict(effort, load, query.machine != nullptr ? *query.machine : usual);
 }
 
 Result<std::vector<Candidate>> candidates(const Query& query) {

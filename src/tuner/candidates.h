@@ -22,6 +22,9 @@ struct Candidate {
 // forced, those that agree with it: maybe none. Fails as choose() does.
 Result<std::vector<Candidate>> candidates(const Query& query);
 
+// What a choice among them is predicted to take: in its format, cut and on as many channels as it says.
+Prediction prediction_of(const Query& query, const Choice& choice);
+
 // Why the algorithm with the protocol is not among them, as the end of a sentence; "" if it is. Under a bound: in the
 // format that the query names.
 std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol protocol);

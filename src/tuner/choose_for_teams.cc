@@ -32,7 +32,8 @@ bool minds_hosts(const Query& query) {
     case Collective::all_reduce:
     case Collective::all_gather:
     case Collective::reduce_scatter:
-    case Collective::broadcast: return true;
+    case Collective::broadcast:
+    case Collective::reduce: return true;
     default: return false;
   }
 }
@@ -61,7 +62,7 @@ std::string_view along_links(const Query& query) {
     case Collective::all_gather:
     case Collective::reduce_scatter: return query.problem.groups.empty() ? "ring" : "";
     case Collective::broadcast: return query.problem.groups.empty() ? "chain" : "";
-    case Collective::reduce: return "chain";
+    case Collective::reduce: return query.problem.groups.empty() ? "chain" : "hierarchical_tree";
     default: return "";
   }
 }
@@ -69,7 +70,7 @@ std::string_view along_links(const Query& query) {
 std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
-  if (minds_hosts(query)) return "hierarchical";
+  if (minds_hosts(query)) return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
   const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool few = query.problem.ranks <= kFewRanks;
   switch (query.problem.collective) {

@@ -24,8 +24,9 @@ class Question {
     asked_.uses.resize(std::size_t{asked_.size()} * asked_.size());
     asked_.latencies_us.resize(asked_.uses.size());
     for (std::uint32_t from = 0; from < asked_.stations; ++from)
-      for (std::uint32_t to = from + 1; to < asked_.size() && !too_long(); ++to) connect(from, to);
-    for (std::uint32_t gate = 0; gate < asked_.gates; ++gate) limit(gate);
+      for (std::uint32_t to = from + 1; to < asked_.stations && !too_long(); ++to) connect(from, to);
+    for (const NodeId port : ports_) asked_.rates.insert(asked_.rates.end(), 2, topology_.nodes[port].gbytes_per_s);
+    for (std::uint32_t station = 0; station < asked_.stations && !too_long(); ++station) pass_gates(station);
   }
   const RingQuestion& asked() const { return asked_; }
   std::uint64_t steps() const { return steps_; }
@@ -56,35 +57,47 @@ class Question {
   }
 
  private:
-  NodeId node(std::uint32_t number) const {
-    return number < asked_.stations ? nodes_[number] : ports_[number - asked_.stations];
-  }
-
   // There and back: links carry both ways at once.
   void connect(std::uint32_t from, std::uint32_t to) {
-    const Way found = way(topology_, node(from), node(to));
+    const Way found = way(topology_, nodes_[from], nodes_[to]);
     steps_ += found.steps;
     const std::size_t there = std::size_t{from} * asked_.size() + to, back = std::size_t{to} * asked_.size() + from;
     asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
-    if (to < asked_.stations && found.kind != WayKind::nvlink)
-      by_other_ways_.insert(by_other_ways_.end(), {there, back});
+    if (found.kind != WayKind::nvlink) by_other_ways_.insert(by_other_ways_.end(), {there, back});
     for (const LinkLoad& load : found.loads) {
       asked_.uses[there].push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
       asked_.uses[back].push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
     }
   }
 
-  void limit(std::uint32_t gate) {
-    const double rate = topology_.nodes[ports_[gate]].gbytes_per_s;
-    if (rate <= 0) return;  // Nobody said: what leads to the port decides.
-    const auto out = static_cast<std::uint32_t>(asked_.rates.size());
-    asked_.rates.insert(asked_.rates.end(), 2, rate);
-    const std::uint32_t number = asked_.stations + gate;
-    for (std::uint32_t station = 0; station < asked_.stations; ++station) {
-      std::vector<Use>& leaves = asked_.uses[std::size_t{station} * asked_.size() + number];
-      std::vector<Use>& enters = asked_.uses[std::size_t{number} * asked_.size() + station];
-      if (!leaves.empty()) leaves.push_back({out, 1});
-      if (!enters.empty()) enters.push_back({out + 1, 1});
+  // By whichever gate a ring goes on, what its last station sends leaves by the port that is nearest to it, and what
+  // its first receives comes in by that of its own. So a ring passes the gate of the last; the first is near it if it
+  // can.
+  void pass_gates(std::uint32_t station) {
+    const auto own = std::find(ports_.begin(), ports_.end(), nearest_port(topology_, nodes_[station], ports_));
+    if (own == ports_.end()) return;
+    const auto own_gate = static_cast<std::uint32_t>(own - ports_.begin());
+    const Way out = way(topology_, nodes_[station], *own);
+    std::vector<Use> leaves, enters;
+    for (const LinkLoad& load : out.loads) {
+      leaves.push_back({2 * load.link + (load.forth ? 0 : 1), load.part});
+      enters.push_back({2 * load.link + (load.forth ? 1 : 0), load.part});
+    }
+    if (topology_.nodes[*own].gbytes_per_s > 0) {  // Else nobody said: what leads to the port decides.
+      const auto rate = static_cast<std::uint32_t>(2 * (topology_.links.size() + own_gate));
+      leaves.push_back({rate, 1});
+      enters.push_back({rate + 1, 1});
+    }
+    for (std::uint32_t gate = 0; gate < asked_.gates; ++gate) {
+      const std::uint32_t number = asked_.stations + gate;
+      const Way found = way(topology_, nodes_[station], ports_[gate]);
+      steps_ += found.steps;
+      if (found.kind == WayKind::none) continue;
+      const std::size_t there = std::size_t{station} * asked_.size() + number;
+      const std::size_t back = std::size_t{number} * asked_.size() + station;
+      asked_.latencies_us[there] = asked_.latencies_us[back] = found.latency_us;
+      asked_.uses[back] = enters;
+      if (gate == own_gate) asked_.uses[there] = leaves;
     }
   }
 
@@ -167,6 +180,23 @@ std::vector<Rank> ranks_on(const Circuit& circuit, const Residents& residents) {
   return ranks;
 }
 
+// The other way through each host, so that at both ends of it as much comes in as goes out: in a tree of hosts one end
+// has more to do than the other.
+void add_reversed(std::span<const Station> stations, RankRings& rings) {
+  const std::size_t count = rings.orders.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<Rank> order = rings.orders[i];
+    for (auto first = order.begin(); first != order.end();) {
+      const std::uint32_t host = stations[*first].host;
+      const auto end = std::find_if(first, order.end(), [&](Rank rank) { return stations[rank].host != host; });
+      std::reverse(first, end);
+      first = end;
+    }
+    rings.orders.push_back(std::move(order));
+  }
+  rings.gbytes_per_s /= 2;
+}
+
 }  // namespace
 
 RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations, std::uint32_t most_rings) {
@@ -215,6 +245,7 @@ RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station>
       rings.gbytes_per_s = std::min(rings.gbytes_per_s, circuits->gbytes_per_s / static_cast<double>(times));
   }
   if (rings.gbytes_per_s == std::numeric_limits<double>::infinity()) rings.gbytes_per_s = 0;
+  if (hosts.size() > 1 && 2 * channels <= most_rings) add_reversed(stations, rings);
   return rings;
 }
 

@@ -18,7 +18,7 @@ inline constexpr NodeId kNoNode = ~0u;
 // A ring through devices of one host, or of hosts that NVLinks join.
 struct Circuit {
   std::vector<NodeId> nodes;  // The last leads to the first, or by the port to those of other hosts.
-  NodeId port = kNoNode;      // The first is reached by it, too.
+  NodeId port = kNoNode;      // The nearest of the last. The first is reached by its own nearest: this one, or near it.
   // The part of it that is slowest, from one of its nodes, or the port, to the next: what that carries alone.
   std::size_t slowest = 0;  // nodes[slowest] and the one behind it; nodes.size(): from the port to the first.
 
@@ -62,7 +62,8 @@ struct RankRings {
   bool only_rings = false;  // So it is on some host.
 };
 
-// Ranks that share a node come one after the other. Hosts are in the order of their first ranks.
+// Ranks that share a node come one after the other. Hosts are in the order of their first ranks. Of several hosts each
+// ring is there both ways, if that is no more than `most_rings`.
 RankRings find_rank_rings(const MergedTopology& merged, std::span<const Station> stations,
                           std::uint32_t most_rings = kMostRings);
 

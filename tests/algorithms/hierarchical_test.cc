@@ -106,13 +106,13 @@ TEST_P(Hierarchical, SendsTheLeastAcrossHosts) {
 }
 
 // Those of all other collectives: what they send to other hosts is what the other hosts lack.
-class OverHosts : public testing::TestWithParam<Collective> {
+class OverHosts : public testing::TestWithParam<cases::Entry> {
  protected:
   std::vector<Problem> problems(const Groups& groups) const {
     std::vector<Problem> all;
     Problem problem = problem_of(groups, false);
-    problem.collective = GetParam();
-    for (Rank root = 0; root < (has_root(GetParam()) ? problem.ranks : 1); ++root) {
+    problem.collective = GetParam().collective;
+    for (Rank root = 0; root < (has_root(problem.collective) ? problem.ranks : 1); ++root) {
       for (const bool in_place : {false, true}) {
         problem.root = root;
         problem.in_place = in_place;
@@ -121,7 +121,7 @@ class OverHosts : public testing::TestWithParam<Collective> {
     }
     return all;
   }
-  const Algorithm& algorithm_ = *find(GetParam(), "hierarchical");
+  const Algorithm& algorithm_ = *GetParam().algorithm;
 };
 
 TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
@@ -149,7 +149,7 @@ TEST_P(OverHosts, HoldForEvenAndUnevenGroups) {
 }
 
 TEST_P(OverHosts, RefuseGroupsThatDoNotAddUp) {
-  Problem problem = {.collective = GetParam(), .ranks = 8, .groups = {}};
+  Problem problem = {.collective = GetParam().collective, .ranks = 8, .groups = {}};
   EXPECT_FALSE(algorithm_.supports(problem));
   for (const Groups& groups : {Groups{{4, 5}}, Groups{{8}}, Groups{{4, 0, 4}}}) {
     problem.groups = groups;
@@ -161,7 +161,7 @@ TEST_P(OverHosts, RefuseGroupsThatDoNotAddUp) {
 TEST_P(OverHosts, SendTheLeastBetweenHosts) {
   constexpr Rank hosts = 4, size = 8;
   Problem problem = problem_of({even(hosts, size)}, false);
-  problem.collective = GetParam();
+  problem.collective = GetParam().collective;
   std::vector<std::uint64_t> sent(hosts);
   const std::vector<Plan> plans = emit_plans(algorithm_, problem);
   for (const Plan& plan : plans) {
@@ -174,7 +174,9 @@ TEST_P(OverHosts, SendTheLeastBetweenHosts) {
   }
   const std::uint64_t units = plans[0].shape.units;
   for (Rank host = 0; host < hosts; ++host) {
-    switch (GetParam()) {
+    switch (problem.collective) {
+      case Collective::all_reduce: EXPECT_LE(sent[host], 2 * units); break;
+      case Collective::reduce: EXPECT_EQ(sent[host], host == 0 ? 0 : units); break;
       case Collective::broadcast: EXPECT_EQ(sent[host], host == hosts - 1 ? 0 : units); break;
       case Collective::all_to_all: EXPECT_EQ(sent[host], std::uint64_t{size} * size * (hosts - 1)); break;
       default: EXPECT_EQ(sent[host], std::uint64_t{size} * (hosts - 1)); break;
@@ -182,10 +184,65 @@ TEST_P(OverHosts, SendTheLeastBetweenHosts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, OverHosts,
-                         testing::Values(Collective::all_gather, Collective::reduce_scatter, Collective::broadcast,
-                                         Collective::all_to_all),
-                         [](const auto& parameter) { return std::string(name(parameter.param)); });
+// But for the two that make shards of a block, which have tests of their own.
+std::vector<cases::Entry> entries_over_hosts() {
+  std::vector<cases::Entry> entries = cases::all_entries();
+  std::erase_if(entries, [](const cases::Entry& entry) {
+    const std::string_view name = entry.algorithm->name();
+    return !wants_hosts(*entry.algorithm, entry.collective) ||
+           (entry.collective == Collective::all_reduce && name != "hierarchical_tree");
+  });
+  return entries;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, OverHosts, testing::ValuesIn(entries_over_hosts()), cases::title_of);
+
+TEST(HostTrees, KnowHowOftenResultsAreRounded) {
+  for (const auto& [hosts, size] : {std::pair<Rank, Rank>{2, 4}, {4, 1}, {4, 8}, {8, 2}, {3, 3}}) {
+    for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
+      Problem problem = problem_of({even(hosts, size)}, false);
+      problem.collective = collective;
+      for (problem.root = 0; problem.root < (has_root(collective) ? problem.ranks : 1); ++problem.root) {
+        const Algorithm& algorithm = *find(collective, "hierarchical_tree");
+        const double proved = verify(emit_plans(algorithm, problem), {}, Messages::rounded).value().rounded;
+        const double tolerance = std::has_single_bit(hosts) ? 1e-9 : 0.25 * proved;
+        EXPECT_NEAR(algorithm.effort(problem).rounded, proved, tolerance) << describe(problem);
+      }
+    }
+  }
+}
+
+// Chains follow the order of ranks, round in the host of a root, and ranks at the ends of a host speak for it.
+TEST(HostTrees, SpeakToNeighboursAndFromEndToEnd) {
+  const std::vector<Rank> hosts = {3, 5, 1, 4, 4};
+  const auto place_of = [&](Rank rank) {
+    Rank host = 0;
+    while (rank >= hosts[host]) rank -= hosts[host++];
+    return std::pair(host, rank);
+  };
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
+    Problem problem = problem_of({hosts}, false);
+    problem.collective = collective;
+    problem.root = has_root(collective) ? 5 : 0;  // In the middle of its host.
+    std::vector<std::uint64_t> lanes(hosts.size());
+    for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), problem)) {
+      const auto [host, place] = place_of(plan.steps.self());
+      const auto is_end = [&, host = host](Rank end) { return end == 0 || end + 1 == hosts[host]; };
+      for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        for (const Operand& target : plan.steps[i].targets) {
+          if (target.place != Place::lane) continue;
+          const auto [other, there] = place_of(target.peer);
+          const Rank apart = std::max(place, there) - std::min(place, there);
+          if (other != host) EXPECT_TRUE(is_end(place)) << plan.steps.self();
+          else EXPECT_TRUE(apart == 1 || (has_root(collective) && host == 1 && apart == hosts[host] - 1));
+          if (other != host) ++lanes[host];
+        }
+      }
+    }
+    // Inside one tree and a leaf of the other, at most: of an all-reduce up and to two, and up.
+    for (const std::uint64_t count : lanes) EXPECT_LE(count, collective == Collective::reduce ? 2U : 4U);
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Hierarchical, testing::Values("hierarchical", "hierarchical_ring"),
                          [](const auto& parameter) { return std::string(parameter.param); });

@@ -155,6 +155,20 @@ TEST_P(Advised, RanksHaveTheIdOfTheirCommunicator) {
       EXPECT_TRUE(ids.insert(id).second);
     }
   }
+  for (int turn = 0; turn < 2; ++turn) {  // Without the same one.
+    stand_in_.communicators.clear();
+    Communicators parts(4);
+    for (const Status& status : on_all(ranks, [&](Communicator& communicator) -> Status {
+           if (communicator.rank() == 3) return {};
+           parts[communicator.rank()] = TUTTI_TRY(communicator.shrink({3}, communicator.options()));
+           return {};
+         }))
+      EXPECT_TRUE(status.ok()) << status.message();
+    const std::set<std::uint64_t> told(stand_in_.communicators.begin(), stand_in_.communicators.end());
+    ASSERT_EQ(stand_in_.communicators.size(), 3U);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_TRUE(ids.insert(*told.begin()).second) << "shrink " << turn;
+  }
 }
 
 // What it says goes, from the first call on: nothing else is tried.

@@ -215,6 +215,21 @@ TEST(PlannedOverHosts, KeepsLinksAndRanksBusyAtOnce) {
   }
 }
 
+TEST(Predictions, AreOfTheChannelsOfAChoice) {
+  Query query = query_of({.collective = Collective::all_reduce, .ranks = 8, .groups = {}}, 1 << 26);
+  query.teams = 32;
+  Choice choice = choose(query).value();
+  ASSERT_GT(choice.channels, 1U);
+  const double on_all = predicted_us(query, choice).value();
+  choice.channels = 1;
+  EXPECT_GT(predicted_us(query, choice).value(), 1.5 * on_all);
+  query.teams = 0;
+  choice = choose(query).value();
+  const double on_host = predicted_us(query, choice).value();
+  choice.channels = 8;  // As a plugin may say.
+  EXPECT_EQ(predicted_us(query, choice).value(), on_host);
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalogue, Planned, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace

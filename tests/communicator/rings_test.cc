@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "algorithms/catalogue.h"
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
 #include "src/topology/presets.h"
+#include "src/topology/ways.h"
+#include "src/tuner/embed.h"
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
@@ -112,16 +115,20 @@ TEST(RingsOfRanks, AreNoMoreThanChannels) {
 
 // What each channel does is proved for the ranks as they are, blocks, roots and all.
 TEST(RingsOfRanks, KeepProofs) {
-  const std::pair<Collective, const char*> algorithms[] = {
-      {Collective::all_reduce, "ring"}, {Collective::all_reduce, "hierarchical_ring"},
-      {Collective::all_gather, "ring"}, {Collective::reduce_scatter, "ring"},
-      {Collective::broadcast, "chain"}, {Collective::reduce, "chain"}};
+  const std::pair<Collective, const char*> algorithms[] = {{Collective::all_reduce, "ring"},
+                                                           {Collective::all_reduce, "hierarchical_ring"},
+                                                           {Collective::all_gather, "ring"},
+                                                           {Collective::reduce_scatter, "ring"},
+                                                           {Collective::broadcast, "chain"},
+                                                           {Collective::reduce, "chain"},
+                                                           {Collective::all_reduce, "hierarchical_tree"},
+                                                           {Collective::reduce, "hierarchical_tree"}};
   for (const std::vector<Rank>& host_of : {std::vector<Rank>(8, 0), {0, 1, 0, 1, 1, 0, 0, 1, 0}}) {
     const std::vector<Embedding> embeddings = ring_orders(on_gpus_of(hybrid_cube_mesh(), host_of), kMost).each;
     EXPECT_GT(embeddings.size(), 1u);
     for (const auto& [collective, name] : algorithms) {
       Problem problem = {.collective = collective, .ranks = static_cast<Rank>(host_of.size()), .root = 0, .groups = {}};
-      if (std::string_view(name) == "hierarchical_ring") problem.groups = embeddings.front().groups;
+      if (std::string_view(name).starts_with("hierarchical")) problem.groups = embeddings.front().groups;
       if (has_root(collective)) problem.root = 3;
       for (const Embedding& embedding : embeddings) {
         for (const bool in_place : {false, true}) {
@@ -162,6 +169,94 @@ TEST(RailsOfRanks, AreThoseOfTheNearestPorts) {
   const Embedding embedding = rail_embedding(on_reversed_gpus(preset("dgx-h100").value()));
   EXPECT_EQ(embedding.groups, (std::vector<Order>{{8, 8}}));
   EXPECT_EQ(embedding.order, (Order{0, 1, 2, 3, 4, 5, 6, 7, 15, 14, 13, 12, 11, 10, 9, 8}));
+}
+
+// To whom there a rank sends, of hosts with so many ranks each.
+std::vector<Rank> on_other_hosts(const Plan& plan, Rank size) {
+  std::vector<Rank> peers;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    for (const Operand& target : plan.steps[i].targets)
+      if (target.place == Place::lane && target.peer / size != plan.steps.self() / size) peers.push_back(target.peer);
+  return peers;
+}
+
+// All plans as they are embedded by rails, and each rank's own.
+std::vector<Plan> on_rails(const Embedding& embedding, const Problem& problem) {
+  std::vector<Plan> plans(problem.ranks);
+  for (Plan& plan : emit_plans(*find(problem.collective, "hierarchical"), logical(embedding, problem))) {
+    fuse(plan);
+    const Plan mine = embedded(embedding, problem, plan);
+    plans[mine.steps.self()] = mine;
+  }
+  return plans;
+}
+
+// Blocks that belong to ranks go with them, and what is between hosts stays on a rail.
+TEST(RailsOfRanks, AreKeptByBlocksThatBelongToRanks) {
+  const Embedding rails = rail_embedding(on_reversed_gpus(preset("dgx-h100").value()));
+  const Embedding dealt = embedding_of(std::vector<Rank>{0, 1, 0, 1, 1, 0, 1});
+  ASSERT_FALSE(dealt.order.empty());
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    ASSERT_TRUE(takes_blocks_along("hierarchical", collective));
+    for (const bool in_place : {false, true}) {
+      for (const Embedding* embedding : {&rails, &dealt}) {
+        const Problem problem = {.collective = collective,
+                                 .ranks = static_cast<Rank>(embedding->order.size()),
+                                 .in_place = in_place,
+                                 .groups = embedding->groups};
+        const std::vector<Plan> plans = on_rails(*embedding, problem);
+        EXPECT_EQ(verify(plans).status().message(), "") << describe(problem);
+        if (embedding == &dealt) continue;
+        for (const Plan& plan : plans)
+          for (const Rank peer : on_other_hosts(plan, 8)) EXPECT_EQ(peer, 15 - plan.steps.self());
+      }
+    }
+  }
+}
+
+// Of the hosts one after the other, so many GPUs each.
+Hosts on_systems(const Topology& topology, Rank hosts, Rank gpus) {
+  std::vector<Rank> host_of;
+  std::vector<Location> locations(std::size_t{hosts} * gpus);
+  TopologyMerger merger;
+  for (Rank rank = 0; rank < locations.size(); ++rank) {
+    host_of.push_back(rank / gpus);
+    if (rank % gpus == 0) merger.add("host" + std::to_string(rank / gpus), topology);
+    for (const NodeId gpu : topology.all(NodeKind::gpu))
+      if (topology.nodes[gpu].index == rank % gpus) set_gpu(locations[rank], topology.nodes[gpu].bus_id);
+  }
+  Hosts made(host_of);
+  made.place(std::move(locations));
+  made.know(std::make_shared<const MergedTopology>(merger.take()));
+  return made;
+}
+
+// On each channel both ranks that speak for a host are those whose GPUs are nearest to the channel's port; all ports
+// are some channel's.
+TEST(TreesOfRanks, SpeakForHostsNearThePortOfTheChannel) {
+  const Topology topology = preset("dgx-a100").value();
+  const Hosts hosts = on_systems(topology, 3, 8);
+  const std::vector<NodeId> ports = usable_ports(topology);
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce}) {
+    std::set<NodeId> used;
+    const RingOrders orders = ring_orders(hosts, kMost);
+    EXPECT_EQ(orders.each.size(), 8u);
+    for (const Embedding& embedding : orders.each) {
+      const Problem problem = {.collective = collective, .ranks = 24, .groups = embedding.groups};
+      std::set<NodeId> near = {ports.begin(), ports.end()};  // To all that speak for a host of this channel.
+      for (const Plan& plan : emit_plans(*find(collective, "hierarchical_tree"), logical(embedding, problem))) {
+        const Plan mine = embedded(embedding, problem, plan);
+        if (on_other_hosts(mine, 8).empty()) continue;
+        for (const NodeId gpu : topology.all(NodeKind::gpu)) {
+          if (topology.nodes[gpu].index != mine.steps.self() % 8) continue;
+          std::erase_if(near, [&](NodeId port) { return way(topology, gpu, port).kind != WayKind::pix; });
+        }
+      }
+      EXPECT_FALSE(near.empty()) << testing::PrintToString(embedding.order);
+      used.insert(near.begin(), near.end());
+    }
+    EXPECT_EQ(used.size(), 8u);
+  }
 }
 
 TEST(RailsOfRanks, AreAsNumberedWhereNoPortIsKnown) {

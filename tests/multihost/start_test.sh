@@ -92,7 +92,7 @@ victim="$(on_host 1 sh -c 'pgrep -f -- "[-]-host-part" | tail -n 1')"
 on_host 1 kill -KILL "$victim"
 end_of_run
 [ $status -eq 2 ] || fail "the status after a rank was killed was $status"
-says "$said.errors" 'process [23] on host1 \(pid [0-9]+\) was killed by signal Killed'
+says "$said.errors" 'process [23] on host1 \(pid [0-9]+\) was ended by signal 9 \(Killed\)'
 says "$said.errors" 'host host[01] \(pid [0-9]+\) ended with status 2'
 expect_nobody "after a rank was killed"
 

@@ -146,6 +146,12 @@ class Tool(unittest.TestCase):
         result = run("-e", "8", "--algorithm", "bruck", **LAUNCHED)
         self.assertIn("--algorithm bruck", result.stderr)
 
+    def test_refuses_wire_formats_before_there_are_ranks(self):
+        for started in (("--ranks", "2"), ("-t", "2")):
+            result = run(*started, "-e", "8", "--wire", "nosuch")
+            self.assertEqual((result.returncode, rows(result.stdout)), (2, []))
+            self.assertRegex(result.stderr, r"^all_reduce_perf: --wire nosuch: .*must be one of raw, bf16, .*\n$")
+
     def test_forces_the_environments_choice_on_what_is_measured_alone(self):
         result = run("--ranks", "2", "-e", "8", TUTTI_ALGORITHM="hierarchical")
         self.assertEqual(result.returncode, 2)

@@ -41,6 +41,17 @@ TEST(ChooseForTeams, GoesRoundWhereOnlyRingsFollowNvLinks) {
   EXPECT_EQ(chosen(to_all), "direct");
 }
 
+// So that a host's link carries each block once.
+TEST(ChooseForTeams, ReducesOverHostsByTrees) {
+  Query query = query_on(Collective::reduce, 1 << 20);
+  query.network = true;
+  EXPECT_EQ(chosen(query), "direct");
+  query.problem.groups = {{4, 4}};
+  EXPECT_EQ(chosen(query), "hierarchical_tree");
+  query.block_bytes = 64;
+  EXPECT_EQ(chosen(query), "direct");
+}
+
 TEST(ChooseForTeams, GoesRoundInsideHostsAndAcross) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                       Collective::broadcast, Collective::reduce}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "src/topology/presets.h"
@@ -109,6 +110,23 @@ TEST(Embed, LeavesByEachPortWhereItIsNear) {
     EXPECT_EQ(way(topology, circuit.nodes.back(), circuit.port).kind, WayKind::pix);
   }
   EXPECT_EQ(used.size(), 8u);
+}
+
+// What a rank sends leaves by its own port: three GPUs, the third of which is on the other socket, have three ports.
+TEST(Embed, LeavesByThePortsOfAPartOfAHost) {
+  const Topology topology = preset("dgx-h100").value();
+  const std::vector<NodeId> ports = usable_ports(topology), gpus = gpus_of(topology, {0, 2, 5});
+  const Circuits found = find_circuits(topology, gpus, ports, 8);
+  EXPECT_EQ(found.each.size(), 3u);
+  EXPECT_NEAR(sum_of(found), 150, 1e-6);
+  std::set<NodeId> leave, enter;
+  for (const Circuit& circuit : found.each) {
+    EXPECT_EQ(circuit.port, nearest_port(topology, circuit.nodes.back(), ports));
+    leave.insert(circuit.nodes.back());
+    enter.insert(circuit.nodes.front());
+  }
+  EXPECT_EQ(leave.size(), 3u);
+  EXPECT_EQ(enter.size(), 3u);
 }
 
 TEST(Embed, LeavesOutPortsThatAreDown) {
@@ -218,9 +236,24 @@ TEST_F(OfRanks, RanksOfOneDeviceAreNeighbours) {
 TEST_F(OfRanks, AThousandHostsAreLookedAtOnce) {
   place(1024, {0, 1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(merged.kinds.size(), 1u);
-  const RankRings rings = find_rank_rings(merged, stations);
+  const RankRings rings = find_rank_rings(merged, stations, 8);
   EXPECT_EQ(rings.orders.size(), 8u);
   EXPECT_NEAR(rings.gbytes_per_s, 50, 1e-6);
+}
+
+// A host of which a communicator has four GPUs leaves by the four ports that are theirs; twice, each way through it.
+TEST_F(OfRanks, LeaveByThePortsThatAreTheirs) {
+  place(2, {4, 0, 2, 7});
+  const RankRings rings = find_rank_rings(merged, stations, 8);
+  EXPECT_EQ(rings.orders.size(), 8u);
+  EXPECT_NEAR(rings.gbytes_per_s, 25, 1e-6);
+  std::map<Rank, int> ends;
+  for (const std::vector<Rank>& order : rings.orders)
+    for (const std::size_t end : {0, 3, 4, 7}) ++ends[order[end]];
+  for (Rank rank = 0; rank < 8; ++rank) EXPECT_EQ(ends[rank], 4) << "rank " << rank;
+  const std::vector<Rank>& first = rings.orders[0];
+  EXPECT_EQ(std::vector<Rank>(first.rbegin() + 4, first.rend()),
+            std::vector<Rank>(rings.orders[4].begin(), rings.orders[4].begin() + 4));
 }
 
 TEST_F(OfRanks, NothingIsSaidOfRanksThatAreNowhere) {

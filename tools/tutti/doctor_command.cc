@@ -12,7 +12,6 @@
 
 #include "include/tutti/tutti.h"
 #include "src/base/config.h"
-#include "src/base/log.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
 #include "src/communicator/carriers.h"
@@ -143,10 +142,10 @@ Status doctor_command() {
   print_topology();
   print_devices();
   print_settings();
-  for (const std::string& refused : refused_settings(environment(), config())) {
-    log(LogLevel::warn, "no communicator can be made: %s", refused.c_str());
-  }
-  return {};
+  std::string text;
+  for (const std::string& refused : refused_settings(environment(), config()))
+    text += (text.empty() ? "" : "; ") + refused;
+  return text.empty() ? Status() : invalid_usage("no communicator can be made: " + text);
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "src/base/config.h"
 #include "src/communicator/forced.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/explain_forced.h"
 #include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
@@ -22,7 +23,8 @@ constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
 
 struct ExplainRequest {
   Query query;
-  std::string algorithm, protocol;
+  ForcedNames forced;
+  std::string environment;  // What it forces, in words.
   Groups groups;
   std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
@@ -120,8 +122,8 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       break;
     case kMapped: request.query.mapped = true; break;
     case kCores: request.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
-    case kAlgorithm: request.algorithm = value; break;
-    case kProtocol: request.protocol = value; break;
+    case kAlgorithm: request.forced.algorithm = value; break;
+    case kProtocol: request.forced.protocol = value; break;
     case kWire:
       request.wire = value;
       request.query.wire = TUTTI_TRY(parse_wire(value));
@@ -173,11 +175,9 @@ Status settle(ExplainRequest& request, bool has_ranks) {
     return unsupported("on GPUs messages are raw: --wire and --max-relative-error are of host memory");
   if (message_bytes(query, query.wire) >= query.block_bytes) query.wire = WireFormat::none;  // As calls do.
   query.catalogue = catalogue(query.problem.collective);
-  query.algorithm = request.algorithm;
-  query.protocol = request.protocol;
-  if (!request.algorithm.empty() && find(query.problem.collective, request.algorithm) == nullptr)
-    return no_such_algorithm(request.algorithm, query.problem.collective);
-  return {};
+  if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
+    return no_such_algorithm(request.forced.algorithm, query.problem.collective);
+  return heed_environment(query.problem, request.forced, request.environment);
 }
 
 Result<ExplainRequest> parse(int argc, char** argv) {
@@ -245,14 +245,14 @@ Status explain_command(int argc, char** argv) {
     return {};
   }
   Query query = request.query;
-  query.algorithm = request.algorithm;  // Names that this copy does not own.
-  query.protocol = request.protocol;
+  query.algorithm = request.forced.algorithm;  // Names that this copy does not own.
+  query.protocol = request.forced.protocol;
   const bool told = request.cores > 0 || request.link_gbits_per_s > 0;
   if (!request.topology.empty() || (told && query.teams == 0)) query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   const Measured known = TUTTI_TRY(measured(request));
-  if (request.json) print_json(query, found, known);
-  else print_text(query, found, known);
+  if (request.json) print_json(query, found, known, request.environment);
+  else print_text(query, found, known, request.environment);
   return {};
 }
 

@@ -84,12 +84,14 @@ std::string verdict(const Query& query, const std::vector<Candidate>& found) {
 
 }  // namespace
 
-void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                const std::string& environment) {
   std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
               static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
               query.network  ? ", between hosts"
               : query.mapped ? " that all can map"
                              : "");
+  if (!environment.empty()) std::printf("%s\n", environment.c_str());
   std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)%s\n", "algorithm", "protocol", "predicted", "launch",
               "hops", "links", "work", "measured", rounds(query) ? " messages   error" : "");
   for (const Candidate& candidate : found) {
@@ -139,9 +141,11 @@ void print_levels(const Effort& effort) {
 
 }  // namespace
 
-void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
-  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"candidates\": [",
-              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes));
+void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                const std::string& environment) {
+  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"environment\": %s, \"candidates\": [",
+              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
+              json_quoted(environment).c_str());
   const char* comma = "";
   for (const Candidate& candidate : found) {
     const Choice& choice = candidate.choice;

@@ -22,7 +22,10 @@ struct Measured {
   }
 };
 
-void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured);
-void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured);
+// `environment`: what that forces, in words.
+void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                const std::string& environment);
+void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
+                const std::string& environment);
 
 }  // namespace tutti

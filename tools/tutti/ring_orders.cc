@@ -1,26 +1,43 @@
 #include "tools/tutti/ring_orders.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "src/communicator/planning/rings.h"
 #include "src/tuner/embed.h"
 
 namespace tutti {
 
+namespace {
+
+constexpr Rank kMostRanksInOrders = 4096;
+
+}  // namespace
+
 HostRings orders_on(const Network& network, std::uint32_t most) {
+  const std::uint32_t hosts = network.cluster().hosts;
   const Topology& host = network.cluster().host;
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
-  if (most == 0 || network.cluster().hosts != 1 || gpus.size() < network.ranks() ||
-      !host.all(NodeKind::nvswitch).empty())
+  const bool alike = hosts == 1 && !host.all(NodeKind::nvswitch).empty();
+  if (most == 0 || alike || host.hosts.size() > 1 || gpus.size() < network.ranks_per_host() ||
+      network.ranks() > kMostRanksInOrders)
     return {};
   std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return host.nodes[a].index < host.nodes[b].index; });
   TopologyMerger merger;
-  merger.add(host.hosts.front(), host);
+  for (std::uint32_t i = 0; i < hosts; ++i) merger.add("host" + std::to_string(i), host);
   std::vector<Station> stations;
-  for (Rank rank = 0; rank < network.ranks(); ++rank) stations.push_back({0, gpus[rank]});
+  for (Rank rank = 0; rank < network.ranks(); ++rank)
+    stations.push_back({rank / network.ranks_per_host(), gpus[rank % network.ranks_per_host()]});
   RankRings rings = find_rank_rings(merger.take(), stations, most);
   HostRings found{.orders = {}, .only_rings = rings.only_rings};
   for (std::vector<Rank>& order : rings.orders) found.orders.push_back({.groups = {}, .order = std::move(order)});
   return found;
+}
+
+std::vector<Embedding> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm) {
+  const bool counts = network.cluster().hosts == 1 || algorithm == "hierarchical_tree";
+  return goes_round(algorithm) && counts ? rings.orders : std::vector<Embedding>();
 }
 
 }  // namespace tutti

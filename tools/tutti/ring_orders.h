@@ -1,7 +1,8 @@
-// In which orders rings and chains go through the ranks of a host that is simulated.
+// In which orders rings, chains and trees go through ranks that are simulated.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "src/model/network.h"
@@ -15,8 +16,12 @@ struct HostRings {
 };
 
 // As a communicator on such GPUs has them, `most` at most. None where ranks are as they are numbered: without GPUs,
-// where NVSwitches make all orders alike, and on several hosts, for which a network spreads what rings send over all
-// ports.
+// where NVSwitches of a single host make all orders alike, in a rack whose hosts NVLinks join, and of more ranks than
+// can be simulated each for itself.
 HostRings orders_on(const Network& network, std::uint32_t most);
+
+// Those that an algorithm is simulated with. Of several hosts only trees have them: there it counts which ranks speak
+// for their host, while in rings of hosts all do.
+std::vector<Embedding> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm);
 
 }  // namespace tutti

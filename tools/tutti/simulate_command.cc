@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "src/communicator/planning/rings.h"
 #include "src/model/figures.h"
 #include "src/simulator/simulate.h"
 #include "src/simulator/trace.h"
@@ -47,7 +46,7 @@ class Simulations {
     on_device_ = !network_.cluster().host.all(NodeKind::gpu).empty();
     // So many channels have so many orders.
     const std::uint32_t most = request.channels > 0 ? std::min(request.channels, request.rings) : request.rings;
-    orders_ = orders_on(network_, most).orders;
+    orders_ = orders_on(network_, most);
   }
 
   // Makes ready what is asked for, or all that there is.
@@ -68,7 +67,7 @@ class Simulations {
                            " works in the memory of its peers, and a network leads to some of these: name another with "
                            "--algorithm");
       const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
-      limits.orders = goes_round(algorithm->name()) ? orders_ : std::vector<Embedding>();
+      limits.orders = orders_of(network, orders_, algorithm->name());
       Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
       if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
       else if (!all) return std::move(made).status();
@@ -201,7 +200,7 @@ class Simulations {
   const Network& network_;
   const Costs& costs_;
   bool on_device_ = false;
-  std::vector<Embedding> orders_;
+  HostRings orders_;
   std::vector<std::pair<const Algorithm*, Simulation>> simulations_;
   std::vector<TraceEvent> traced_;
   std::vector<LeftOut> left_out_;

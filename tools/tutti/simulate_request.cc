@@ -37,7 +37,7 @@ const char* const kSimulateUsage =
     "  --jitter X  --seed N    steps and latencies grow by an exponentially distributed part of mean X (0)\n"
     "  --rings N               of ranks, along what joins the GPUs of a host, that channels have in turns, where ranks "
     "only\n"
-    "                          speak to those before and behind them (8); 0: one, as ranks are numbered\n"
+    "                          speak to those before and behind them, and of trees of hosts (8); 0: one, as numbered\n"
     "  --unfolded              each rank is simulated, also those that do the same as others\n"
     "  --trace FILE            what happened when, for chrome://tracing or ui.perfetto.dev\n"
     "  --json                  instead of text\n";

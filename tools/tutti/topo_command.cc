@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "src/base/config.h"
 #include "src/topology/describe.h"
 #include "src/topology/discover/discover.h"
 #include "src/topology/discover/file.h"
@@ -100,10 +102,27 @@ Status write_file(const std::string& path, const std::string& text) {
   return file ? Status() : system_error("write " + path);
 }
 
+// What is set is taken for what is there, as communicators do. NCCL's variable may be left over from elsewhere.
 Result<Topology> this_machine() {
+  std::string left_out;
+  if (!config().topo_file.empty()) {
+    const auto is_it = [](const Setting& setting) {
+      return std::string_view(setting.variable->name) == "TUTTI_TOPO_FILE";
+    };
+    const std::string source = std::find_if(settings().begin(), settings().end(), is_it)->source;
+    Result<Topology> found = read_topology_file(config().topo_file);
+    if (found.ok()) {
+      found.value().notes.push_back(source + " is read, and this machine is not looked at");
+      return found;
+    }
+    Status refused = std::move(found).status().during("reading " + source);
+    if (source == "TUTTI_TOPO_FILE") return refused;
+    left_out = refused.message();
+  }
   Discovery discovery = TUTTI_TRY(discover());
   for (const SourceReport& source : discovery.sources)
     if (!source.found) discovery.topology.notes.push_back(source.source + ": " + source.words);
+  if (!left_out.empty()) discovery.topology.notes.push_back(left_out);
   return std::move(discovery.topology);
 }
 

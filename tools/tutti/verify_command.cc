@@ -162,6 +162,20 @@ void print_remarks(const Request& request, const std::vector<Row>& rows) {
   if (!unproved.empty()) std::printf("0 problems, as they support none of these: %s\n", unproved.c_str());
 }
 
+// Hosts that were named, of algorithms that were proved on others alone.
+void print_skipped(const std::vector<Task>& tasks, const std::vector<Tally>& tallies, const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const Task& task = tasks[i];
+      if (task.algorithm != row.task.algorithm || task.groups.empty()) continue;
+      if (tallies[i].problems > 0 || row.tally.problems == 0) continue;
+      const Problem problem = {task.collective, task.ranks, 0, false, task.groups};
+      std::printf("not proved, as it does not support that: %s for %s\n", task.algorithm->name(),
+                  describe(problem).c_str());
+    }
+  }
+}
+
 Status nothing_proved(const Task& first) {
   const Problem problem{first.collective, first.ranks, 0, false, first.groups};
   const bool over_hosts = wants_hosts(*first.algorithm, first.collective);
@@ -190,6 +204,7 @@ Status verify_command(const Request& request) {
     print_row(name(task.collective), task.algorithm->name(), tally, task.algorithm->summary());
   print_row("all", "", total);
   print_remarks(request, rows);
+  print_skipped(tasks, tallies, rows);
   std::printf("%" PRIu64 " proofs, %zu failures, in %.1f s\n", total.plans, total.failures.size(),
               static_cast<double>(now_ns() - begin_ns) * 1e-9);
   if (total.failures.empty()) return {};

@@ -80,6 +80,11 @@ void Proposals::conclude(Rank peer) {
   if (pair.made) end(pair, pair.number + 1);  // Else the peer is at its next already.
 }
 
+std::uint64_t Proposals::gone_on(const ExcludedList& list) const {
+  const auto found = gone_on_.find(list.digest);
+  return found == gone_on_.end() ? 0 : found->second;
+}
+
 Status Proposals::take_in(Rank peer, ReceivedFrame received) {
   const Frame& frame = received.frame;
   if (frame.kind == FrameKind::refusal) return take_refusal(peer, frame);

@@ -47,6 +47,9 @@ class Proposals {
   void withdraw(Mesh& mesh, Rank peer, const Status& reason);
   // Both have what they wanted.
   void conclude(Rank peer);
+  // How often ranks have gone on without those of a list: the same to all that did. conclude() is each peer's.
+  std::uint64_t gone_on(const ExcludedList& list) const;
+  void go_on(const ExcludedList& list) { ++gone_on_[list.digest]; }
   // A frame of kind proposal or refusal.
   Status take_in(Rank peer, ReceivedFrame received);
 
@@ -54,6 +57,7 @@ class Proposals {
   Status take_refusal(Rank peer, const Frame& frame);
 
   std::map<Rank, Pair> pairs_;
+  std::map<std::uint64_t, std::uint64_t> gone_on_;  // By the list's digest.
 };
 
 }  // namespace tutti

@@ -67,7 +67,8 @@ Result<double> DeviceCommunicator::predict_us(const Call& call, const Communicat
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   Choice choice = TUTTI_TRY(choose_plan(call, query, options));
   CallRecord unused;
-  TUTTI_CHECK_OK(advice_.heed(query, choice, unused).status());
+  const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
+  if (advised) limit_channels(options, choice);
   return predicted_us(query, choice);
 }
 
@@ -85,7 +86,7 @@ bool DeviceCommunicator::lanes_fit(const Algorithm& algorithm, const Problem& pr
 Result<Problem> DeviceCommunicator::problem_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, ranks_);
   const Embedding& embedding = embedding_for(problem);
-  if (!embeds(embedding, problem)) return problem;
+  if (!embeds(embedding, problem) && !takes_blocks_along("hierarchical", problem.collective)) return problem;
   problem.groups = embedding.groups;
   if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));

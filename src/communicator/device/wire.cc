@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::uint32_t kWordGranule = kWordData;
 
+bool is_moved(std::string_view algorithm, const Embedding& embedding, const Problem& problem) {
+  return embeds(embedding, problem) || takes_blocks_along(algorithm, problem.collective);
+}
+
 Rank place_in(const Embedding& embedding, Rank rank) {
   const auto found = std::find(embedding.order.begin(), embedding.order.end(), rank);
   return embedding.order.empty() ? rank : static_cast<Rank>(found - embedding.order.begin());
@@ -34,7 +38,7 @@ std::vector<const Program*> DeviceCommunicator::WiredPlan::programs() const {
 }
 
 const Embedding& DeviceCommunicator::embedding_for(const Problem& problem) const {
-  return embeds(by_rails_, problem) ? by_rails_ : embedding_;
+  return is_moved("hierarchical", by_rails_, problem) ? by_rails_ : embedding_;
 }
 
 std::span<const Embedding> DeviceCommunicator::embeddings_of(const Algorithm& algorithm, const Problem& problem) const {
@@ -82,7 +86,8 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
 
 Status DeviceCommunicator::add_order(const Embedding& embedding, const ProvedPlans& proved, Protocol protocol,
                                      WiredPlan& wired) {
-  const bool moves = goes_round(wired.key.algorithm->name()) || embeds(embedding, wired.key.problem);
+  const std::string_view algorithm = wired.key.algorithm->name();
+  const bool moves = goes_round(algorithm) || is_moved(algorithm, embedding, wired.key.problem);
   const Embedding& order = moves ? embedding : Embedding();
   const Rank self = place_in(order, rank_);
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);

@@ -91,7 +91,7 @@ Status Shrinking::agree() {
     pair.withdrawn = Status();  // Only what comes from now on counts.
     if (member < self_) contacts_[member] = std::move(pair.contact);
   }
-  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_));
+  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_, proposals_.gone_on(list_)));
   return {};
 }
 
@@ -181,6 +181,7 @@ Result<Board> Shrinking::share_board() {
 
 void Shrinking::conclude() {
   for (const Rank member : members_) proposals_.conclude(member);
+  proposals_.go_on(list_);
   const Status gone = remote_error(rank_name(terms_.self) + " has gone on without " + list_.describe());
   for (const Rank rank : terms_.excluded) proposals_.withdraw(mesh_, rank, gone);
 }

@@ -154,10 +154,12 @@ Result<double> predicted_us(const Query& query, const Choice& choice) {
   Query asked = query;
   if (choice.mapped) asked.protocol = "";  // Where memory is mapped a protocol that is forced is one of no messages.
   for (const Candidate& candidate : TUTTI_TRY(candidates(asked))) {
-    const Choice& known = candidate.choice;
-    if (known.algorithm == choice.algorithm && known.wire == choice.wire &&
-        (choice.mapped || known.protocol == choice.protocol))
-      return candidate.predicted_us;
+    Choice known = candidate.choice;
+    if (known.algorithm != choice.algorithm || known.wire != choice.wire ||
+        (!choice.mapped && known.protocol != choice.protocol))
+      continue;
+    if (query.teams > 0) known.channels = choice.channels;  // On host memory there is one.
+    return prediction_of(asked, known).total_us();
   }
   return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
                      tutti::name(choice.protocol) + "' for " + describe(query.problem) +

@@ -56,7 +56,7 @@ std::string_view forced_algorithm(const CommunicatorOptions& options, const Prob
 // What the tuner is asked about a problem, with all that there is to choose among.
 Query query_of(const Problem& problem, std::uint64_t block_bytes);
 
-// What the tuner predicts of a choice, in microseconds; fails for one that is not among its candidates.
+// What the tuner predicts of a choice on its channels, in microseconds; fails for one that is not among its candidates.
 Result<double> predicted_us(const Query& query, const Choice& choice);
 // Fails for what is no collective.
 Status check_predictable(const Call& call);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <thread>
 
+#include "src/communicator/planning/rings.h"
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/communicator/device/device_processes.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
 
 namespace tutti {
 namespace {
@@ -51,19 +53,57 @@ TEST_P(DeviceNetwork, RunsWhatKnowsHosts) {
   }
 }
 
+// Dealt out to hosts: blocks that belong to ranks go with them, where a plan knows hosts.
+TEST_P(DeviceNetwork, GathersAndScattersOverHostsHoweverRanksAreNumbered) {
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1, 0, 1}, {0, 1, 1, 0, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    DeviceRanks ranks(*rig_, members_of(host_of, options));
+    std::mt19937_64 random(kSeed);
+    for (const CallShape& shape : shapes_of(ranks.size(), random)) {
+      if (shape.problem.collective != Collective::all_gather && shape.problem.collective != Collective::reduce_scatter)
+        continue;
+      ASSERT_EQ(run_collective(ranks, 0, shape), "");
+      EXPECT_STREQ(ranks[0].last_run().algorithm, shape.count > 0 ? "hierarchical" : "");
+    }
+  }
+}
+
 // Rings in the orders of what joins the GPUs, one or the other for each channel, of one host and of two.
 TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
-  for (const char* algorithm : {"ring", "chain", "hierarchical_ring"}) {
+  for (const char* algorithm : {"ring", "chain", "hierarchical_ring", "hierarchical_tree"}) {
     for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 0, 0}, {0, 1, 0, 1, 0}}) {
       SCOPED_TRACE(algorithm + testing::PrintToString(host_of));
       CommunicatorOptions options = over_transport();
-      if (host_of.size() == 4 && std::string_view(algorithm) == "hierarchical_ring") continue;  // It wants hosts.
+      if (host_of.size() == 4 && std::string_view(algorithm).starts_with("hierarchical")) continue;  // It wants hosts.
       options.algorithm = algorithm;
       for (const std::uint32_t channels : {0U, 1U, 3U}) {
         options.channels = channels;
         options.force();
         DeviceRanks ranks(*rig_, std::move(Communicator::create_all(on_crossed_gpus(host_of), options)).value());
         EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+      }
+    }
+  }
+}
+
+// Six orders, of which channels take the first ones.
+TEST_P(DeviceNetwork, GoesRoundOnFewerChannelsThanThereAreOrders) {
+  const Hosts cube = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
+  ASSERT_EQ(ring_orders(cube, kMostLaneChannels).each.size(), 6U);
+  CommunicatorOptions options = over_transport();
+  options.algorithm = "ring";
+  for (const std::uint32_t channels : {1U, 2U, 4U}) {
+    SCOPED_TRACE(channels);
+    options.channels = channels;
+    options.force();
+    DeviceRanks ranks(*rig_, std::move(Communicator::create_all(cube, options)).value());
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+      for (const std::uint64_t count : {7U, 30'000U}) {
+        const CallShape shape = {
+            .problem = {.collective = collective, .ranks = 8, .groups = {}}, .count = count, .turn = 1};
+        ASSERT_EQ(run_collective(ranks, 0, shape), "") << name(collective) << " of " << count;
       }
     }
   }

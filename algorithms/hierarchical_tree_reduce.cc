@@ -1,0 +1,67 @@
+// Tree reduce over hosts: each half of the data is summed along a chain through each host and up a tree of hosts, whose
+// root is the root's. (g-1) a + log2(k) a + S b once pieces stream, for k hosts of g ranks; a host's link carries S
+// each way, by the two ranks that speak for it. Source: host_trees.h.
+#include "algorithms/effort.h"
+#include "algorithms/host_trees.h"
+
+namespace tutti {
+namespace {
+
+class HierarchicalTree : public EntryOverHosts {
+ public:
+  HierarchicalTree()
+      : EntryOverHosts(Collective::reduce, "hierarchical_tree",
+                       "each half along chains inside hosts and up a tree of hosts, S per host") {}
+
+  Shape shape(const Problem&) const override { return {.units = 2, .rounds = 1, .stages = {0}}; }
+
+  Effort effort(const Problem& problem) const override {
+    const HostTreeSizes sizes(problem);
+    const double hops = 2.0 * (sizes.largest - 1), depth = sizes.depth(), shared = sizes.largest > 1 ? 1 : 0;
+    const bool alone = sizes.smallest == 1;  // Some rank, which speaks for its host in both trees.
+    Effort effort;
+    effort.levels[0] = {.depth = hops,
+                        .chain = hops / 2,
+                        .sent = sizes.largest > 2 ? 1 : shared / 2,
+                        .received = shared,
+                        .messages = sizes.largest > 2 ? 4 : 3 * shared};
+    effort.levels[1] = {.depth = depth,
+                        .chain = depth / 2,
+                        .sent = alone ? 1 : 0.5,
+                        .received = alone ? 1 : std::max(sizes.children(), 1.0) / 2,
+                        .messages = (alone ? 2 : 1) + std::max(sizes.children(), alone ? 2.0 : 1.0),
+                        .between = 1};
+    effort.folded = 1 + shared / 2;
+    effort.longest = 0.5;
+    effort.units = 2;
+    // What comes from other hosts also goes from the speaker of the root's host to the root.
+    const HostMap map(problem);
+    const Rank home = map.host_of(problem.root), place = problem.root - map.first(home);
+    const double farther = std::max(place, map.size(home) - 1 - place);
+    effort.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;
+    return effort;
+  }
+
+  // First of the tree in which this rank is lower: there it gets something sooner.
+  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+    const HostTrees trees(problem, problem.root);
+    HostTreeNode first = trees.node(self, 0), second = trees.node(self, 1);
+    if (second.is_lower_than(first)) std::swap(first, second);
+    for (const HostTreeNode& node : {first, second}) {
+      std::vector<Operand> sources;
+      for (const Rank child : node.children) sources.push_back(lane(child, 1, node.half));
+      sources.push_back(input(node.half));
+      const Operand target = node.parent ? lane(*node.parent, 1, node.half) : output(node.half);
+      steps.add(sources, {&target, 1}, node.parent ? Fold::partial : Fold::complete);
+    }
+  }
+};
+
+}  // namespace
+
+const Algorithm& hierarchical_tree_reduce() {
+  static const HierarchicalTree algorithm;
+  return algorithm;
+}
+
+}  // namespace tutti

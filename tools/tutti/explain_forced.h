@@ -1,0 +1,20 @@
+// What the environment forces upon the calls that `tutti explain` is asked about.
+#pragma once
+
+#include <string>
+
+#include "src/tuner/choose.h"
+
+namespace tutti {
+
+// Empty: the choice is open.
+struct ForcedNames {
+  std::string algorithm, protocol;
+};
+
+// Names that were given are kept; in place of others come those of TUTTI_ALGORITHM and TUTTI_PROTOCOL, or of NCCL's
+// variables, where a communicator would heed them for the problem. `words`: a sentence for each of these variables.
+// Fails as creating a communicator does.
+Status heed_environment(const Problem& problem, ForcedNames& names, std::string& words);
+
+}  // namespace tutti
