@@ -37,9 +37,10 @@ std::uint32_t wire_bytes(WireFormat format) {
   return 0;
 }
 
-double wire_error(WireFormat format) {
-  constexpr double errors[kWireFormats] = {0, .00021, .00166, .0257, .0513, .0294, .00648, .0054, .0219, .0970};
-  return errors[static_cast<std::uint32_t>(format)];
+double wire_error(WireFormat format, Rounding rounding) {
+  constexpr double errors[2][kWireFormats] = {{0, .00021, .00166, .0257, .0513, .0294, .00648, .0054, .0219, .0970},
+                                              {0, .00029, .00235, .0363, .0723, .0395, .00916, .0076, .0310, .1368}};
+  return errors[static_cast<std::uint32_t>(rounding)][static_cast<std::uint32_t>(format)];
 }
 
 }  // namespace tutti

@@ -21,8 +21,11 @@ Result<WireFormat> parse_wire(std::string_view text);
 // Of a group; 0 for `none`.
 std::uint32_t wire_bytes(WireFormat format);
 
-// The root of the mean square of the error over that of the values, for Gaussian values that are encoded once to
-// nearest: as tests/wire measures it. 0 for `none`.
-double wire_error(WireFormat format);
+// What becomes of a number between two codes.
+enum class Rounding : std::uint8_t { nearest, stochastic };
+
+// The root of the mean square of the error over that of the values, for Gaussian values that are encoded once: as
+// tests/wire measures it. 0 for `none`.
+double wire_error(WireFormat format, Rounding rounding = Rounding::nearest);
 
 }  // namespace tutti

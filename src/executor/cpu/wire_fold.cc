@@ -20,13 +20,15 @@ struct WireFold::Stretch {
 };
 
 WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps)
-    : codec_(find_codec(format)),
+    : encoder_(format, type),
+      codec_(find_codec(format)),
       memory_(find_codec(format_of(type))),
       fold_(find_fold(DataType::float32, reduction)),
       range_(range_of(type)),
       group_bytes_(wire_bytes(format)),
       element_bytes_(size_of(type)),
-      keeps_(keeps) {}
+      keeps_(keeps),
+      averages_(reduction == Reduction::avg) {}
 
 void WireFold::operator()(const FoldArguments& arguments, const Encoded& encoded) const {
   const bool as_it_is = arguments.source_count == 1 && encoded.sources[0] != 0;
@@ -107,6 +109,26 @@ bool WireFold::keeps(const FoldArguments& arguments, const Encoded& encoded) con
   return keeps_ == Keeps::copies && encoded.sources[0] == 0;
 }
 
+// What comes from memory alone may have been decoded before. What a mean loses, its terms lose as often.
+void WireFold::encode(const FoldArguments& arguments, const Encoded& encoded, const float* values,
+                      const Stretch& stretch, std::byte* message) const {
+  const bool held = arguments.source_count == 1;
+  const Dither dither =
+      encoded.dither == nullptr ? Dither{} : Dither{encoded.dither->seed, encoded.dither->first + stretch.begin};
+  if (encoded.dither == nullptr) {
+    codec_.encode(values, stretch.count, message, range_, nullptr);
+  } else if (held) {
+    encoder_.encode_held(values, stretch.count, message, dither);
+  } else {
+    encoder_.encode(values, stretch.count, message, dither);
+  }
+  if (encoded.losses == nullptr) return;
+  const float terms = averages_ && arguments.complete ? static_cast<float>(arguments.ranks) : 1;
+  float* const losses = encoded.losses + stretch.begin;
+  held ? encoder_.add_losses_held(values, message, stretch.count, terms, losses)
+       : encoder_.add_losses(values, message, stretch.count, terms, losses);
+}
+
 void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values,
                        Stretch& stretch) const {
   const std::uint64_t bytes = (stretch.count + kWireGroup - 1) / kWireGroup * group_bytes_;
@@ -120,12 +142,12 @@ void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, c
       std::memcpy(slot, message, bytes);
       continue;
     }
-    codec_.encode(values, stretch.count, slot, range_, nullptr);
+    encode(arguments, encoded, values, stretch, slot);
     message = slot;
   }
   if (kept) {
     if (message == nullptr) {
-      codec_.encode(values, stretch.count, stretch.message, range_, nullptr);
+      encode(arguments, encoded, values, stretch, stretch.message);
       message = stretch.message;
     }
     codec_.decode(message, stretch.count, stretch.operand);

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "src/executor/cpu/fold.h"
+#include "src/executor/cpu/wire_encoder.h"
 #include "src/plan/step.h"
-#include "src/wire/codec.h"
 
 namespace tutti {
 
@@ -15,6 +15,8 @@ namespace tutti {
 struct Encoded {
   const std::uint8_t* sources = nullptr;
   const std::uint8_t* targets = nullptr;
+  const Dither* dither = nullptr;  // Of the first element; null: to nearest.
+  float* losses = nullptr;         // Where what encoding takes from each element is added; null: nowhere.
 };
 
 class WireFold {
@@ -34,8 +36,11 @@ class WireFold {
   const float* load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const;
   void deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values, Stretch& stretch) const;
   void store(std::byte* target, const float* values, std::uint64_t count) const;
+  void encode(const FoldArguments& arguments, const Encoded& encoded, const float* values, const Stretch& stretch,
+              std::byte* message) const;
   bool keeps(const FoldArguments& arguments, const Encoded& encoded) const;
 
+  WireEncoder encoder_;
   Codec codec_;
   Codec memory_;  // Of the elements in memory, where they have 16 bits.
   FoldFunction fold_;
@@ -43,6 +48,7 @@ class WireFold {
   std::uint64_t group_bytes_;
   std::uint64_t element_bytes_;
   Keeps keeps_;
+  bool averages_;
 };
 
 }  // namespace tutti
