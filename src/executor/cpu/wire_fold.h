@@ -24,6 +24,8 @@ class WireFold {
   // `keeps`: what is stored as sent, see src/plan/step.h. `type` is one that travels so; see travels().
   WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps);
 
+  const WireEncoder& encoder() const { return encoder_; }
+
   // As a FoldFunction. The message operands begin at the first element of a group.
   void operator()(const FoldArguments& arguments, const Encoded& encoded) const;
 
