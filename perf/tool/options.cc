@@ -22,6 +22,7 @@ enum LongOnly {
   kProtocol,
   kTransport,
   kWire,
+  kWireRounding,
   kChannels,
   kHosts,
   kSsh,
@@ -64,6 +65,7 @@ constexpr Description kDescriptions[] = {
     {"transport", kTransport, "NAME", "force this transport: shm, tcp, verbs or ucx"},
     {"wire", kWire, "NAME",
      "how floats travel: raw, or rounded, as bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8"},
+    {"wire-rounding", kWireRounding, "NAME", "of what travels rounded: nearest or stochastic"},
     {"channels", kChannels, "N", "force this many channels (1 on host memory)"},
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
@@ -186,6 +188,7 @@ void apply(const Description& option, const char* text, Options& options) {
     case kProtocol: options.protocol = text; break;
     case kTransport: options.transport = text; break;
     case kWire: options.wire = text; break;
+    case kWireRounding: options.wire_rounding = text; break;
     case kChannels: options.channels = count(1); break;
     case kHosts: options.hosts = parse_hosts(text); break;
     case kSsh: options.ssh = text; break;

@@ -14,6 +14,7 @@ tutti_comm_options forced_by(const Options& options) {
   forced.algorithm = unless_empty(options.algorithm);
   forced.protocol = unless_empty(options.protocol);
   forced.wire = unless_empty(options.wire);
+  forced.wire_rounding = unless_empty(options.wire_rounding);
   forced.channels = options.channels;
   return forced;
 }

@@ -119,6 +119,7 @@ void write_config(Json& json, const Options& options) {
   json.field("protocol", options.protocol);
   json.field("transport", options.transport);
   json.field("wire", options.wire);
+  json.field("wire_rounding", options.wire_rounding);
   json.field("channels", std::uint64_t{options.channels});
   json.close('}');
 }

@@ -19,6 +19,7 @@ CommunicatorOptions environment_options() {
   options.nccls_protocol = from.nccls_protocol;
   options.transport = from.transport;
   options.wire = from.wire;
+  options.wire_rounding = {from.wire_stochastic ? Rounding::stochastic : Rounding::nearest, from.wire_seed};
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
   options.tune = from.deterministic ? Tune::off : from.tune;

@@ -54,6 +54,8 @@ struct Config {
   std::string algorithm;
   std::string protocol;
   std::string wire;              // Format of messages of floats; empty: as they are.
+  bool wire_stochastic = false;  // These are rounded by random numbers;
+  std::uint64_t wire_seed = 0;   // of this seed.
   bool nccls_algorithm = false;  // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;

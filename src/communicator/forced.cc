@@ -10,7 +10,6 @@
 #include "src/base/log.h"
 #include "src/communicator/carriers.h"
 #include "src/tuner/choose.h"
-#include "src/wire/format.h"
 
 namespace tutti {
 namespace {
@@ -58,6 +57,11 @@ Status check_wire_format(const std::string& source, const std::string& name) {
   Names known = {"raw"};
   for (std::uint32_t i = 1; i < kWireFormats; ++i) known.emplace_back(tutti::name(static_cast<WireFormat>(i)));
   return check_name(source, name, known);
+}
+
+Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
+  TUTTI_CHECK_OK(check_name(source, name, {"nearest", "stochastic"}));
+  return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;
 }
 
 void warn_of_nccls(const std::string& variable, const std::string& why) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/base/status.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -14,6 +15,7 @@ Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);
 Status check_wire_format(const std::string& source, const std::string& name);
+Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);
