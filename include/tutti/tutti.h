@@ -122,10 +122,15 @@ typedef struct {
   const char* memory;        /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
                                 the communicator; or "cuda:1", on that one. See "GPUs". Null: host, or what is
                                 inherited. Parts of a split lie where their parent does. */
+  const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
+                                that the mean of many results is right; each rank may choose. The same seed, rank and
+                                call, counted per communicator, give the same bits. All ranks end with the same ones
+                                either way. Null: TUTTI_WIRE_ROUNDING, or nearest. */
+  uint64_t wire_seed;        /* Of these numbers. 0: TUTTI_WIRE_SEED, or 0. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
-  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, NULL }
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0 }
 
 /* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. An id
  * that they never use keeps its descriptors and its thread until the process ends. */
@@ -432,6 +437,27 @@ TUTTI_API tutti_status tutti_window_register(void* memory, size_t size, uint32_t
  * free theirs when it has returned on all, of all processes. After a failure it says so when the others have left
  * the memory, or after a second: see "GPUs". */
 TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm);
+
+/* ---- Error feedback ---------------------------------------------------------------------------------------------- */
+
+/* From here on, what narrow formats take from sums and averages of buffer[count] is kept in residual[count], memory of
+ * the caller's, and is part of the next ones: so sums of many steps do not drift. A rank's own business: others may do
+ * without. It takes part in all_reduce, reduce_scatter and reduce with tutti_sum and tutti_avg whose `send` lies in the
+ * buffer, in all of it or in a part, through any handle to `comm`, in place or not, and that do not travel raw; all
+ * other calls leave it alone. It is in units of `send`, also of an average.
+ *   The library reads and writes the residual in these calls alone. Fill it with zeros at first; save it with the state
+ * of the program once its calls are done, and bring it back with it. Where a call delivers what is not finite, the
+ * residual of these elements stays as it was; one that is not finite counts as 0. After an error it is undefined, as
+ * outputs are. docs/wire-formats.md says more.
+ *   `type` is tutti_float32, tutti_float16 or tutti_bfloat16. Buffers with residuals do not overlap, nor do residuals;
+ * and none overlaps a buffer: tutti_invalid_argument. A call that sums with `send` only partly in the buffer, or of
+ * another type, is tutti_invalid_usage. On GPUs, where messages are raw, tutti_unsupported. Blocks for nobody. */
+TUTTI_API tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type type, float* residual,
+                                             tutti_comm comm);
+
+/* `buffer` as it was attached. Its calls are done, those in streams too. What is attached when a communicator is
+ * destroyed is detached by that; parts of a split or shrink have none of it. */
+TUTTI_API tutti_status tutti_residual_detach(const void* buffer, tutti_comm comm);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

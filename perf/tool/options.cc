@@ -23,6 +23,7 @@ enum LongOnly {
   kTransport,
   kWire,
   kMaxRelativeError,
+  kWireRounding,
   kChannels,
   kHosts,
   kSsh,
@@ -67,6 +68,7 @@ constexpr Description kDescriptions[] = {
      "how floats travel: raw, or rounded, as bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8"},
     {"max-relative-error", kMaxRelativeError, "X",
      "instead: as the tuner says, with errors of sums up to this, such as 0.01"},
+    {"wire-rounding", kWireRounding, "NAME", "of what travels rounded: nearest or stochastic"},
     {"channels", kChannels, "N", "force this many channels (1 on host memory)"},
     {"hosts", kHosts, "LIST", "start processes on these through ssh, so many on each: node1:2,node2:2"},
     {"ssh", kSsh, "COMMAND", "what --hosts calls as ssh is called, with options of its own (default ssh)"},
@@ -198,6 +200,7 @@ void apply(const Description& option, const char* text, Options& options) {
     case kTransport: options.transport = text; break;
     case kWire: options.wire = text; break;
     case kMaxRelativeError: options.max_relative_error = part_of_one(option.name, text); break;
+    case kWireRounding: options.wire_rounding = text; break;
     case kChannels: options.channels = count(1); break;
     case kHosts: options.hosts = parse_hosts(text); break;
     case kSsh: options.ssh = text; break;

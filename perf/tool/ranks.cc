@@ -15,6 +15,7 @@ tutti_comm_options forced_by(const Options& options) {
   forced.protocol = unless_empty(options.protocol);
   forced.wire = unless_empty(options.wire);
   forced.max_relative_error = options.max_relative_error;
+  forced.wire_rounding = unless_empty(options.wire_rounding);
   forced.channels = options.channels;
   return forced;
 }

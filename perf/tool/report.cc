@@ -120,6 +120,7 @@ void write_config(Json& json, const Options& options) {
   json.field("transport", options.transport);
   json.field("wire", options.wire);
   json.field("max_relative_error", options.max_relative_error);
+  json.field("wire_rounding", options.wire_rounding);
   json.field("channels", std::uint64_t{options.channels});
   json.close('}');
 }

@@ -90,7 +90,8 @@ inline Call call_of(const CallEntry& entry) {
     Communicator* runner = door->runner.load(std::memory_order_acquire);
     const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
                           entry.stream == nullptr && !is_to_self(entry, *door) && runner != nullptr &&
-                          door->membership->queued.load(std::memory_order_acquire) == 0;
+                          door->membership->queued.load(std::memory_order_acquire) == 0 &&
+                          !door->membership->has_residuals;
     if (is_plain) [[likely]] {
       Status status = caught([&] { return runner->run(call_of(entry), door->options); });
       if (status.ok()) [[likely]]

@@ -108,6 +108,9 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
       check_algorithm(given.algorithm != nullptr ? "options.algorithm" : "TUTTI_ALGORITHM", merged.algorithm));
   TUTTI_CHECK_OK(check_wire_format(given.wire != nullptr ? "options.wire" : "TUTTI_WIRE", merged.wire));
   TUTTI_CHECK_OK(bound_error(given, merged));
+  if (given.wire_rounding != nullptr)
+    merged.wire_rounding.rounding = TUTTI_TRY(parse_rounding("options.wire_rounding", given.wire_rounding));
+  if (given.wire_seed != 0) merged.wire_rounding.seed = given.wire_seed;
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
@@ -162,8 +165,8 @@ namespace {
 
 // Programs without a name to pass may pass an empty one.
 void forget_empty(tutti_comm_options& options) {
-  for (const char** text :
-       {&options.name, &options.algorithm, &options.protocol, &options.transport, &options.wire, &options.memory}) {
+  for (const char** text : {&options.name, &options.algorithm, &options.protocol, &options.transport, &options.wire,
+                            &options.memory, &options.wire_rounding}) {
     if (*text != nullptr && **text == '\0') *text = nullptr;
   }
 }
@@ -199,7 +202,9 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
     return unsupported("wire format " + merged.wire + ": on GPUs messages are raw (see options.wire)");
   if (merged.memory != Memory::host) merged.wire = "";               // Of the environment: it is for host memory.
   if (merged.memory != Memory::host) merged.max_relative_error = 0;  // Raw keeps to any.
-  if (merged.memory != Memory::host) merged.tune = Tune::off;        // Trials are of calls on host memory.
+  if (merged.memory != Memory::host && options.wire_rounding != nullptr)
+    return unsupported("options.wire_rounding on GPUs, where messages are raw: leave it null");
+  if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();
   return merged;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/api/handles.h"
+#include "src/api/residuals.h"
 #include "src/base/caught.h"
 #include "src/communicator/communicator.h"
 #include "tutti/tutti.h"
@@ -31,8 +32,10 @@ struct Membership {
   std::uint32_t abort = 0;                     // Not 0: stop joining.
   // Batches in streams that are not done: others then have to line up. On a device there always is one.
   std::atomic<std::uint64_t> queued = 0;
+  bool has_residuals = false;               // Calls look for theirs.
   DeviceCommunicator* on_device = nullptr;  // The communicator, if its buffers lie on one.
   std::vector<PreMulSum> reductions;
+  std::vector<Residual> residuals;
   std::vector<tutti_comm> views;
   std::string launcher;
   std::string failure;             // Of tutti_last_error: once said, it stays.

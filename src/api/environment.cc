@@ -20,6 +20,7 @@ CommunicatorOptions environment_options() {
   options.transport = from.transport;
   options.wire = from.wire;
   options.max_relative_error = from.max_relative_error;
+  options.wire_rounding = {from.wire_stochastic ? Rounding::stochastic : Rounding::nearest, from.wire_seed};
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
   options.tune = from.deterministic ? Tune::off : from.tune;

@@ -165,6 +165,18 @@ constexpr std::array kEntries = {
             return parse_within(text, 0.0, 1 - 0x1p-53, config.max_relative_error);
           },
           true},
+    Entry{{"TUTTI_WIRE_ROUNDING", nullptr, "nearest",
+           "how numbers between two codes of a narrow format are rounded: nearest, or stochastic, by random numbers, "
+           "so that the mean of many results is right"},
+          "nearest or stochastic",
+          [](Config& config, const std::string& text) {
+            config.wire_stochastic = text == "stochastic";
+            return config.wire_stochastic || text == "nearest";
+          },
+          true},
+    Entry{{"TUTTI_WIRE_SEED", nullptr, "0", "of the random numbers of stochastic rounding"},
+          "a number",
+          [](Config& config, const std::string& text) { return parse(text, config.wire_seed); }},
     Entry{{"TUTTI_TRANSPORT", nullptr, "",
            "what carries messages between ranks: shm, for ranks of one host, or tcp, ucx or verbs (RDMA), also where "
            "they share one; unset: shm, and between hosts verbs where all ranks have it, else tcp"},

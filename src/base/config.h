@@ -55,6 +55,8 @@ struct Config {
   std::string protocol;
   std::string wire;               // Format of messages of floats; empty: as they are.
   double max_relative_error = 0;  // Instead: what the tuner takes within this; 0: no bound.
+  bool wire_stochastic = false;   // These are rounded by random numbers;
+  std::uint64_t wire_seed = 0;    // of this seed.
   bool nccls_algorithm = false;   // From NCCL_ALGO and NCCL_PROTO: without effect where they do not fit.
   bool nccls_protocol = false;
   std::string transport;

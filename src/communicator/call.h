@@ -30,6 +30,7 @@ struct Call {
   const std::byte* factor =
       nullptr;                       // pre_mul_sum: where the scalar is read when the call runs; null: it is the above.
   const Unequal* unequal = nullptr;  // all_to_all_v; outlives the call.
+  float* residual = nullptr;         // Error feedback, an element for each of the input; null: none.
 };
 
 // All that tells shapes of calls apart, but for the count.
@@ -37,5 +38,8 @@ inline std::uint64_t shape_of(const Call& call) {
   return std::uint64_t{call.root} << 32 | std::uint64_t(call.collective) << 24 | std::uint64_t(call.type) << 16 |
          std::uint64_t(call.reduction) << 8;
 }
+
+// The same, and whether there is a residual, which is a rank's own business.
+inline std::uint64_t own_shape_of(const Call& call) { return shape_of(call) | (call.residual != nullptr ? 1 : 0); }
 
 }  // namespace tutti

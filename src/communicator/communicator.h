@@ -12,6 +12,7 @@
 #include "src/communicator/call.h"
 #include "src/communicator/hosts.h"
 #include "src/communicator/operation.h"
+#include "src/wire/format.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -25,18 +26,25 @@ struct UniqueId;
 // Where the buffers of a communicator's calls lie.
 enum class Memory : std::uint8_t { host, cuda };
 
+// How numbers between two codes of a wire format are rounded. Each rank decides for itself.
+struct AskedRounding {
+  Rounding rounding = Rounding::nearest;
+  std::uint64_t seed = 0;  // Of the random numbers.
+};
+
 struct CommunicatorOptions {
   std::string name;  // In messages.
   Memory memory = Memory::host;
   int device = -1;                    // Of cuda; -1: the one that is current in the calling thread.
   std::int64_t timeout_ms = 600'000;  // Longest wait of an operation; 0 or less: none.
   std::int64_t init_timeout_ms = 120'000;
-  std::string transport;                 // "shm": ranks must be on one host; any other: as if each were on its own.
-  std::string algorithm, protocol;       // Forced where not empty.
-  bool nccls_algorithm = false;          // NCCL_ALGO says so: without effect where it does not fit.
-  bool nccls_protocol = false;           // NCCL_PROTO, likewise.
-  std::string wire;                      // How floats travel; "" or "raw": as they are.
-  double max_relative_error = 0;         // Instead: as the tuner says, within this; 0: no such bound.
+  std::string transport;            // "shm": ranks must be on one host; any other: as if each were on its own.
+  std::string algorithm, protocol;  // Forced where not empty.
+  bool nccls_algorithm = false;     // NCCL_ALGO says so: without effect where it does not fit.
+  bool nccls_protocol = false;      // NCCL_PROTO, likewise.
+  std::string wire;                 // How floats travel; "" or "raw": as they are.
+  double max_relative_error = 0;    // Instead: as the tuner says, within this; 0: no such bound.
+  AskedRounding wire_rounding;
   std::uint32_t channels = 0;            // 0: the tuner's choice.
   bool probes = true;                    // Links between hosts are measured when ranks join; on all ranks, or on none.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.

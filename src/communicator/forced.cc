@@ -10,7 +10,6 @@
 #include "src/base/log.h"
 #include "src/communicator/carriers.h"
 #include "src/tuner/choose.h"
-#include "src/wire/format.h"
 
 namespace tutti {
 namespace {
@@ -62,6 +61,11 @@ Status check_wire_or_bound(const std::string& sources, const std::string& name, 
   if (name.empty() || max_relative_error == 0) return {};
   return invalid_argument("wire format " + name + " and a bound on the error as well: give one of the two (" + sources +
                           ")");
+}
+
+Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
+  TUTTI_CHECK_OK(check_name(source, name, {"nearest", "stochastic"}));
+  return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;
 }
 
 void warn_of_nccls(const std::string& variable, const std::string& why) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/base/status.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -16,6 +17,7 @@ Status check_protocol(const std::string& source, const std::string& name);
 Status check_wire_format(const std::string& source, const std::string& name);
 // A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
 Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
+Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);

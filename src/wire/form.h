@@ -11,7 +11,8 @@
 //   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; of several at once,
 //   too, stored(bits)                       the scale with these bits, code(x, scale, range)              an element's
 //   code, to nearest, finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
-//   dithered(x, scale, range, word)    and by a random word,
+//   dithered(x, scale, range, word)    and by a random word; but where the nearest is the top code of a bfloat16 scale,
+//                                      it is that, so that the scale comes back from what is decoded,
 //   value(code, scale)                 what a code means.
 #pragma once
 
@@ -205,8 +206,8 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
   TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange&, std::uint32_t word) {
     if (scale.mask == 0) return 0;
     const float scaled = x * scale.inverse;
-    const float rounded = round_by(scaled < 0 ? -scaled : scaled, word);
-    const auto whole = static_cast<std::uint32_t>(rounded < kTop ? rounded : kTop);
+    const float magnitude = scaled < 0 ? -scaled : scaled;
+    const auto whole = static_cast<std::uint32_t>(magnitude > kTop - 0.5f ? kTop : round_by(magnitude, word));
     return (scaled < 0 ? 0 - whole : whole) & kMask;
   }
   template <typename Real, typename Word>
@@ -282,6 +283,13 @@ struct Float8Form : Scaled<Float8Top<T>>, Float8Codes<T> {
 
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const WireRange& range) {
     return Scaled<Float8Top<T>>::template finite_scale<float>(largest, range);
+  }
+  TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange& range,
+                                              std::uint32_t word) {
+    constexpr std::uint32_t kMagnitudeOfCode = 0x7f;
+    const auto nearest = Float8Codes<T>::template code<std::uint32_t>(x, scale, range);
+    const bool is_top = (nearest & kMagnitudeOfCode) == narrow<T, std::uint32_t>(Float8Top<T>::kValue);
+    return is_top ? nearest : Float8Codes<T>::dithered(x, scale, range, word);
   }
 };
 

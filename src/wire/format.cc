@@ -34,9 +34,10 @@ std::uint64_t wire_bytes(WireFormat format, std::uint64_t count, DataType type) 
   return (count + kWireGroup - 1) / kWireGroup * wire_bytes(format);
 }
 
-double wire_error(WireFormat format) {
-  constexpr double errors[kWireFormats] = {0, .00021, .00166, .0257, .0513, .0294, .00648, .0054, .0219, .0970};
-  return errors[static_cast<std::uint32_t>(format)];
+double wire_error(WireFormat format, Rounding rounding) {
+  constexpr double errors[2][kWireFormats] = {{0, .00021, .00166, .0257, .0513, .0294, .00648, .0054, .0219, .0970},
+                                              {0, .00029, .00235, .0363, .0723, .0395, .00916, .0076, .0310, .1368}};
+  return errors[static_cast<std::uint32_t>(rounding)][static_cast<std::uint32_t>(format)];
 }
 
 }  // namespace tutti

@@ -24,8 +24,11 @@ std::uint32_t wire_bytes(WireFormat format);
 // Of so many elements of a type, in whole groups; as they are for `none`.
 std::uint64_t wire_bytes(WireFormat format, std::uint64_t count, DataType type);
 
-// The root of the mean square of the error over that of the values, for Gaussian values that are encoded once to
-// nearest: as tests/wire measures it. 0 for `none`.
-double wire_error(WireFormat format);
+// What becomes of a number between two codes.
+enum class Rounding : std::uint8_t { nearest, stochastic };
+
+// The root of the mean square of the error over that of the values, for Gaussian values that are encoded once: as
+// tests/wire measures it. 0 for `none`.
+double wire_error(WireFormat format, Rounding rounding = Rounding::nearest);
 
 }  // namespace tutti

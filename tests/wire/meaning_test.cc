@@ -194,9 +194,9 @@ TEST(WireMeaning, OfABlockIsItsOwn) {
   }
 }
 
-double measured_error(WireFormat format, const std::vector<float>& values) {
+double measured_error(WireFormat format, const std::vector<float>& values, const Dither* dither) {
   const Codec codec = find_codec(format);
-  const auto back = decoded(codec, encoded(codec, format, values, DataType::float32), values.size());
+  const auto back = decoded(codec, encoded(codec, format, values, DataType::float32, dither), values.size());
   double errors = 0, squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     errors += std::pow(static_cast<double>(back[i]) - values[i], 2);
@@ -209,8 +209,12 @@ TEST(WireError, IsThatOfThePage) {
   Values source(20);
   std::vector<float> values(std::size_t{1} << 20);
   for (float& value : values) value = source.normal();
-  for (const Page& page : kPages)
-    EXPECT_NEAR(measured_error(page.format, values) / wire_error(page.format), 1, 0.02) << name(page.format);
+  const Dither dither = {22, 0};
+  for (const Page& page : kPages) {
+    EXPECT_NEAR(measured_error(page.format, values, nullptr) / wire_error(page.format), 1, 0.02) << name(page.format);
+    EXPECT_NEAR(measured_error(page.format, values, &dither) / wire_error(page.format, Rounding::stochastic), 1, 0.02)
+        << name(page.format);
+  }
   EXPECT_EQ(wire_error(WireFormat::none), 0);
 }
 

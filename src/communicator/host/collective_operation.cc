@@ -8,7 +8,7 @@ namespace tutti {
 
 CollectiveOperation::CollectiveOperation(HostCommunicator& owner, HostCommunicator::Prepared& prepared,
                                          const Call& call, const CommunicatorOptions& options)
-    : owner_(owner), prepared_(prepared), call_(call) {
+    : owner_(owner), prepared_(prepared), call_(call), rounding_(options.wire_rounding) {
   owner.begin(prepared, options);
   owner.announce(prepared, call);
 }
@@ -40,7 +40,7 @@ Result<bool> CollectiveOperation::get_ready() {
     visit_.emplace(owner_.board_, owner_.rank_);
     TUTTI_CHECK_OK(visit_->check());
   }
-  owner_.bind_buffers(prepared_, *chosen_, call_);
+  owner_.bind_buffers(prepared_, *chosen_, call_, rounding_);
   return true;
 }
 

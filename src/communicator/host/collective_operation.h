@@ -29,6 +29,7 @@ class CollectiveOperation final : public Operation {
   HostCommunicator::Prepared* chosen_ = nullptr;  // It, or its mapped variant.
   HostCommunicator::Patience patience_;
   Call call_;
+  AskedRounding rounding_;
   std::optional<Visit> visit_;  // Of a mapped variant.
   Rank awaited_ = 0;
   bool ready_ = false;

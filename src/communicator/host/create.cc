@@ -287,9 +287,13 @@ std::byte* HostCommunicator::scratch(std::uint64_t bytes) {
   return scratch_.data();
 }
 
-std::byte* HostCommunicator::copy_of(const std::byte* input, std::uint64_t bytes) {
+std::byte* HostCommunicator::room_for_copy(std::uint64_t bytes) {
   if (input_copy_.size() < bytes) input_copy_.resize(bytes);
-  std::copy_n(input, bytes, input_copy_.data());
+  return input_copy_.data();
+}
+
+std::byte* HostCommunicator::copy_of(const std::byte* input, std::uint64_t bytes) {
+  std::copy_n(input, bytes, room_for_copy(bytes));
   return input_copy_.data();
 }
 

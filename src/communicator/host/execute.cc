@@ -63,7 +63,7 @@ Status HostCommunicator::run_prepared(Prepared& prepared, const Call& call, cons
   if (!prepared.moves.empty()) return run_brief(prepared, call, chosen);
   if (prepared.interpreter && prepared.mapped_algorithm == nullptr) {  // The usual case: nothing to find out.
     begin(prepared, chosen);
-    return run_at_once(prepared, call);
+    return run_at_once(prepared, call, chosen.wire_rounding);
   }
   CollectiveOperation operation(*this, prepared, call, chosen);
   return operation.complete();
@@ -96,10 +96,12 @@ Result<std::unique_ptr<Operation>> HostCommunicator::start_unheard(const Call& c
 Ran HostCommunicator::last_run() const {
   const WiredPlan* plan = ran_.load(std::memory_order_acquire);
   if (plan == nullptr) return {};
+  const WireFormat wire = plan->key.wire;
+  const double coarser = wire == WireFormat::none ? 1 : wire_error(wire, ran_rounding_) / wire_error(wire);
   return {.algorithm = plan->key.algorithm->name(),
           .protocol = plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol),
-          .wire = tutti::name(plan->key.wire),
-          .error = plan->error};
+          .wire = tutti::name(wire),
+          .error = plan->error * coarser};
 }
 
 void HostCommunicator::show_ran(const Prepared& prepared) {
@@ -118,23 +120,25 @@ void HostCommunicator::announce(Prepared& prepared, const Call& call) {
   board_.announce(rank_, prepared.record);
 }
 
-void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call) {
+void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call,
+                                    const AskedRounding& asked) {
   Launch& launch = chosen.launch;
   launch.signature = signature_of(announced.record);
   launch.self = {const_cast<std::byte*>(call.input), call.output};
-  if (chosen.copy_input) launch.self.input = copy_of(call.input, chosen.input_bytes);
+  if (chosen.copy_input && !chosen.corrects) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
   if (call.reduction == Reduction::pre_mul_sum) {
     Factor factor = {call.scalar, call.integer_scalar};
     if (call.factor != nullptr) factor = factor_of(call.type, call.factor);
     chosen.interpreter->machine().scale(factor.scale, factor.integer_scale);
   }
+  if (chosen.wire_fold) bind_rounding(chosen, call, asked);
   chosen.interpreter->start();
 }
 
 // Sends first, and tells the peers of the call while that is on its way.
-Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call) {
-  bind_buffers(prepared, prepared, call);
+Status HostCommunicator::run_at_once(Prepared& prepared, const Call& call, const AskedRounding& asked) {
+  bind_buffers(prepared, prepared, call, asked);
   const Progress progress = prepared.interpreter->advance();
   board_.announce(rank_, prepared.record);
   return progress == Progress::done && !far_ ? Status() : wait_and_advance(prepared, progress);

@@ -1,6 +1,6 @@
 // The communicator of ranks whose buffers lie in host memory, on one host or on several. Its functions lie in
 // create.cc, split.cc, shrink.cc, prepare.cc (plans and their wiring), mapped.cc, execute.cc (running), learn.cc,
-// waiting.cc, far.cc (other hosts) and point_to_point.cc.
+// rounding.cc, waiting.cc, far.cc (other hosts) and point_to_point.cc.
 #pragma once
 
 #include <array>
@@ -120,7 +120,8 @@ class HostCommunicator final : public Communicator {
     Choice choice;
     Launch launch;
     StraightProgram straight;
-    std::optional<WireFold> wire_fold;  // Where messages round; the interpreter's machine points to it.
+    std::optional<WireFold> wire_fold;  // Where messages round; the interpreter's machine points to it,
+    CallRounding rounding;              // and to this.
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;
@@ -130,6 +131,7 @@ class HostCommunicator final : public Communicator {
     std::unique_ptr<Prepared> mapped;
     bool ran_mapped = false;  // Last time.
     bool copy_input = false;  // The algorithm does not work in place: it reads a copy.
+    bool corrects = false;    // What it reads is the input with its residual; see rounding.cc.
     std::uint64_t scratch_bytes = 0;
     std::uint64_t input_bytes = 0;
     std::vector<Move> moves;             // Of a call that runs at once and needs nothing but its buffers; else none.
@@ -137,7 +139,7 @@ class HostCommunicator final : public Communicator {
     std::map<std::size_t, std::unique_ptr<Prepared>> tried;  // By candidate.
     // The question of every call, whether it is like the one before.
     bool serves(const Call& call, std::uint32_t forced) const {
-      return key.count == call.count && key.shape == shape_of(call) && key.forced == forced &&
+      return key.count == call.count && key.shape == own_shape_of(call) && key.forced == forced &&
              (call.output - call.input == in_place_distance) == key.in_place;
     }
   };
@@ -169,12 +171,18 @@ class HostCommunicator final : public Communicator {
   void begin(Prepared& prepared, const CommunicatorOptions& options);
   void announce(Prepared& prepared, const Call& call);
   // Gives the interpreter the buffers. `announced`: the call as the peers see it.
-  void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call);
-  Status run_at_once(Prepared& prepared, const Call& call);
+  void bind_buffers(const Prepared& announced, Prepared& chosen, const Call& call, const AskedRounding& asked);
+  Status run_at_once(Prepared& prepared, const Call& call, const AskedRounding& asked);
   // Out of line: compiled into each of its callers, it would no longer have the loop over the moves compiled into it.
   [[gnu::noinline]] Status run_brief(Prepared& prepared, const Call& call, const CommunicatorOptions& options);
   Status complete(Prepared& prepared);
   Status wait_and_advance(Prepared& prepared, Progress progress);
+
+  // ---- rounding.cc ----
+  // Of a call whose messages round: after its buffers are known, and before it runs.
+  void bind_rounding(Prepared& prepared, const Call& call, const AskedRounding& asked);
+  // What goes with a residual is read from elsewhere: with what was kept of it, and rounded already.
+  void correct_input(Prepared& prepared, const Call& call, const Dither* dither);
 
   // ---- learn.cc ----
   // A collective of this communicator's own, beside a call of the user's, which is what it passes for in messages.
@@ -240,6 +248,7 @@ class HostCommunicator final : public Communicator {
   std::string leaving() const;
   std::byte* scratch(std::uint64_t bytes);
   std::byte* copy_of(const std::byte* input, std::uint64_t bytes);
+  std::byte* room_for_copy(std::uint64_t bytes);
 
   // ---- far.cc ----
   // Takes in what ranks of other hosts have told.
@@ -314,6 +323,7 @@ class HostCommunicator final : public Communicator {
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   Prepared* latest_ = nullptr;
   Learning learning_;
+  std::atomic<Rounding> ran_rounding_{Rounding::nearest};
   std::atomic<const WiredPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.

@@ -162,7 +162,9 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.protocol = "";
     prepared->mapped_algorithm = mapped_algorithm(query);
   }
-  prepared->copy_input = mine.in_place && !algorithm->supports(mine);
+  prepared->corrects = query.rounded && call.residual != nullptr;
+  const bool apart = prepared->corrects && input_blocks(mine, rank_) != output_blocks(mine, rank_);
+  prepared->copy_input = mine.in_place && (apart || !algorithm->supports(mine));
   if (prepared->copy_input) mine.in_place = false;
   const bool pipelined = message_bytes(query, choice.wire) > choice.piece_bytes;
   prepared->plan = TUTTI_TRY(wired_plan({mine, algorithm, choice.protocol, pipelined, choice.wire}));
@@ -318,7 +320,7 @@ void HostCommunicator::compile(WiredPlan& wired) {
 }
 
 HostCommunicator::CallKey HostCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
-  return {call.count, shape_of(call), options.forced,
+  return {call.count, own_shape_of(call), options.forced,
           call.output - call.input == in_place_distance(call, ranks_, rank_)};
 }
 

@@ -41,6 +41,26 @@ class MachineMemory {
   std::vector<std::uint8_t> encoded_;  // 1 but for operands of the next fold that are memory.
 };
 
+// How the messages of a call in a wire format are encoded, beyond the format. Elements are counted as in the larger of
+// input and output, so that one has the same number wherever it lies on its way. Scratch is laid out like that, over
+// and over.
+struct CallRounding {
+  bool dithers = false;  // By random numbers: those of the elements' numbers under this key.
+  std::uint64_t key = 0;
+  float* losses = nullptr;  // Of element 0, where what encoding takes from sums is added; null: nowhere.
+
+  const std::byte* begins[3] = {};  // Input, output and scratch,
+  std::uint64_t firsts[3] = {};     // and the number of the first element there.
+  std::uint64_t elements = 1;
+  std::uint64_t element_bytes = 1;
+
+  std::uint64_t number(Place place, const std::byte* pointer) const {
+    const auto at = static_cast<int>(place);
+    const auto offset = static_cast<std::uint64_t>(pointer - begins[at]) / element_bytes;
+    return (offset + firsts[at]) % elements;
+  }
+};
+
 class CpuMachine {
  public:
   CpuMachine(MachineMemory& memory, FoldFunction function, const FoldArguments& arguments)
@@ -81,6 +101,9 @@ class CpuMachine {
     set_plain();
   }
 
+  // Of the next run. Null: to nearest, and nothing is kept. It outlives the run.
+  void round(const CallRounding* rounding) { rounding_ = rounding; }
+
   bool stores_back(const LaneState& lane, std::uint64_t bytes) const {
     return wire_ == nullptr && arguments_.manners.stores_back(bytes) && goes_back_empty(lane.view);
   }
@@ -114,6 +137,7 @@ class CpuMachine {
   void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     sources_[index] = pointer;
     encoded_sources_[index] = !operand.is_memory();
+    number(operand, pointer);
     if (operand.place == Place::input) own_ = index;
     if (fetches_buffers_ && operand.is_memory() && operand.reserved == 0 && index < 64)
       arguments_.fetched_sources |= std::uint64_t{1} << index;
@@ -121,6 +145,7 @@ class CpuMachine {
   void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     targets_[index] = pointer;
     encoded_targets_[index] = !operand.is_memory();
+    number(operand, pointer);
     if (streams_output_ && operand.place == Place::output && index < 64)
       arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
@@ -134,10 +159,11 @@ class CpuMachine {
       function_(arguments_);
       return;
     }
+    const bool only_input = sources == 1 && own_ == 0;
     arguments_.own = scales_ ? own_ : FoldArguments::kNone;
     own_ = FoldArguments::kNone;
     if (wire_ != nullptr) {
-      (*wire_)(arguments_, {encoded_sources_, encoded_targets_});
+      (*wire_)(arguments_, encoded(only_input, count));
       std::fill_n(encoded_sources_, sources, 1);
       std::fill_n(encoded_targets_, targets, 1);
     } else {
@@ -148,6 +174,21 @@ class CpuMachine {
   }
 
  private:
+  // Some memory is among the operands of every step, and says which elements they are.
+  void number(const Operand& operand, const std::byte* pointer) {
+    if (rounding_ != nullptr && operand.is_memory()) first_ = rounding_->number(operand.place, pointer);
+  }
+  // An input that a residual goes with loses nothing any more.
+  Encoded encoded(bool only_input, std::uint64_t count) {
+    Encoded encoded = {.sources = encoded_sources_, .targets = encoded_targets_};
+    if (rounding_ == nullptr) return encoded;
+    dither_ = {rounding_->key, first_};
+    if (rounding_->dithers) encoded.dither = &dither_;
+    if (rounding_->losses == nullptr || only_input) return encoded;
+    TUTTI_ASSERT(first_ + count <= rounding_->elements);
+    encoded.losses = rounding_->losses + first_;
+    return encoded;
+  }
   void set_plain() {
     plain_ = !scales_ && !streams_output_ && !fetches_buffers_ && wire_ == nullptr;
     arguments_.own = own_ = FoldArguments::kNone;
@@ -161,6 +202,9 @@ class CpuMachine {
   std::uint8_t* encoded_targets_;
   std::byte* stage_;
   const WireFold* wire_ = nullptr;
+  const CallRounding* rounding_ = nullptr;
+  std::uint64_t first_ = 0;  // Number of the next fold's first element.
+  Dither dither_ = {};       // Of that.
   bool plain_ = true;
   bool scales_ = false;
   bool streams_output_ = false;

@@ -20,14 +20,15 @@ struct WireFold::Stretch {
 };
 
 WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps, const FoldKernels& kernels)
-    : codec_(find_codec(format)),
+    : encoder_(format, type),
+      codec_(find_codec(format)),
       memory_(find_codec(format_of(type))),
       fold_(kernels.find_fold(DataType::float32, reduction)),
       range_(range_of(type)),
       group_bytes_(wire_bytes(format)),
       element_bytes_(size_of(type)),
-      reduction_(reduction),
-      keeps_(keeps) {
+      keeps_(keeps),
+      averages_(reduction == Reduction::avg) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
   if (adds && type == DataType::float32) sum_ = kernels.find_wire_sum(format);
 }
@@ -47,12 +48,13 @@ void WireFold::operator()(const FoldArguments& arguments, const Encoded& encoded
 std::uint64_t WireFold::sum_groups(const FoldArguments& arguments, const Encoded& encoded) const {
   if (sum_ == nullptr || arguments.own != FoldArguments::kNone) return 0;
   const bool passed = arguments.source_count == 1 && encoded.sources[0] != 0;
+  if (!passed && (encoded.dither != nullptr || encoded.losses != nullptr)) return 0;
   FoldArguments groups = arguments;
   groups.count = arguments.count / kWireGroup * kWireGroup;
   sum_({.fold = groups,
         .encoded = encoded,
         .range = range_,
-        .divides = !passed && reduction_ == Reduction::avg && arguments.complete && arguments.ranks > 1,
+        .divides = !passed && averages_ && arguments.complete && arguments.ranks > 1,
         .kept = !passed && keeps(arguments, encoded),
         .forwards = passed});
   return groups.count;
@@ -128,6 +130,26 @@ bool WireFold::keeps(const FoldArguments& arguments, const Encoded& encoded) con
   return keeps_ == Keeps::copies && encoded.sources[0] == 0;
 }
 
+// What comes from memory alone may have been decoded before. What a mean loses, its terms lose as often.
+void WireFold::encode(const FoldArguments& arguments, const Encoded& encoded, const float* values,
+                      const Stretch& stretch, std::byte* message) const {
+  const bool held = arguments.source_count == 1;
+  const Dither dither =
+      encoded.dither == nullptr ? Dither{} : Dither{encoded.dither->seed, encoded.dither->first + stretch.begin};
+  if (encoded.dither == nullptr) {
+    codec_.encode(values, stretch.count, message, range_, nullptr);
+  } else if (held) {
+    encoder_.encode_held(values, stretch.count, message, dither);
+  } else {
+    encoder_.encode(values, stretch.count, message, dither);
+  }
+  if (encoded.losses == nullptr) return;
+  const float terms = averages_ && arguments.complete ? static_cast<float>(arguments.ranks) : 1;
+  float* const losses = encoded.losses + stretch.begin;
+  held ? encoder_.add_losses_held(values, message, stretch.count, terms, losses)
+       : encoder_.add_losses(values, message, stretch.count, terms, losses);
+}
+
 void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values,
                        Stretch& stretch) const {
   const std::uint64_t bytes = (stretch.count + kWireGroup - 1) / kWireGroup * group_bytes_;
@@ -141,12 +163,12 @@ void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, c
       std::memcpy(slot, message, bytes);
       continue;
     }
-    codec_.encode(values, stretch.count, slot, range_, nullptr);
+    encode(arguments, encoded, values, stretch, slot);
     message = slot;
   }
   if (kept) {
     if (message == nullptr) {
-      codec_.encode(values, stretch.count, stretch.message, range_, nullptr);
+      encode(arguments, encoded, values, stretch, stretch.message);
       message = stretch.message;
     }
     codec_.decode(message, stretch.count, stretch.operand);

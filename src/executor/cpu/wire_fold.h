@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/executor/cpu/wire_encoder.h"
 #include "src/executor/cpu/wire_sum.h"
 #include "src/plan/step.h"
 
@@ -16,6 +17,8 @@ class WireFold {
   // `keeps`: what is stored as sent, see src/plan/step.h. `type`: float32, float16 or bfloat16.
   WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps,
            const FoldKernels& kernels = widest_fold_kernels());
+
+  const WireEncoder& encoder() const { return encoder_; }
 
   // As a FoldFunction. The message operands begin at the first element of a group.
   void operator()(const FoldArguments& arguments, const Encoded& encoded) const;
@@ -30,8 +33,11 @@ class WireFold {
   const float* load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const;
   void deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values, Stretch& stretch) const;
   void store(std::byte* target, const float* values, std::uint64_t count) const;
+  void encode(const FoldArguments& arguments, const Encoded& encoded, const float* values, const Stretch& stretch,
+              std::byte* message) const;
   bool keeps(const FoldArguments& arguments, const Encoded& encoded) const;
 
+  WireEncoder encoder_;
   Codec codec_;
   Codec memory_;  // Of the elements in memory, where they have 16 bits.
   FoldFunction fold_;
@@ -39,8 +45,8 @@ class WireFold {
   WireRange range_;
   std::uint64_t group_bytes_;
   std::uint64_t element_bytes_;
-  Reduction reduction_;
   Keeps keeps_;
+  bool averages_;
 };
 
 }  // namespace tutti

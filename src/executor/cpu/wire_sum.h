@@ -11,11 +11,13 @@ namespace tutti {
 struct Encoded {
   const std::uint8_t* sources = nullptr;
   const std::uint8_t* targets = nullptr;
+  const Dither* dither = nullptr;  // Of the first element; null: to nearest.
+  float* losses = nullptr;         // Where what encoding takes from each element is added; null: nowhere.
 };
 
 struct WireSumArguments {
   const FoldArguments& fold;  // Of whole groups; nothing of it is scaled.
-  const Encoded& encoded;
+  const Encoded& encoded;     // To nearest, and losses are nobody's.
   WireRange range;
   bool divides = false;   // By fold.ranks.
   bool kept = false;      // Memory gets what messages mean.

@@ -1,0 +1,121 @@
+#include "src/executor/cpu/wire_encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kMostGroupBytes = kWireGroup * sizeof(float);
+
+std::uint64_t in_group(std::uint64_t begin, std::uint64_t count) {
+  return std::min<std::uint64_t>(kWireGroup, count - begin);
+}
+
+void add_differences(const float* values, const float* decoded, std::uint64_t count, float terms, float* losses) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const float loss = terms * (values[i] - decoded[i]);
+    losses[i] += std::isfinite(loss) ? loss : 0;
+  }
+}
+
+}  // namespace
+
+WireEncoder::WireEncoder(WireFormat format, DataType type)
+    : codec_(find_codec(format)),
+      memory_(find_codec(type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16)),
+      range_(range_of(type)),
+      group_bytes_(wire_bytes(format)),
+      element_bytes_(size_of(type)) {}
+
+void WireEncoder::load(const std::byte* elements, std::uint64_t count, float* values) const {
+  if (element_bytes_ == sizeof(float)) {
+    std::memcpy(values, elements, count * sizeof(float));
+    return;
+  }
+  std::byte whole[kMostGroupBytes] = {};
+  std::memcpy(whole, elements, count * element_bytes_);
+  memory_.decode(whole, count, values);
+}
+
+void WireEncoder::store(const float* values, std::uint64_t count, std::byte* elements) const {
+  if (element_bytes_ == sizeof(float)) {
+    std::memcpy(elements, values, count * sizeof(float));
+    return;
+  }
+  std::byte whole[kMostGroupBytes];
+  memory_.encode(values, count, whole, range_, nullptr);
+  std::memcpy(elements, whole, count * element_bytes_);
+}
+
+void WireEncoder::hold(float* values, std::uint64_t count) const {
+  if (element_bytes_ == sizeof(float)) return;
+  std::byte elements[kMostGroupBytes];
+  store(values, count, elements);
+  load(elements, count, values);
+}
+
+void WireEncoder::encode(const float* values, std::uint64_t count, std::byte* message, const Dither& dither) const {
+  codec_.encode(values, count, message, range_, &dither);
+}
+
+void WireEncoder::encode_held(const float* values, std::uint64_t count, std::byte* message,
+                              const Dither& dither) const {
+  for (std::uint64_t begin = 0; begin < count; begin += kWireGroup, message += group_bytes_) {
+    const std::uint64_t length = in_group(begin, count);
+    float decoded[kWireGroup];
+    codec_.encode(values + begin, length, message, range_, nullptr);
+    codec_.decode(message, length, decoded);
+    hold(decoded, length);
+    if (std::memcmp(decoded, values + begin, length * sizeof(float)) == 0) continue;
+    const Dither here = {dither.seed, dither.first + begin};
+    codec_.encode(values + begin, length, message, range_, &here);
+  }
+}
+
+void WireEncoder::add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms,
+                             float* losses) const {
+  float decoded[kWireGroup];
+  for (std::uint64_t begin = 0; begin < count; begin += kWireGroup, message += group_bytes_) {
+    const std::uint64_t length = in_group(begin, count);
+    codec_.decode(message, length, decoded);
+    add_differences(values + begin, decoded, length, terms, losses + begin);
+  }
+}
+
+void WireEncoder::add_losses_held(const float* values, const std::byte* message, std::uint64_t count, float terms,
+                                  float* losses) const {
+  float decoded[kWireGroup];
+  for (std::uint64_t begin = 0; begin < count; begin += kWireGroup, message += group_bytes_) {
+    const std::uint64_t length = in_group(begin, count);
+    codec_.decode(message, length, decoded);
+    hold(decoded, length);
+    add_differences(values + begin, decoded, length, terms, losses + begin);
+  }
+}
+
+void WireEncoder::correct(const std::byte* input, std::uint64_t count, float* residual, std::byte* held,
+                          const Dither* dither) const {
+  for (std::uint64_t begin = 0; begin < count; begin += kWireGroup) {
+    const std::uint64_t length = in_group(begin, count);
+    float* const rests = residual + begin;
+    float values[kWireGroup], decoded[kWireGroup];
+    std::byte message[kMostGroupBytes];
+    load(input + begin * element_bytes_, length, values);
+    for (std::uint64_t i = 0; i < length; ++i) {
+      rests[i] = std::isfinite(rests[i]) ? rests[i] : 0;
+      values[i] += rests[i];
+    }
+    const Dither here = dither == nullptr ? Dither{} : Dither{dither->seed, dither->first + begin};
+    codec_.encode(values, length, message, range_, dither == nullptr ? nullptr : &here);
+    codec_.decode(message, length, decoded);
+    for (std::uint64_t i = 0; i < length; ++i) {
+      const float rest = values[i] - decoded[i];
+      rests[i] = std::isfinite(rest) ? rest : rests[i];
+    }
+    store(decoded, length, held + begin * element_bytes_);
+  }
+}
+
+}  // namespace tutti
