@@ -25,4 +25,8 @@ std::uint32_t wire_bytes(WireFormat format);
 // nearest: as tests/wire measures it. 0 for `none`.
 double wire_error(WireFormat format);
 
+// The same of a sum whose terms are rounded so many times on the mean (Effort::rounded) while they are added up, and
+// are independent: sqrt(roundings) times as much, and somewhat more where they are many.
+double wire_error_after(WireFormat format, double roundings);
+
 }  // namespace tutti

@@ -1,6 +1,5 @@
 // From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "src/base/hash.h"
@@ -249,7 +248,7 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
       TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots,
                             by_domains ? by_domains_ : embedding_, rounds ? Messages::rounded : Messages::exact));
   auto wired = std::make_unique<WiredPlan>();
-  if (rounds) wired->error = wire_error(key.wire) * std::sqrt(key.algorithm->effort(key.problem).rounded);
+  if (rounds) wired->error = wire_error_after(key.wire, key.algorithm->effort(key.problem).rounded);
   wired->overlaps = proved.overlaps;
   wired->balanced = proved.balanced;
   wired->key = key;
