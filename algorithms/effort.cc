@@ -178,6 +178,9 @@ Effort with_agents(const Problem& problem, Agents agents) {
   across.sent = across.depth = across.chain = across.stalls = rounds - 1;
   if (problem.ranks > map.hosts()) inside.depth = inside.chain = inside.stalls = rounds;
   if (agents == Agents::sum) {
+    // What is not its agent's own on its way to that, and what comes from other hosts once more.
+    const double smallest = hosts_of_size.begin()->first;
+    effort.rounded = ((problem.ranks - rounds) + (problem.ranks - smallest)) / problem.ranks;
     effort.folded = inside.sent + across.sent;
     std::swap(inside.sent, inside.received);
     std::swap(across.sent, across.received);
