@@ -110,22 +110,19 @@ Result<Cell> measure(Crew& crew, const Problem& problem, Exact& exact, const Car
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
+  std::snprintf(text, sizeof text, "%.7g", value);
   return text;
 }
 
 constexpr const char* kColumns =
     "\"data\", \"type\", \"format\", \"algorithm\", \"ranks\", \"elements\", \"error\", \"error_of_terms\", \"peak\", "
-    "\"bias\", \"cosine\", \"roundings\", \"expected\", \"input_error\", \"output_error\", \"identical\", "
-    "\"repeated\", "
-    "\"idempotent\", \"lost\", \"wrong\", \"spoilt\", \"stray\"";
+    "\"bias\", \"cosine\", \"roundings\", \"growth\", \"type_error\", \"expected\", \"input_error\", \"output_error\", "
+    "\"identical\", \"repeated\", \"idempotent\", \"lost\", \"wrong\", \"spoilt\", \"stray\"";
 
-// What communicators expect, and the rounding to the type that comes at the end.
-double expected_of(const Carriage& carriage, double roundings) {
-  const double type = carriage.type == DataType::float16    ? wire_error(WireFormat::fp16)
-                      : carriage.type == DataType::bfloat16 ? wire_error(WireFormat::bf16)
-                                                            : 0;
-  return std::hypot(wire_error(carriage.format) * std::sqrt(roundings), type);
+// Of the rounding to the tensor's type at the end.
+double type_error(DataType type) {
+  if (type == DataType::float32) return 0;
+  return wire_error(type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16);
 }
 
 class Report {
@@ -169,11 +166,13 @@ Status measure_data(const Request& request, const Terms& terms, std::vector<Mann
       const Cell cell = TUTTI_TRY(measure(*each.crew, each.problem, exact, carriage, count));
       const Errors& errors = cell.errors;
       const double roundings = each.algorithm->effort(each.problem).rounded;
+      const double expected = wire_error_after(format, roundings);
+      const double type = type_error(terms.type);
       const double of_terms = errors.errors == 0 ? 0 : std::sqrt(errors.errors / exact.squares());
       const std::string head = "\"" + std::string(each.algorithm->name()) + "\", " + std::to_string(terms.ranks);
       report.add(request, terms, carriage, head, cell,
                  {errors.relative(), of_terms, errors.peak, errors.bias(), errors.cosine(), roundings,
-                  expected_of(carriage, roundings), own.input, own.output});
+                  expected / wire_error(format), type, std::hypot(expected, type), own.input, own.output});
     }
   }
   return {};
