@@ -26,7 +26,11 @@ def most(cell):
 
 
 def complaints_of_error(cell):
-    if cell["data"] == "gaussian":
+    if overflows(cell) or cell["data"] == "not_finite":
+        return
+    if any(cell[name] is None for name in ("error", "error_of_terms", "input_error", "output_error")):
+        yield "an error is no number"
+    elif cell["data"] == "gaussian":
         ratio = cell["error"] / cell["expected"]
         if cell["ranks"] <= MOST_RANKS and not NEAR[0] <= ratio <= NEAR[1]:
             yield f"the error is {ratio:.3f} times what is expected"
@@ -35,7 +39,7 @@ def complaints_of_error(cell):
     elif cell["data"] == "zero":
         if cell["error"] != 0:
             yield "zeros do not stay zeros"
-    elif not overflows(cell) and cell["data"] != "not_finite" and cell["ranks"] <= MOST_RANKS:
+    elif cell["ranks"] <= MOST_RANKS:
         error = min(cell["error"], cell["error_of_terms"])
         if error > most(cell):
             yield f"the error is {error:.3g}, and no more than {most(cell):.3g} is expected"
@@ -69,8 +73,8 @@ def two_shots(cells):
     """The errors of Gaussian float32: by format, and by the number of ranks."""
     found = {}
     for cell in cells:
-        if (cell["collective"], cell["algorithm"], cell["type"], cell["data"]) == ("all_reduce", "two_shot", "float32",
-                                                                                  "gaussian"):
+        kind = (cell["collective"], cell["algorithm"], cell["type"], cell["data"])
+        if kind == ("all_reduce", "two_shot", "float32", "gaussian") and cell["error"] is not None:
             found.setdefault(cell["format"], {})[cell["ranks"]] = cell["error"]
     return found
 
@@ -81,7 +85,7 @@ def judge(cells):
     for cell in cells:
         target = TARGETS.get(cell["format"])
         if (cell["algorithm"], cell["data"], cell["collective"]) == ("two_shot", "gaussian", "all_reduce") and target \
-                and cell["error"] > target:
+                and (cell["error"] or 0) > target:
             found.append(f"{title(cell)}: the error is {cell['error']:.2%}, and shall be at most {target:.1%}")
     for name, errors in two_shots(cells).items():
         expected = math.sqrt((63 / 64 + 1) / (7 / 8 + 1))  # A rank's own part goes nowhere, and is not rounded.

@@ -35,6 +35,11 @@ class Judgement(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn(words, found[0])
 
+    def test_finds_what_is_no_number(self):
+        for name in ("error", "input_error", "output_error"):
+            self.assert_complaint("is no number", cell(**{name: None}))
+        self.assert_complaint("is no number", cell(data="student", error=None))
+
     def test_has_nothing_against_what_is_as_it_should_be(self):
         ring = {"algorithm": "ring", "ranks": 64, "error": 0.0369, "expected": 0.0369}
         self.assertEqual(judge.judge([cell(), cell(**ring), cell(identical=None, idempotent=None)]), [])
