@@ -184,8 +184,8 @@ def section(result):
     cells = result["cells"]
     bits = sum(cell["identical"] is not None for cell in cells)
     return f"""{BEGIN}
-`perf/accuracy` runs plans with all their ranks in one process, on the folds and codecs of communicators, and compares what
-comes out to sums in float64: {result['measured']:,} cells ({result['date']}, commit {result['commit']}, seed
+`perf/accuracy` runs plans with all their ranks in one thread, which end with the bits of communicators, and compares these to
+sums in float64: {result['measured']:,} cells ({result['date']}, commit {result['commit']}, seed
 {result['seed']}), [of which these are kept](../perf/results/accuracy.json). Errors are the root of the mean square by that of the
 results, in per cent; in parentheses, divided by what is expected. Of Gaussian numbers between 2 and {judge.MOST_RANKS} ranks
 that is {result['ratios'][0]:.2f} to {result['ratios'][1]:.2f}; where it is not 0.9 to 1.1, `perf/accuracy` fails.
