@@ -31,4 +31,8 @@ enum class Rounding : std::uint8_t { nearest, stochastic };
 // tests/wire measures it. 0 for `none`.
 double wire_error(WireFormat format, Rounding rounding = Rounding::nearest);
 
+// The same of a sum whose terms are rounded so many times on the mean (Effort::rounded) while they are added up, and
+// are independent: sqrt(roundings) times as much, and somewhat more where they are many.
+double wire_error_after(WireFormat format, double roundings);
+
 }  // namespace tutti

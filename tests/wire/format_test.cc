@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 namespace tutti {
@@ -30,6 +31,35 @@ TEST(WireFormat, SaysWhatThereIsInPlaceOfAnUnknownName) {
 TEST(WireFormat, HasTheBytesOfItsPage) {
   constexpr std::uint32_t bytes[kWireFormats] = {0, 256, 256, 130, 130, 132, 130, 136, 104, 72};
   for (std::uint32_t f = 0; f < kWireFormats; ++f) EXPECT_EQ(wire_bytes(static_cast<WireFormat>(f)), bytes[f]);
+}
+
+TEST(WireFormat, HasTheErrorOfASumByTheNumberOfItsRoundings) {
+  EXPECT_EQ(wire_error_after(WireFormat::none, 8), 0);
+  for (std::uint32_t f = 1; f < kWireFormats; ++f) {
+    const auto format = static_cast<WireFormat>(f);
+    SCOPED_TRACE(name(format));
+    EXPECT_EQ(wire_error_after(format, 0), 0);
+    for (const double few : {0.5, 1.0, 2.0}) {
+      EXPECT_GE(wire_error_after(format, few), wire_error(format) * std::sqrt(few));
+      EXPECT_LT(wire_error_after(format, few), wire_error(format) * std::sqrt(few) * 1.05);
+    }
+    for (double roundings = 0.5; roundings < 1000; roundings *= 1.1)
+      EXPECT_LT(wire_error_after(format, roundings), wire_error_after(format, 1.1 * roundings));
+  }
+}
+
+// A ring of n ranks, rounding by rounding: the sum of k terms has their variance and the errors so far, and a rounding
+// adds its part of both.
+TEST(WireFormat, CountsThatErrorsAreRoundedToo) {
+  for (const WireFormat format : {WireFormat::int8, WireFormat::int6, WireFormat::int4}) {
+    const double part = wire_error(format) * wire_error(format);
+    for (const int ranks : {8, 64, 256}) {
+      double errors = 0;
+      for (int terms = 1; terms <= ranks; ++terms) errors += part * (terms + errors);
+      const double expected = std::sqrt(errors / ranks);
+      EXPECT_NEAR(wire_error_after(format, (ranks + 1) / 2.0) / expected, 1, 0.02) << name(format) << " " << ranks;
+    }
+  }
 }
 
 }  // namespace

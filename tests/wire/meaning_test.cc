@@ -164,9 +164,15 @@ TEST(WireMeaning, OfWhatIsNotFiniteIsThatOfThePage) {
 TEST(WireMeaning, OfWhatTheTensorCannotHoldIsInfinite) {
   for (const Page& page : kPages) {
     std::vector<float> values(kWireGroup, 0.5f);
-    values[40] = 70000.0f;
-    EXPECT_FALSE(std::isfinite(decoded_at(page.format, values, 40, DataType::float16))) << name(page.format);
+    for (const float beyond : {65505.0f, 70000.0f}) {
+      values[40] = beyond;
+      const bool rounds_down = page.format == WireFormat::fp16 && beyond < 65520;
+      const float there = decoded_at(page.format, values, 40, DataType::float16);
+      EXPECT_EQ(std::isfinite(there), rounds_down) << name(page.format) << " of " << beyond;
+    }
     EXPECT_EQ(std::isfinite(decoded_at(page.format, values, 40)), page.format != WireFormat::fp16) << name(page.format);
+    values[40] = 65504;
+    EXPECT_NEAR(decoded_at(page.format, values, 40, DataType::float16), 65504, 65504 * 0.13) << name(page.format);
   }
 }
 

@@ -1,0 +1,92 @@
+#include "perf/rounding/crew.h"
+
+#include <algorithm>
+
+#include "src/plan/fuse.h"
+#include "src/plan/lanes.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint8_t kSlotShift = 2;  // As many slots as the lanes of communicators have.
+constexpr std::uint64_t kMostGroupBytes = 2 * kWireGroup;
+
+}  // namespace
+
+Crew::Crew(const Algorithm& algorithm, const Problem& problem, std::uint64_t count) : problem_(problem), count_(count) {
+  std::vector<Plan> plans = emit_plans(algorithm, problem);
+  for (Plan& plan : plans) fuse(plan);
+  fuse_stages(plans);
+  const std::uint64_t groups = (count + kWireGroup - 1) / kWireGroup;
+  const std::uint32_t units = plans[0].shape.units;
+  slot_groups_ = std::max(longest_message(plans), 1U) * ((groups + units - 1) / units);
+  members_.resize(problem.ranks);
+  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+    Member& member = members_[rank];
+    member.plan = std::make_unique<CompiledPlan>(
+        plans[rank], [&](const Operand& operand, bool sends) { return end(rank, operand, sends); });
+    if (member.plan->scratch_units() > 0) member.scratch.resize((member.plan->scratch_units() / units + 1) * count);
+    member.memory.reserve(member.plan->program().widest);
+  }
+}
+
+LaneState* Crew::end(Rank self, const Operand& operand, bool sends) {
+  Lane& lane = lanes_[{sends ? self : operand.peer, sends ? operand.peer : self, operand.tag}];
+  if (lane.slots == nullptr && operand.place == Place::lane) {
+    const std::uint64_t bytes = slot_groups_ * kMostGroupBytes;
+    lane.slots = std::make_unique_for_overwrite<std::byte[]>(bytes << kSlotShift);
+    lane.writer.view = {.slots = lane.slots.get(),
+                        .words = &lane.words,
+                        .credits = &lane.credits,
+                        .slot_bytes = static_cast<std::uint32_t>(bytes),
+                        .slot_shift = kSlotShift};
+    lane.reader.view = lane.writer.view;
+  }
+  return sends ? &lane.writer : &lane.reader;
+}
+
+Status Crew::run(const Carriage& carriage, std::span<const RankBuffers> buffers, const Course& course) {
+  const WireFold fold(carriage.format, carriage.type, Reduction::sum, keeps_of(problem_.collective));
+  FoldArguments arguments;
+  arguments.ranks = problem_.ranks;
+  ++calls_;
+  for (Rank rank = 0; rank < problem_.ranks; ++rank) {
+    Member& member = members_[rank];
+    Launch& launch = member.launch;
+    launch.self = buffers[rank];
+    launch.scratch = reinterpret_cast<std::byte*>(member.scratch.data());
+    launch.input.count = launch.output.count = launch.scratch_blocks.count = count_;
+    launch.cut = {
+        .units = member.plan->program().units, .parts = course.pieces, .granule = kWireGroup, .group = kWireGroup};
+    launch.element_bytes = static_cast<std::uint32_t>(size_of(carriage.type));
+    launch.group_bytes = static_cast<std::uint16_t>(wire_bytes(carriage.format));
+    launch.slice_elements = slot_groups_ * kWireGroup;
+    launch.loop.pieces = course.pieces;
+    launch.signature = {calls_};
+    CpuMachine machine(member.memory, find_fold(carriage.type, Reduction::sum), arguments);
+    machine.encode(&fold);
+    member.interpreter.emplace(member.plan->program(), launch, machine, member.memory.pointers());
+    member.done = false;
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (Rank i = 0; i < problem_.ranks; ++i) {
+      const Rank rank = course.backwards ? problem_.ranks - 1 - i : i;
+      TUTTI_CHECK_OK(advance(members_[rank], moved));
+    }
+  }
+  if (std::all_of(members_.begin(), members_.end(), [](const Member& member) { return member.done; })) return {};
+  return internal_error("the ranks of " + describe(problem_) + " wait for each other");
+}
+
+Status Crew::advance(Member& member, bool& moved) {
+  if (member.done) return {};
+  const Cursor before = member.interpreter->cursor();
+  const Progress progress = member.interpreter->advance();
+  if (progress == Progress::mismatch) return internal_error("a message of another call in " + describe(problem_));
+  member.done = progress == Progress::done;
+  moved = moved || member.done || !(member.interpreter->cursor() == before);
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,94 @@
+"""What narrow messages may cost: every cell that was measured against what is said of it."""
+
+import math
+
+QUANTIZED = ("fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4")
+NEAR = (0.9, 1.1)
+# Most that the error of Gaussian numbers may be in a two-shot all-reduce of any number of ranks.
+TARGETS = {"int8": 0.010, "fp8_e4m3": 0.04, "int6": 0.033, "int4": 0.145}
+GROWTH = 0.02  # From 8 to 64 ranks of it, beside what the law says.
+MOST_RANKS = 64  # Up to which what is expected is held to be right: beyond, errors swallow terms.
+# Rounding does not average out where terms are alike, or numbers smaller than the least code: errors add up as they are.
+ALIKE = ("single", "denormal", "identical", "gradient")
+SUPPORTED = 6  # Standard errors that a mean may be off.
+
+
+def overflows(cell):
+    """Whether the format has no number for what ranks have: the page says that it becomes infinite."""
+    return cell["data"] == "largest" and cell["type"] == "float32" and cell["format"] in ("fp16", "bf16")
+
+
+def most(cell):
+    """What the error may be: what the format costs these very numbers, as often as they are rounded."""
+    one = max(cell["input_error"], cell["output_error"])
+    growth = max(cell["growth"], cell["roundings"]) if cell["data"] in ALIKE else cell["growth"]
+    return NEAR[1] * math.hypot(one * growth, cell["type_error"])
+
+
+def complaints_of_error(cell):
+    if overflows(cell) or cell["data"] == "not_finite":
+        return
+    if any(cell[name] is None for name in ("error", "error_of_terms", "input_error", "output_error")):
+        yield "an error is no number"
+    elif cell["data"] == "gaussian":
+        ratio = cell["error"] / cell["expected"]
+        if cell["ranks"] <= MOST_RANKS and not NEAR[0] <= ratio <= NEAR[1]:
+            yield f"the error is {ratio:.3f} times what is expected"
+        if abs(cell["bias"]) > SUPPORTED * cell["error"] / math.sqrt(cell["elements"]):
+            yield f"the errors are {cell['bias']:.2g} on the mean"
+    elif cell["data"] == "zero":
+        if cell["error"] != 0:
+            yield "zeros do not stay zeros"
+    elif cell["ranks"] <= MOST_RANKS:
+        error = min(cell["error"], cell["error_of_terms"])
+        if error > most(cell):
+            yield f"the error is {error:.3g}, and no more than {most(cell):.3g} is expected"
+
+
+def complaints(cell):
+    """Sentences; none if all is as it should be."""
+    if cell["identical"] is False:
+        yield "ranks end with different bits"
+    if not cell["repeated"]:
+        yield "another order of ranks gives other bits"
+    if cell["idempotent"] is False:
+        yield "the result would be sent as something else"
+    if cell["lost"]:
+        yield f"{cell['lost']} that are NaN or infinite have become numbers"
+    if cell["wrong"]:
+        yield f"{cell['wrong']} that are NaN or infinite have become another such"
+    if cell["stray"] and not overflows(cell):
+        yield f"{cell['stray']} numbers have become NaN or infinite"
+    if overflows(cell) and not cell["stray"]:
+        yield "numbers that the format does not hold have not become infinite"
+    yield from complaints_of_error(cell)
+
+
+def title(cell):
+    return (f"{cell['collective']} {cell['algorithm']}, {cell['ranks']} ranks, {cell['type']} as {cell['format']}, "
+            f"{cell['data']}")
+
+
+def two_shots(cells):
+    """The errors of Gaussian float32: by format, and by the number of ranks."""
+    found = {}
+    for cell in cells:
+        kind = (cell["collective"], cell["algorithm"], cell["type"], cell["data"])
+        if kind == ("all_reduce", "two_shot", "float32", "gaussian") and cell["error"] is not None:
+            found.setdefault(cell["format"], {})[cell["ranks"]] = cell["error"]
+    return found
+
+
+def judge(cells):
+    """All complaints."""
+    found = [f"{title(cell)}: {complaint}" for cell in cells for complaint in complaints(cell)]
+    for cell in cells:
+        target = TARGETS.get(cell["format"])
+        if (cell["algorithm"], cell["data"], cell["collective"]) == ("two_shot", "gaussian", "all_reduce") and target \
+                and (cell["error"] or 0) > target:
+            found.append(f"{title(cell)}: the error is {cell['error']:.2%}, and shall be at most {target:.1%}")
+    for name, errors in two_shots(cells).items():
+        expected = math.sqrt((63 / 64 + 1) / (7 / 8 + 1))  # A rank's own part goes nowhere, and is not rounded.
+        if 8 in errors and 64 in errors and errors[64] / errors[8] > (1 + GROWTH) * expected:
+            found.append(f"two_shot, {name}: from 8 to 64 ranks the error grows {errors[64] / errors[8]:.3f} times")
+    return found

@@ -1,0 +1,70 @@
+// What ranks in one thread end with is what communicators end with, to the bit: else their errors would prove nothing.
+#include <gtest/gtest.h>
+
+#include "algorithms/catalogue.h"
+#include "perf/rounding/crew.h"
+#include "perf/rounding/exact.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+constexpr Rank kRanks = 4;
+constexpr std::uint64_t kCount = 70 * kWireGroup;
+constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
+
+using Outputs = std::vector<std::vector<std::byte>>;
+
+Outputs outputs_of(DataType type) { return Outputs(kRanks, std::vector<std::byte>(kCount * size_of(type))); }
+
+Outputs by_communicators(Communicators& ranks, Exact& exact, const Carriage& carriage, const Algorithm& algorithm) {
+  CommunicatorOptions options;
+  options.timeout_ms = 60'000;
+  options.wire = name(carriage.format);
+  options.algorithm = algorithm.name();
+  options.force();
+  Outputs outputs = outputs_of(carriage.type);
+  const std::vector<Status> statuses = on_all(ranks, [&](Communicator& communicator) {
+    const Rank rank = communicator.rank();
+    Call call;
+    call.collective = Collective::all_reduce;
+    call.type = carriage.type;
+    call.count = kCount;
+    call.input = exact.input(rank);
+    call.output = outputs[rank].data();
+    return communicator.run(call, &options);
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_STREQ(ranks[0]->last_run().wire, name(carriage.format));
+  return outputs;
+}
+
+Outputs by_crew(Exact& exact, const Problem& problem, const Carriage& carriage, const Algorithm& algorithm) {
+  Outputs outputs = outputs_of(carriage.type);
+  std::vector<RankBuffers> buffers;
+  for (Rank rank = 0; rank < kRanks; ++rank) buffers.push_back({exact.input(rank), outputs[rank].data()});
+  const Status status = Crew(algorithm, problem, kCount).run(carriage, buffers, {.pieces = 3});
+  EXPECT_TRUE(status.ok()) << status.message();
+  return outputs;
+}
+
+TEST(RoundingRanks, HaveTheBitsOfCommunicators) {
+  Communicators ranks = make_ranks(kRanks);
+  const Problem problem = {.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
+  for (const DataType type : kTypes) {
+    Exact exact(problem, {.data = Data::student, .type = type, .ranks = kRanks}, kCount);
+    for (const Algorithm* algorithm : catalogue(Collective::all_reduce)) {
+      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
+      for (std::uint32_t f = 1; f < kWireFormats; ++f) {
+        const Carriage carriage = {static_cast<WireFormat>(f), type};
+        if (wire_bytes(carriage.format) >= kWireGroup * size_of(type)) continue;
+        SCOPED_TRACE(std::string(algorithm->name()) + ", " + name(type) + " as " + name(carriage.format));
+        EXPECT_EQ(by_crew(exact, problem, carriage, *algorithm), by_communicators(ranks, exact, carriage, *algorithm));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
