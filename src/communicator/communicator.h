@@ -10,6 +10,7 @@
 #include "src/base/config.h"
 #include "src/base/status.h"
 #include "src/communicator/call.h"
+#include "src/communicator/forced.h"
 #include "src/communicator/hosts.h"
 #include "src/communicator/operation.h"
 #include "transports/shm/segment.h"
@@ -43,6 +44,7 @@ struct CommunicatorOptions {
   std::string tune_file;                 // Where rank 0 keeps what they came to; empty: nowhere.
   std::string version;                   // Of the library, for that file.
   std::uint32_t forced = 0;              // Hash of what ranks must agree on; by force().
+  Asked asked;                           // Of that what has a name, for words; by force() as well.
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }

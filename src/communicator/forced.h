@@ -1,6 +1,7 @@
 // What users may force upon the tuner by name.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,12 +9,26 @@
 
 namespace tutti {
 
+struct CommunicatorOptions;
+
 // Whether a communicator can heed the name for any collective at all; it may be empty. `source` says who gave it:
 // "options.algorithm", "TUTTI_ALGORITHM".
 Status check_algorithm(const std::string& source, const std::string& name);
 Status check_transport(const std::string& source, const std::string& name);
 Status check_protocol(const std::string& source, const std::string& name);
 Status check_wire_format(const std::string& source, const std::string& name);
+
+// What options ask of a call by name, as numbers that all ranks of a version give alike; 0: nothing.
+struct Asked {
+  std::uint8_t algorithm = 0;
+  std::uint8_t protocol = 0;
+  std::uint8_t wire = 0;      // A WireFormat.
+  std::uint8_t channels = 0;  // 255: so many or more.
+  bool operator==(const Asked&) const = default;
+};
+static_assert(sizeof(Asked) == 4);
+Asked asked_of(const CommunicatorOptions& options);
+std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
 
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);

@@ -107,7 +107,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
 }
 
 Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
-  CallRecord alone = record_of(call, options.forced);
+  CallRecord alone = record_of(call, options);
   DeviceJob job;
   Prepared* prepared = nullptr;
   if (call.count > 0 && only_copies(call)) {
@@ -163,7 +163,7 @@ void DeviceCommunicator::retire(Prepared& prepared) {
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
                                                                                   const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
-  prepared->record = record_of(call, options.forced);
+  prepared->record = record_of(call, options);
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));

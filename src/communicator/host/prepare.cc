@@ -41,6 +41,7 @@ void CommunicatorOptions::force() {
   if (tune != Tune::off && has_plugin()) learns += "p";
   for (const std::string& word : {algorithm, protocol, wire == "raw" ? "" : wire, std::to_string(channels), learns})
     forced = hashed(forced, word + '/');
+  asked = asked_of(*this);
 }
 
 Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,
@@ -117,7 +118,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
                                                                               const CommunicatorOptions& options,
                                                                               const Choice* tried) {
   auto prepared = std::make_unique<Prepared>();
-  prepared->record = record_of(call, options.forced);
+  prepared->record = record_of(call, options);
   if (call.count == 0) return prepared;
 
   Query query = TUTTI_TRY(query_for(call, options));

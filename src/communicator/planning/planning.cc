@@ -76,32 +76,16 @@ std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
   return -in_place_shift(problem_of(call, ranks), rank) * static_cast<std::int64_t>(call.count * size_of(call.type));
 }
 
-CallRecord record_of(const Call& call, std::uint32_t forced) {
+CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
   CallRecord record;
   record.count = call.count;
-  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + forced);
+  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + options.forced);
   record.root = has_root(call.collective) ? call.root : 0;
   record.collective = static_cast<std::uint8_t>(call.collective);
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
+  record.asked = options.asked;
   return record;
-}
-
-Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
-  const std::string mine = describe(ours.record);
-  const bool advised = ours.record.advised != 0 || theirs.record.advised != 0;
-  const char* difference =
-      mine != describe(theirs.record) ? ""
-      : advised                       ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
-                                        "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
-                : ", with different algorithms, protocols, wire formats or channels forced (by options, "
-                  "TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE or TUTTI_CHANNELS), or another TUTTI_TUNE or "
-                  "TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside "
-                  "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
-  return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
-                       (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
-                       " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
-                       describe(theirs.record) + difference);
 }
 
 Machine machine_of(const Hosts& hosts) {

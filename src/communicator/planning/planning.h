@@ -26,8 +26,8 @@ Problem problem_of(const Call& call, Rank ranks);
 // How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
 // one of them passes no such thing: no two addresses are this far apart.
 std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
-// The call as the peers see it, without its number and buffers. `forced`: hash of the options that ranks share.
-CallRecord record_of(const Call& call, std::uint32_t forced);
+// The call as the peers see it, without its number and buffers.
+CallRecord record_of(const Call& call, const CommunicatorOptions& options);
 
 // What this call's messages carry: one left over from another call must not pass for one of this.
 inline Signature signature_of(const CallRecord& record) {
@@ -37,7 +37,8 @@ struct RanksCall {
   Rank rank;
   const CallRecord& record;
 };
-// That two ranks of a communicator of this name (or none) made different calls, in the words of the one.
+// That two ranks of a communicator of this name (or none) made different calls, in the words of the one. In
+// disagreement.cc.
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
 
 // Where the ranks are, for those who ask why the problem has no groups.
