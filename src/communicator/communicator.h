@@ -13,6 +13,7 @@
 #include "src/communicator/forced.h"
 #include "src/communicator/hosts.h"
 #include "src/communicator/operation.h"
+#include "src/communicator/wire_counter.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -93,6 +94,8 @@ class Communicator {
 
   // This rank's last collective; where it came through a stream, once that is done.
   virtual Ran last_run() const { return {}; }
+  // Of this rank's collectives so far, those of its own included, by which ranks split and learn. Any thread.
+  virtual WireStatistics wire_statistics() const { return {}; }
 
   // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.
   virtual Status run(const Call& call, const CommunicatorOptions* options = nullptr) = 0;

@@ -54,6 +54,7 @@ class HostCommunicator final : public Communicator {
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   void tell_last_call() override { tell_call(NewsKind::call); }
   Ran last_run() const override;
+  WireStatistics wire_statistics() const override { return wire_counter_.of(board_.last(rank_)); }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -121,6 +122,7 @@ class HostCommunicator final : public Communicator {
     Launch launch;
     StraightProgram straight;
     std::optional<WireFold> wire_fold;  // Where messages round; the interpreter's machine points to it.
+    Carried carried;                    // Of such a call.
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;
@@ -315,6 +317,7 @@ class HostCommunicator final : public Communicator {
   Prepared* latest_ = nullptr;
   Learning learning_;
   std::atomic<const WiredPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
+  WireCounter wire_counter_;
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
   std::atomic<std::uint64_t> tickets_{0};             // Calls through streams so far, and how many of them are done.

@@ -217,4 +217,27 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
   return {};
 }
 
+// A message is as long as what is read from memory for it, or stored of it. One that is only passed on, of which
+// neither is seen, counts as the first units of a block.
+Carried carried_by(const Plan& plan, const Launch& launch) {
+  const auto is_memory = [](const Operand& operand) { return operand.is_memory(); };
+  Carried carried;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step step = plan.steps[i];
+    auto memory = std::find_if(step.sources.begin(), step.sources.end(), is_memory);
+    const bool read = memory != step.sources.end();
+    if (!read) memory = std::find_if(step.targets.begin(), step.targets.end(), is_memory);
+    const bool seen = read || memory != step.targets.end();
+    for (const Operand& target : step.targets) {
+      for (std::uint32_t unit = 0; target.place == Place::lane && unit < target.count; ++unit) {
+        const std::uint32_t place = (seen ? memory->unit(unit) : unit) % launch.cut.units;
+        const std::uint64_t elements = run_extent(launch.input, launch.cut, place, 1).count;
+        carried.element_bytes += elements * launch.element_bytes;
+        carried.message_bytes += launch.message_bytes(elements);
+      }
+    }
+  }
+  return carried;
+}
+
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "src/communicator/call.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/hosts.h"
+#include "src/communicator/wire_counter.h"
 #include "src/executor/run.h"
 #include "src/plan/embedding.h"
 #include "src/plan/plan.h"
@@ -101,5 +102,8 @@ struct Room {
 // Cuts a call into pieces for launch.channels channels.
 Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch,
                 WireFormat wire = WireFormat::none);
+
+// What a rank sends in a launch of its plan that cut_call() has cut: of all channels together.
+Carried carried_by(const Plan& plan, const Launch& launch);
 
 }  // namespace tutti
