@@ -206,6 +206,7 @@ class HostCommunicator final : public Communicator {
     bool saw_failure = false;
     bool saw_death = false;
     bool told_call = false;  // To other hosts.
+    bool reported = false;   // To people.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
   // Between two near cores a message is there after so many, with a pause each. Later ones are more patient, so that
@@ -216,6 +217,8 @@ class HostCommunicator final : public Communicator {
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
+  void report_long_wait(Rank peer, std::int64_t waited_ms, Patience& patience) const;
+  std::string whom(Rank peer) const;
   Status notice_failure(Patience& patience);
   Status probe_peers(Patience& patience);
   // Fails when a rank leaves that others still count on.
