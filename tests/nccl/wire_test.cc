@@ -45,7 +45,11 @@ ncclConfig_t named(const char* name) {
 }
 
 // A call of all ranks, each from its values; whether its results are `exact` on every rank.
-using Body = std::function<ncclResult_t(int rank, ncclComm_t comm, const float* send, float* recv)>;
+struct Place {
+  ncclComm_t comm;
+  cudaStream_t stream;
+};
+using Body = std::function<ncclResult_t(const Place& at, const float* send, float* recv)>;
 using Expected = std::function<float(int rank, std::size_t i)>;
 
 bool comes_out(const Ranks& ranks, std::size_t send_count, std::size_t recv_count, const Body& body,
@@ -53,7 +57,8 @@ bool comes_out(const Ranks& ranks, std::size_t send_count, std::size_t recv_coun
   std::vector<std::vector<float>> results(kRanks, std::vector<float>(recv_count));
   ranks.run([&](int rank, ncclComm_t comm) {
     const std::vector<float> send = values_of<float>(rank, send_count);
-    NCCL_EXPECT_OK(body(rank, comm, send.data(), results[rank].data()));
+    NCCL_EXPECT_OK(body({comm, stream_of(rank)}, send.data(), results[rank].data()));
+    finish(rank);
   });
   std::size_t other = 0;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -66,8 +71,8 @@ bool comes_out(const Ranks& ranks, std::size_t send_count, std::size_t recv_coun
 bool reduces_exactly(const Ranks& ranks, std::size_t count = kMany) {
   return comes_out(
       ranks, count, count,
-      [&](int, ncclComm_t comm, const float* send, float* recv) {
-        return ncclAllReduce(send, recv, count, ncclFloat32, ncclSum, comm, nullptr);
+      [&](const Place& at, const float* send, float* recv) {
+        return ncclAllReduce(send, recv, count, ncclFloat32, ncclSum, at.comm, at.stream);
       },
       [](int, std::size_t i) { return static_cast<float>(sum_of(kRanks, i)); });
 }
@@ -75,8 +80,8 @@ bool reduces_exactly(const Ranks& ranks, std::size_t count = kMany) {
 bool scatters_exactly(const Ranks& ranks, std::size_t count) {
   return comes_out(
       ranks, count * kRanks, count,
-      [&](int, ncclComm_t comm, const float* send, float* recv) {
-        return ncclReduceScatter(send, recv, count, ncclFloat32, ncclSum, comm, nullptr);
+      [&](const Place& at, const float* send, float* recv) {
+        return ncclReduceScatter(send, recv, count, ncclFloat32, ncclSum, at.comm, at.stream);
       },
       [&](int rank, std::size_t i) {
         return static_cast<float>(sum_of(kRanks, static_cast<std::size_t>(rank) * count + i));
@@ -86,8 +91,8 @@ bool scatters_exactly(const Ranks& ranks, std::size_t count) {
 bool gathers_exactly(const Ranks& ranks) {
   return comes_out(
       ranks, kMany, kRanks * kMany,
-      [](int, ncclComm_t comm, const float* send, float* recv) {
-        return ncclAllGather(send, recv, kMany, ncclFloat32, comm, nullptr);
+      [](const Place& at, const float* send, float* recv) {
+        return ncclAllGather(send, recv, kMany, ncclFloat32, at.comm, at.stream);
       },
       [](int, std::size_t i) { return static_cast<float>(value_of(static_cast<int>(i / kMany), i % kMany)); });
 }
@@ -95,8 +100,8 @@ bool gathers_exactly(const Ranks& ranks) {
 bool broadcasts_exactly(const Ranks& ranks) {
   return comes_out(
       ranks, kMany, kMany,
-      [](int, ncclComm_t comm, const float* send, float* recv) {
-        return ncclBroadcast(send, recv, kMany, ncclFloat32, 1, comm, nullptr);
+      [](const Place& at, const float* send, float* recv) {
+        return ncclBroadcast(send, recv, kMany, ncclFloat32, 1, at.comm, at.stream);
       },
       [](int, std::size_t i) { return static_cast<float>(value_of(1, i)); });
 }
@@ -154,8 +159,8 @@ TEST(Wire, IsForSumsAndAverages) {
   const auto reduces_so = [&](const std::function<ncclRedOp_t(ncclComm_t)>& op, const Expected& expected) {
     return comes_out(
         ranks, kMany, kMany,
-        [&](int, ncclComm_t comm, const float* send, float* recv) {
-          return ncclAllReduce(send, recv, kMany, ncclFloat32, op(comm), comm, nullptr);
+        [&](const Place& at, const float* send, float* recv) {
+          return ncclAllReduce(send, recv, kMany, ncclFloat32, op(at.comm), at.comm, at.stream);
         },
         expected);
   };
@@ -181,8 +186,9 @@ bool halves_exactly(const Ranks& ranks) {
   std::vector<std::vector<std::uint16_t>> results(kRanks, std::vector<std::uint16_t>(2 * kMany));
   ranks.run([&](int rank, ncclComm_t comm) {
     for (std::size_t i = 0; i < 2 * kMany; ++i) results[rank][i] = half(static_cast<float>(value_of(rank, i)));
-    NCCL_EXPECT_OK(
-        ncclAllReduce(results[rank].data(), results[rank].data(), 2 * kMany, ncclBfloat16, ncclSum, comm, nullptr));
+    NCCL_EXPECT_OK(ncclAllReduce(results[rank].data(), results[rank].data(), 2 * kMany, ncclBfloat16, ncclSum, comm,
+                                 stream_of(rank)));
+    finish(rank);
   });
   for (std::size_t i = 0; i < 2 * kMany; ++i) {
     if (results[0][i] != half(static_cast<float>(sum_of(kRanks, i)))) ++wrong;
@@ -218,7 +224,8 @@ TEST(Wire, OfAPartIsThatOfItsName) {
       ncclComm_t part = nullptr;
       NCCL_EXPECT_OK(ncclCommSplit(comm, 0, rank, &part, config));
       std::vector<float> values = values_of<float>(rank, kMany);
-      NCCL_EXPECT_OK(ncclAllReduce(values.data(), values.data(), kMany, ncclFloat32, ncclSum, part, nullptr));
+      NCCL_EXPECT_OK(ncclAllReduce(values.data(), values.data(), kMany, ncclFloat32, ncclSum, part, stream_of(rank)));
+      finish(rank);
       for (std::size_t i = 0; i < kMany; ++i) inexact += values[i] == static_cast<float>(sum_of(kRanks, i)) ? 0 : 1;
       NCCL_EXPECT_OK(ncclCommDestroy(part));
     });
@@ -236,9 +243,11 @@ TEST(Wire, IsChosenCallByCallInAGroup) {
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
     many[rank] = values_of<float>(rank, kMany);
     few[rank] = values_of<float>(rank, 500);
-    NCCL_EXPECT_OK(ncclAllReduce(many[rank].data(), many[rank].data(), kMany, ncclFloat32, ncclSum, comm, nullptr));
-    NCCL_EXPECT_OK(ncclAllReduce(few[rank].data(), few[rank].data(), 500, ncclFloat32, ncclSum, comm, nullptr));
+    NCCL_EXPECT_OK(
+        ncclAllReduce(many[rank].data(), many[rank].data(), kMany, ncclFloat32, ncclSum, comm, stream_of(rank)));
+    NCCL_EXPECT_OK(ncclAllReduce(few[rank].data(), few[rank].data(), 500, ncclFloat32, ncclSum, comm, stream_of(rank)));
   }));
+  for (int rank = 0; rank < kRanks; ++rank) finish(rank);
   for (int rank = 0; rank < kRanks; ++rank) {
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < kMany; ++i) wrong += many[rank][i] == static_cast<float>(sum_of(kRanks, i)) ? 0 : 1;
@@ -273,28 +282,41 @@ TEST(Wire, ThatOneRankIsAskedForIsNamed) {
   for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-// What `tutti doctor` says of it is what a communicator fails with.
+std::vector<std::string> doubts_of(const Variables& variables) {
+  return refused_settings(Environment(variables), Config());
+}
+
+void expect_no_communicator(const Variables& variables, const std::string& sentence) {
+  const InEnvironment asked(variables);
+  ncclUniqueId id;
+  ncclComm_t comm = nullptr;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  EXPECT_NE(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
+  EXPECT_EQ(comm, nullptr);
+  expect_sentence(sentence);
+}
+
+// `tutti doctor` says what a communicator fails with.
 TEST(Wire, ThatIsNoneIsRefused) {
-  const Variables cases[] = {Variables{{"TUTTI_NCCL_WIRE", "int9"}},
-                             int4_and({{"TUTTI_NCCL_WIRE_MIN_BYTES", "1M"}}),
-                             int4_and({{"TUTTI_NCCL_WIRE_MIN_BYTES", "-1"}}),
-                             int4_and({{"TUTTI_NCCL_WIRE_TYPES", "float32,float64"}}),
-                             int4_and({{"TUTTI_NCCL_WIRE_TYPES", "float32,"}}),
-                             int4_and({{"TUTTI_NCCL_WIRE_COLLECTIVES", "all_reduce,allgather"}})};
-  for (const Variables& variables : cases) {
-    const InEnvironment asked(variables);
-    ncclUniqueId id;
-    ncclComm_t comm = nullptr;
-    NCCL_EXPECT_OK(ncclGetUniqueId(&id));
-    EXPECT_NE(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
-    EXPECT_EQ(comm, nullptr);
-    const std::vector<std::string> refused = refused_settings(Environment(variables), Config());
-    ASSERT_EQ(refused.size(), 1U);
-    const std::string said = refused[0].substr(refused[0].find(" is \""));
-    expect_sentence(said);
-    expect_sentence("TUTTI_NCCL_WIRE");
+  for (const auto& [name, value] : Variables{{"TUTTI_NCCL_WIRE_MIN_BYTES", "1M"},
+                                             {"TUTTI_NCCL_WIRE_TYPES", "float32,float64"},
+                                             {"TUTTI_NCCL_WIRE_COLLECTIVES", "all_reduce,allgather"}}) {
+    const Variables variables = int4_and({{name, value}});
+    const std::vector<std::string> doubts = doubts_of(variables);
+    ASSERT_EQ(doubts.size(), 1U);
+    EXPECT_NE(doubts[0].find(name + " is \"" + value + "\", but must be "), std::string::npos) << doubts[0];
+    expect_no_communicator(variables, doubts[0]);
   }
-  EXPECT_TRUE(refused_settings(Environment(int4_and({{"TUTTI_NCCL_WIRE_TYPES", "bfloat16"}})), Config()).empty());
+  for (const Variables& variables :
+       {int4_and({{"TUTTI_NCCL_WIRE_MIN_BYTES", "-1"}}), int4_and({{"TUTTI_NCCL_WIRE_TYPES", "float32,"}})}) {
+    EXPECT_EQ(doubts_of(variables).size(), 1U);
+    expect_no_communicator(variables, "must be ");
+  }
+  const Variables unknown = {{"TUTTI_NCCL_WIRE", "int9"}};
+  ASSERT_EQ(doubts_of(unknown).size(), 1U);
+  EXPECT_NE(doubts_of(unknown)[0].find("int9"), std::string::npos) << doubts_of(unknown)[0];
+  expect_no_communicator(unknown, "TUTTI_NCCL_WIRE: ");
+  EXPECT_TRUE(doubts_of(int4_and({{"TUTTI_NCCL_WIRE_TYPES", "bfloat16"}})).empty());
 }
 
 }  // namespace
