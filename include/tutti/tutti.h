@@ -186,9 +186,9 @@ TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algo
  * if these are sums of independent Gaussian numbers. 0 for "raw". */
 TUTTI_API tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error);
 
-/* What wire formats have saved this rank since `comm` was made, whichever handle its calls came through. Bytes are of
- * what it sent in messages, in the calls that were rounded; their difference did not travel. Calls in streams count
- * when they are done. Begin with TUTTI_WIRE_STATISTICS_DEFAULT. */
+/* What wire formats have saved this rank since `comm` was made, whichever handle its calls came through: bytes of what
+ * it sent in messages in rounded calls. Calls in streams count when they are done, on GPUs when they are enqueued, and
+ * replays of graphs do not. Begin with TUTTI_WIRE_STATISTICS_DEFAULT. */
 typedef struct {
   size_t size;            /* sizeof(tutti_wire_statistics) */
   uint64_t rounded_calls; /* Collectives whose elements travelled in a wire format, */

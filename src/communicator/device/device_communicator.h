@@ -173,6 +173,7 @@ class DeviceCommunicator final : public Communicator {
     std::size_t copied_bytes = 0;  // The algorithm does not work in place: it reads a copy of so much.
     std::uint64_t latest = 0;      // Number of the last call that used it.
     bool replayed = false;         // By a graph.
+    Carried carried;               // Where messages round.
   };
   Status make_events();
   const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }

@@ -177,7 +177,7 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
                      .overlaps = plan.overlaps,
                      .balanced = plan.balanced};
   TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch, plan.key.wire));
-  if (plan.key.wire != WireFormat::none) prepared.carried = carried_by(plan.plan, prepared.launch);
+  if (plan.key.wire != WireFormat::none) prepared.carried = carried_by(plan.compiled->program(), prepared.launch);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   prepared.scratch_bytes =
       plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / room.units + 1) * block_bytes;

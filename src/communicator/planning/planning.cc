@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "src/base/config.h"
@@ -219,18 +220,16 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
 
 // A message is as long as what is read from memory for it, or stored of it. One that is only passed on, of which
 // neither is seen, counts as the first units of a block.
-Carried carried_by(const Plan& plan, const Launch& launch) {
+Carried carried_by(const Program& program, const Launch& launch) {
   const auto is_memory = [](const Operand& operand) { return operand.is_memory(); };
+  const std::uint32_t steps = program.rounds[program.stages[program.stage_count]];
   Carried carried;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step step = plan.steps[i];
-    auto memory = std::find_if(step.sources.begin(), step.sources.end(), is_memory);
-    const bool read = memory != step.sources.end();
-    if (!read) memory = std::find_if(step.targets.begin(), step.targets.end(), is_memory);
-    const bool seen = read || memory != step.targets.end();
-    for (const Operand& target : step.targets) {
+  for (const Instruction& step : std::span(program.steps, steps)) {
+    const std::span all(program.operands + step.first, std::size_t{step.sources} + step.targets);
+    const auto memory = std::find_if(all.begin(), all.end(), is_memory);
+    for (const Operand& target : all.subspan(step.sources)) {
       for (std::uint32_t unit = 0; target.place == Place::lane && unit < target.count; ++unit) {
-        const std::uint32_t place = (seen ? memory->unit(unit) : unit) % launch.cut.units;
+        const std::uint32_t place = (memory != all.end() ? memory->unit(unit) : unit) % launch.cut.units;
         const std::uint64_t elements = run_extent(launch.input, launch.cut, place, 1).count;
         carried.element_bytes += elements * launch.element_bytes;
         carried.message_bytes += launch.message_bytes(elements);

@@ -103,7 +103,7 @@ struct Room {
 Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch,
                 WireFormat wire = WireFormat::none);
 
-// What a rank sends in a launch of its plan that cut_call() has cut: of all channels together.
-Carried carried_by(const Plan& plan, const Launch& launch);
+// What a rank sends in a launch of its program that cut_call() has cut: of all channels together.
+Carried carried_by(const Program& program, const Launch& launch);
 
 }  // namespace tutti
