@@ -270,15 +270,18 @@ TEST(Wire, ThatOneRankIsAskedForIsNamed) {
   NCCL_EXPECT_OK(ncclGroupEnd());
   const auto reduce = [&](int rank, std::size_t count) {
     std::vector<float> values = values_of<float>(rank, count);
-    return ncclAllReduce(values.data(), values.data(), count, ncclFloat32, ncclSum, comms[rank], nullptr);
+    (void)ncclAllReduce(values.data(), values.data(), count, ncclFloat32, ncclSum, comms[rank], stream_of(rank));
+    finish(rank);
   };
-  run_threads(2, [&](int rank) { NCCL_EXPECT_OK(reduce(rank, 1000)); });  // For which none of them is.
-  run_threads(2, [&](int rank) {
-    EXPECT_EQ(reduce(rank, kMany), ncclInvalidUsage);
+  run_threads(2, [&](int rank) { reduce(rank, 1000); });  // Which is raw on both.
+  for (const ncclComm_t comm : comms) EXPECT_EQ(outcome_of(comm), ncclSuccess);
+  run_threads(2, [&](int rank) { reduce(rank, kMany); });
+  for (const ncclComm_t comm : comms) {
+    EXPECT_EQ(outcome_of(comm), ncclInvalidUsage);
     expect_sentence("wire format");
     expect_sentence("int4");
     expect_sentence("TUTTI_NCCL_WIRE");
-  });
+  }
   for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
