@@ -195,6 +195,20 @@ TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algo
  * if these are sums of independent Gaussian numbers. 0 for "raw". */
 TUTTI_API tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error);
 
+/* What wire formats have saved this rank since `comm` was made, whichever handle its calls came through: bytes of what
+ * it sent in messages in rounded calls. Calls in streams count when they are done, on GPUs when they are enqueued, and
+ * replays of graphs do not. Begin with TUTTI_WIRE_STATISTICS_DEFAULT. */
+typedef struct {
+  size_t size;            /* sizeof(tutti_wire_statistics) */
+  uint64_t rounded_calls; /* Collectives whose elements travelled in a wire format, */
+  uint64_t raw_calls;     /* and all others, with those that splits make of their own. */
+  uint64_t element_bytes; /* As they are in memory, */
+  uint64_t message_bytes; /* and as they travelled. */
+} tutti_wire_statistics;
+#define TUTTI_WIRE_STATISTICS_DEFAULT \
+  { sizeof(tutti_wire_statistics), 0, 0, 0, 0 }
+TUTTI_API tutti_status tutti_comm_wire_statistics(tutti_comm comm, tutti_wire_statistics* statistics);
+
 /* The names of the algorithms that a collective has: of "all_gather", "bruck, direct, ...". Some are for ranks of
  * several hosts, or for certain numbers of ranks. They live as long as the library. */
 TUTTI_API tutti_status tutti_algorithms(const char* collective, const char** names);

@@ -208,6 +208,11 @@ bool Report::end() {
               wrong_ == 0 ? "OK" : "FAILED");
   std::printf("# %-20s : %g \n", "Avg bus bandwidth", average);
   print_choices();
+  if (narrowed_.calls > 0)
+    std::printf("# %-20s : %llu B of elements went in %llu B of messages, in %llu calls\n", "Wire",
+                static_cast<unsigned long long>(narrowed_.element_bytes),
+                static_cast<unsigned long long>(narrowed_.message_bytes),
+                static_cast<unsigned long long>(narrowed_.calls));
   std::printf("#\n# Collective test concluded: %s\n\n", program_name());
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail("standard output: %s", std::strerror(errno));
   if (!options_.json_file.empty()) write_json(average);
@@ -259,6 +264,13 @@ void Report::write_json(double average) const {
   json.field("okay", wrong_ == 0 ? "true" : "false");
   json.close('}');
   json.field("average_bus_bandwidth", average);
+  if (narrowed_.calls > 0) {
+    json.open("narrowed", '{');
+    json.field("calls", narrowed_.calls);
+    json.field("element_bytes", narrowed_.element_bytes);
+    json.field("message_bytes", narrowed_.message_bytes);
+    json.close('}');
+  }
   json.close('}');
   if (!json.finish())
     fail("--output_file %s could not be written: %s", options_.json_file.c_str(), std::strerror(errno));

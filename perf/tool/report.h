@@ -45,6 +45,13 @@ struct Place {  // Of one rank.
   char memory[96] = {};  // "device 0 NVIDIA H200"
 };
 
+// What wire formats have saved all ranks, in the calls that they rounded.
+struct Narrowed {
+  std::uint64_t calls = 0;
+  std::uint64_t element_bytes = 0;  // As they are in memory,
+  std::uint64_t message_bytes = 0;  // and as they travelled.
+};
+
 // Before minutes of measuring end in a file that cannot be written.
 void check_output(const Options& options);
 
@@ -54,6 +61,7 @@ class Report {
 
   void begin(const std::vector<Place>& places);
   void add(const Row& row);
+  void narrowed(const Narrowed& narrowed) { narrowed_ = narrowed; }
   // True if nothing was wrong.
   bool end();
   // A line on stderr that the next row replaces; only on a terminal, and only if the run is slow.
@@ -68,6 +76,7 @@ class Report {
   std::string launcher_;
   std::vector<Place> places_;
   std::vector<Row> rows_;
+  Narrowed narrowed_;
   std::uint64_t wrong_ = 0;
   double last_progress_s_ = 0;
   bool shows_progress_ = false;

@@ -56,6 +56,7 @@ class ThreadRun {
     announce(core);
     std::uint64_t bytes = options_.min_bytes;
     for (measure_size(bytes); grows(bytes);) measure_size(bytes);
+    tell_wire();
     end_ranks(ranks_, threads_);
     return report_ == nullptr || report_->end();
   }
@@ -168,6 +169,24 @@ class ThreadRun {
     const char* wire = "";
     require(tutti_comm_last_wire(ranks_.front()->comm(), &wire, &timing.expected_error), "tutti_comm_last_wire");
     timing.wire = wire;
+  }
+
+  void tell_wire() {
+    tutti_wire_statistics mine = TUTTI_WIRE_STATISTICS_DEFAULT;
+    for (const auto& rank : ranks_) {
+      tutti_wire_statistics one = TUTTI_WIRE_STATISTICS_DEFAULT;
+      require(tutti_comm_wire_statistics(rank->comm(), &one), "tutti_comm_wire_statistics");
+      mine.rounded_calls += one.rounded_calls;
+      mine.element_bytes += one.element_bytes;
+      mine.message_bytes += one.message_bytes;
+    }
+    Narrowed all;
+    for (const tutti_wire_statistics& one : gather(mine)) {
+      all.calls = std::max(all.calls, one.rounded_calls / ranks_.size());
+      all.element_bytes += one.element_bytes;
+      all.message_bytes += one.message_bytes;
+    }
+    if (report_ != nullptr) report_->narrowed(all);
   }
 
   // A call of every rank of the thread, `times` each.

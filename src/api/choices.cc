@@ -44,6 +44,24 @@ tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* er
   });
 }
 
+tutti_status tutti_comm_wire_statistics(tutti_comm comm, tutti_wire_statistics* statistics) {
+  return guarded("tutti_comm_wire_statistics", [&]() -> Status {
+    if (statistics == nullptr) return invalid_argument("statistics is null: pass where to put them");
+    if (statistics->size < sizeof *statistics)
+      return invalid_argument("statistics.size is " + std::to_string(statistics->size) +
+                              ": begin with TUTTI_WIRE_STATISTICS_DEFAULT");
+    const tutti::Door* door = TUTTI_TRY(door_of(comm));
+    const tutti::Communicator* communicator = door->membership->communicator.get();
+    if (communicator == nullptr) return tutti::no_runner(*door);
+    const tutti::WireStatistics seen = communicator->wire_statistics();
+    statistics->rounded_calls = seen.rounded_calls;
+    statistics->raw_calls = seen.raw_calls;
+    statistics->element_bytes = seen.carried.element_bytes;
+    statistics->message_bytes = seen.carried.message_bytes;
+    return {};
+  });
+}
+
 tutti_status tutti_algorithms(const char* collective, const char** names) {
   return guarded("tutti_algorithms", [&]() -> Status {
     if (collective == nullptr || names == nullptr)

@@ -4,6 +4,7 @@
 #include "src/api/call_entry.h"
 #include "src/api/turn.h"
 #include "src/base/atomic.h"
+#include "src/base/log.h"
 #include "src/base/service_thread.h"
 #include "src/communicator/device/device_communicator.h"
 
@@ -48,11 +49,24 @@ Status take_leave(Door& door, const Ending& ending) {
   return door.runner != nullptr ? finalize(door, ending) : Status();
 }
 
+void tell_of_wire(const Door& door) {
+  const Communicator* communicator = door.membership->communicator.get();
+  if (communicator == nullptr || !logs(LogLevel::info)) return;
+  const WireStatistics seen = communicator->wire_statistics();
+  if (seen.rounded_calls == 0) return;
+  const std::string& name = communicator->options().name;
+  log(LogLevel::info, "rank %u%s%s: %llu calls rounded, %llu not; %llu bytes of elements went in %llu of messages",
+      door.rank, name.empty() ? "" : " of ", name.c_str(), static_cast<unsigned long long>(seen.rounded_calls),
+      static_cast<unsigned long long>(seen.raw_calls), static_cast<unsigned long long>(seen.carried.element_bytes),
+      static_cast<unsigned long long>(seen.carried.message_bytes));
+}
+
 void remove(tutti_comm comm, const Door& door) {
   const std::shared_ptr<Membership> membership = door.membership;
   if (door.is_view) {
     std::erase(membership->views, comm);
   } else {
+    tell_of_wire(door);
     for (const tutti_comm view : membership->views) Doors::instance().remove(view);
   }
   Doors::instance().remove(comm);

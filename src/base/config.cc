@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "src/base/misspelt.h"
 #include "src/base/nccl_names.h"
 
 namespace tutti {
@@ -110,7 +111,9 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000", "longest wait of an operation, in milliseconds; 0 or -1: none"},
+    Entry{{"TUTTI_TIMEOUT_MS", nullptr, "600000",
+           "longest wait of an operation, in milliseconds; 0 or -1: none. On host memory a rank that has waited for 30 "
+           "s, or a quarter of this, logs for whom"},
           "a whole number of milliseconds, 1 to a century, or 0 or -1 for none",
           [](Config& config, const std::string& text) { return parse_time(text, config.timeout_ms); }},
     Entry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000",
@@ -286,38 +289,30 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "where libnccl.so.2 finds the buffers of programs: cuda or host"},
           "cuda or host",
           others},
+    Entry{
+        {"TUTTI_NCCL_WIRE", nullptr, "",
+         "as TUTTI_WIRE, for those collectives of libnccl.so.2 that the next four say, of 32 or 16 bits; on all ranks "
+         "alike; unset: none of them"},
+        "a name",
+        others},
+    Entry{{"TUTTI_NCCL_WIRE_MIN_BYTES", nullptr, "262144",
+           "with TUTTI_NCCL_WIRE: from how many bytes on, of the larger of a rank's buffers"},
+          "a whole number of bytes",
+          others},
+    Entry{{"TUTTI_NCCL_WIRE_TYPES", nullptr, "float32,float16,bfloat16", "with TUTTI_NCCL_WIRE: of which types"},
+          "a list of float32, float16, bfloat16",
+          others},
+    Entry{
+        {"TUTTI_NCCL_WIRE_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce",
+         "with TUTTI_NCCL_WIRE: which collectives, of these, all_gather, broadcast, gather, scatter and all_to_all; of "
+         "those that reduce, only sums and averages"},
+        "a list of collectives",
+        others},
+    Entry{{"TUTTI_NCCL_WIRE_COMMS", nullptr, "*",
+           "with TUTTI_NCCL_WIRE: patterns of names (ncclConfig_t's commName) that its communicators have: grad*,dp_?"},
+          "a list of patterns",
+          others},
 };
-
-// Edits that turn a into b; a cut name needs the fewest.
-std::size_t distance(std::string_view a, std::string_view b) {
-  if (b.starts_with(a)) return 0;
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-std::vector<std::string> misspelt(const Environment& environment) {
-  std::vector<std::string> warnings;
-  for (const auto& [name, value] : environment.variables()) {
-    if (!name.starts_with("TUTTI_")) continue;
-    const auto known = [&name = name](const Entry& entry) { return name == entry.variable.name; };
-    if (std::any_of(kEntries.begin(), kEntries.end(), known)) continue;
-    const auto nearest =
-        std::min_element(kEntries.begin(), kEntries.end(), [&name = name](const Entry& a, const Entry& b) {
-          return distance(name, a.variable.name) < distance(name, b.variable.name);
-        });
-    warnings.push_back("there is no variable " + name + ": did you mean " + nearest->variable.name + "?");
-  }
-  return warnings;
-}
 
 void read_entry(const Environment& environment, const Entry& entry, ReadConfig& read) {
   const Variable& variable = entry.variable;
@@ -397,7 +392,7 @@ ReadConfig read_config(const Environment& environment) {
   };
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);
-  for (std::string& warning : misspelt(environment)) read.warnings.push_back(std::move(warning));
+  for (std::string& warning : misspelt(environment, variables())) read.warnings.push_back(std::move(warning));
   return read;
 }
 

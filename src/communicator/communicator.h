@@ -10,8 +10,10 @@
 #include "src/base/config.h"
 #include "src/base/status.h"
 #include "src/communicator/call.h"
+#include "src/communicator/forced.h"
 #include "src/communicator/hosts.h"
 #include "src/communicator/operation.h"
+#include "src/communicator/wire_counter.h"
 #include "src/wire/format.h"
 #include "transports/shm/segment.h"
 
@@ -53,6 +55,7 @@ struct CommunicatorOptions {
   std::string tune_file;                 // Where rank 0 keeps what they came to; empty: nowhere.
   std::string version;                   // Of the library, for that file.
   std::uint32_t forced = 0;              // Hash of what ranks must agree on; by force().
+  Asked asked;                           // Of that what has a name, for words; by force() as well.
   const std::uint32_t* abort = nullptr;  // Watched by create() and shrink() alone: not 0 gives up.
 
   bool over_network() const { return !transport.empty() && transport != "shm"; }
@@ -101,6 +104,8 @@ class Communicator {
 
   // This rank's last collective; where it came through a stream, once that is done.
   virtual Ran last_run() const { return {}; }
+  // Of this rank's collectives so far, those of its own included, by which ranks split and learn. Any thread.
+  virtual WireStatistics wire_statistics() const { return {}; }
 
   // Runs the call in the caller's thread. `options`: of the handle it came through; null: the communicator's own.
   virtual Status run(const Call& call, const CommunicatorOptions* options = nullptr) = 0;

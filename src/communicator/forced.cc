@@ -9,6 +9,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/log.h"
 #include "src/communicator/carriers.h"
+#include "src/communicator/communicator.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -66,6 +67,26 @@ Status check_wire_or_bound(const std::string& sources, const std::string& name, 
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
   TUTTI_CHECK_OK(check_name(source, name, {"nearest", "stochastic"}));
   return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;
+}
+
+Asked asked_of(const CommunicatorOptions& options) {
+  constexpr std::uint32_t kMostTold = 255;
+  const auto number = [](const auto& known, const std::string& name) {
+    const auto found = std::find(std::begin(known), std::end(known), name);
+    return static_cast<std::uint8_t>(found == std::end(known) ? 0 : found - std::begin(known) + 1);
+  };
+  const auto wire = parse_wire(options.wire);
+  Asked asked;
+  asked.algorithm = number(algorithm_names(), options.algorithm);
+  asked.protocol = number(kProtocols, options.protocol);
+  if (wire.ok()) asked.wire = static_cast<std::uint8_t>(wire.value());
+  asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMostTold));
+  return asked;
+}
+
+std::string_view algorithm_name(std::uint8_t number) {
+  const Names& known = algorithm_names();
+  return number == 0 || number > known.size() ? std::string_view() : known[number - 1];
 }
 
 void warn_of_nccls(const std::string& variable, const std::string& why) {

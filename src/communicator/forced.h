@@ -1,6 +1,7 @@
 // What users may force upon the tuner by name.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,8 @@
 #include "src/wire/format.h"
 
 namespace tutti {
+
+struct CommunicatorOptions;
 
 // Whether a communicator can heed the name for any collective at all; it may be empty. `source` says who gave it:
 // "options.algorithm", "TUTTI_ALGORITHM".
@@ -18,6 +21,18 @@ Status check_wire_format(const std::string& source, const std::string& name);
 // A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
 Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
+
+// What options ask of a call by name, as numbers that all ranks of a version give alike; 0: nothing.
+struct Asked {
+  std::uint8_t algorithm = 0;
+  std::uint8_t protocol = 0;
+  std::uint8_t wire = 0;      // A WireFormat.
+  std::uint8_t channels = 0;  // 255: so many or more.
+  bool operator==(const Asked&) const = default;
+};
+static_assert(sizeof(Asked) == 4);
+Asked asked_of(const CommunicatorOptions& options);
+std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
 
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);

@@ -67,8 +67,14 @@ Outcome check_values(const Call& call) {
   return invalid_argument(std::string(null) + " is NULL but count is " + std::to_string(call.count));
 }
 
+tutti_comm handle_for(const Call& call) {
+  const Communicator& communicator = *call.communicator;
+  const bool narrow = communicator.narrow() != nullptr && communicator.settings.wire.takes(call);
+  return narrow ? communicator.narrow() : communicator.comm();
+}
+
 tutti_status run(const Call& call, tutti_reduction reduction) {
-  const tutti_comm comm = call.communicator->comm();
+  const tutti_comm comm = handle_for(call);
   const tutti_stream stream = stream_for(*call.communicator, call.stream);
   const tutti_type type = type_of(call.type);
   const void* send = call.send;

@@ -55,15 +55,17 @@ Outcome Communicator::join(const ncclUniqueId& id) {
     being_made_ = nullptr;
   }
   if (outcome.failed()) return outcome;
-  return make_stream();
+  return settle();
 }
 
 Outcome Communicator::adopt(tutti_comm part) {
   __atomic_store_n(&comm_, part, __ATOMIC_RELEASE);
-  return make_stream();
+  return settle();
 }
 
-Outcome Communicator::make_stream() {
+// What its calls need besides.
+Outcome Communicator::settle() {
+  TUTTI_NCCL_CHECK(make_narrow(comm_, settings.wire, narrow_));
   const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
   if (calls_take_time) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_create(&stream_)));
   joined_ = true;

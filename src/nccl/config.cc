@@ -83,7 +83,7 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
-  return {};
+  return read_wire_rule(settings.name, settings.wire);
 }
 
 }  // namespace tutti::nccl

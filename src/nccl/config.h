@@ -5,6 +5,7 @@
 
 #include "src/nccl/abi.h"
 #include "src/nccl/errors.h"
+#include "src/nccl/wire.h"
 
 namespace tutti::nccl {
 
@@ -14,6 +15,7 @@ enum class Mode { blocking, non_blocking };
 struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
+  WireRule wire;
   std::string memory = "host";  // Where buffers lie: options.memory of tutti.h. See memory.h.
 };
 

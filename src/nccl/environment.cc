@@ -14,6 +14,8 @@ std::string value_of(const char* name) {
 
 std::string memory_of_environment() { return value_of("TUTTI_NCCL_MEMORY"); }
 
+std::string wire_of_environment(const std::string& rest) { return value_of(("TUTTI_NCCL_WIRE" + rest).c_str()); }
+
 std::optional<int> blocking_of_environment() {
   const std::string value = value_of("NCCL_COMM_BLOCKING");
   if (value != "0" && value != "1") return std::nullopt;

@@ -242,19 +242,6 @@ TEST(Failures, LetFastRanksLeaveSlowOnes) {
   }
 }
 
-TEST(Failures, SayThatWhatIsForcedDiffers) {
-  Communicators ranks = make_ranks(2);
-  const auto statuses = on_all(ranks, [](Communicator& communicator) {
-    std::vector<float> buffer(16);
-    CommunicatorOptions options = communicator.options();
-    options.algorithm = communicator.rank() == 0 ? "ring" : "";
-    options.force();
-    const Call call = all_reduce(buffer);
-    return communicator.run(call, &options);
-  });
-  expect_both(ranks, statuses, {"with different algorithms, protocols, wire formats or channels forced"});
-}
-
 TEST(Failures, DoNotSayWhoFoundWhatThatRankDid) {
   Communicators ranks = make_ranks(2);
   ranks[1]->abort();

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;  // Of what lies where on a board.
+constexpr std::uint32_t kVersion = 3;  // Of what lies where on a board.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);

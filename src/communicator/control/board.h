@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
+#include "src/communicator/forced.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 
@@ -39,6 +40,7 @@ struct CallRecord {
   std::uint8_t type = 0;
   std::uint8_t reduction = 0;
   std::uint8_t advised = 0;  // 1: a tuner plugin has had its say.
+  Asked asked;               // For words: the signature has it, too.
   BufferReference input;
   BufferReference output;
 };

@@ -61,6 +61,7 @@ class DeviceCommunicator final : public Communicator {
   bool on_one_host() const override { return control_->on_one_host(); }
   const Mesh* mesh() const override { return control_->mesh(); }
   const CommunicatorOptions& options() const override { return control_->options(); }
+  WireStatistics wire_statistics() const override { return wire_counter_.of(board().last(rank())); }
   const Board& board() const override { return control_->board(); }
   void announce(CallRecord& record) override { control_->announce(record); }
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
@@ -172,6 +173,7 @@ class DeviceCommunicator final : public Communicator {
     std::size_t copied_bytes = 0;  // The algorithm does not work in place: it reads a copy of so much.
     std::uint64_t latest = 0;      // Number of the last call that used it.
     bool replayed = false;         // By a graph.
+    Carried carried;               // Where messages round.
   };
   Status make_events();
   const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }
@@ -273,6 +275,7 @@ class DeviceCommunicator final : public Communicator {
     bool fits;
   };
   std::vector<Fit> fits_;
+  WireCounter wire_counter_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.

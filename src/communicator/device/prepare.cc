@@ -107,7 +107,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
 }
 
 Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
-  CallRecord alone = record_of(call, options.forced);
+  CallRecord alone = record_of(call, options);
   DeviceJob job;
   Prepared* prepared = nullptr;
   if (call.count > 0 && only_copies(call)) {
@@ -123,6 +123,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
+  if (prepared != nullptr && prepared->carried.message_bytes > 0) wire_counter_.add(prepared->carried);
   last_run_.store(prepared == nullptr ? nullptr : prepared->ran, std::memory_order_release);
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
@@ -163,7 +164,7 @@ void DeviceCommunicator::retire(Prepared& prepared) {
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
                                                                                   const CommunicatorOptions& options) {
   auto prepared = std::make_unique<Prepared>();
-  prepared->record = record_of(call, options.forced);
+  prepared->record = record_of(call, options);
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));
@@ -193,6 +194,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
                                {choice.mapped, choice.mapped ? Protocol::bulk : choice.protocol, copies}, *prepared));
+  if (launch.cut.group > 1) prepared->carried = carried_by(*plan->programs().front(), launch);
   return prepared;
 }
 

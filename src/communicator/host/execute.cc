@@ -125,6 +125,7 @@ void HostCommunicator::bind_buffers(const Prepared& announced, Prepared& chosen,
   Launch& launch = chosen.launch;
   launch.signature = signature_of(announced.record);
   launch.self = {const_cast<std::byte*>(call.input), call.output};
+  if (chosen.wire_fold) wire_counter_.add(chosen.carried);
   if (chosen.copy_input && !chosen.corrects) launch.self.input = copy_of(call.input, chosen.input_bytes);
   if (chosen.scratch_bytes > 0) launch.scratch = scratch(chosen.scratch_bytes);
   if (call.reduction == Reduction::pre_mul_sum) {

@@ -54,6 +54,7 @@ class HostCommunicator final : public Communicator {
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override;
   void tell_last_call() override { tell_call(NewsKind::call); }
   Ran last_run() const override;
+  WireStatistics wire_statistics() const override { return wire_counter_.of(board_.last(rank_)); }
 
   Status run(const Call& call, const CommunicatorOptions* options) override;
   Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
@@ -122,6 +123,7 @@ class HostCommunicator final : public Communicator {
     StraightProgram straight;
     std::optional<WireFold> wire_fold;  // Where messages round; the interpreter's machine points to it,
     CallRounding rounding;              // and to this.
+    Carried carried;                    // Of such a call.
     std::optional<Interpreter<CpuMachine>> interpreter;  // Once the plan is wired.
     CallRecord record;
     bool in_place = false;
@@ -212,6 +214,7 @@ class HostCommunicator final : public Communicator {
     bool saw_failure = false;
     bool saw_death = false;
     bool told_call = false;  // To other hosts.
+    bool reported = false;   // To people.
   };
   static constexpr std::uint32_t kPollsPerLook = 1024;
   // Between two near cores a message is there after so many, with a pause each. Later ones are more patient, so that
@@ -222,6 +225,8 @@ class HostCommunicator final : public Communicator {
   // One more fruitless poll for `peer`. Fails when waiting has no sense any more.
   Status wait_for(Rank peer, Patience& patience);
   Status look_around(Rank peer, Patience& patience);
+  void report_long_wait(Rank peer, std::int64_t waited_ms, Patience& patience) const;
+  std::string whom(Rank peer) const;
   Status notice_failure(Patience& patience);
   Status probe_peers(Patience& patience);
   // Fails when a rank leaves that others still count on.
@@ -325,6 +330,7 @@ class HostCommunicator final : public Communicator {
   Learning learning_;
   std::atomic<Rounding> ran_rounding_{Rounding::nearest};
   std::atomic<const WiredPlan*> ran_{nullptr};  // What the latest ran as, for any thread: plans stay as they are.
+  WireCounter wire_counter_;
   std::vector<std::byte> scratch_, input_copy_;
   std::map<std::pair<LaneSpec, bool>, Turns> turns_;  // By lane, and whether this rank sends on it.
   std::atomic<std::uint64_t> tickets_{0};             // Calls through streams so far, and how many of them are done.

@@ -64,7 +64,8 @@ Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr
 
 HostCommunicator::Aside HostCommunicator::recalling(const Call& call, const CommunicatorOptions& options) {
   learning_.read();
-  Aside aside = {{}, options_of_aside(options, kRecalling), record_of(call, kRecalling)};
+  const CommunicatorOptions own = options_of_aside(options, kRecalling);
+  Aside aside = {{}, own, record_of(call, own)};
   aside.call.collective = Collective::broadcast;
   aside.call.type = DataType::int8;
   aside.call.count = learning_.memory().size();
@@ -77,7 +78,8 @@ HostCommunicator::Aside HostCommunicator::summing(const Call& call, const Commun
                                                   std::vector<std::uint64_t>& sums_ns) const {
   sums_ns = learned.trial.seen();
   const std::uint32_t form = kSumming + static_cast<std::uint32_t>(learned.collective) * 256 + learned.size_class;
-  Aside aside = {{}, options_of_aside(options, form), record_of(call, form)};
+  const CommunicatorOptions own = options_of_aside(options, form);
+  Aside aside = {{}, own, record_of(call, own)};
   aside.call.type = DataType::uint64;
   aside.call.count = sums_ns.size();
   aside.call.input = aside.call.output = reinterpret_cast<std::byte*>(sums_ns.data());

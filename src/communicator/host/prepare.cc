@@ -45,6 +45,7 @@ void CommunicatorOptions::force() {
   const std::string travels = max_relative_error > 0 ? bound : wire == "raw" ? "" : wire;
   for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), learns})
     forced = hashed(forced, word + '/');
+  asked = asked_of(*this);
 }
 
 Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,
@@ -122,7 +123,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
                                                                               const CommunicatorOptions& options,
                                                                               const Choice* tried) {
   auto prepared = std::make_unique<Prepared>();
-  prepared->record = record_of(call, options.forced);
+  prepared->record = record_of(call, options);
   if (call.count == 0) return prepared;
 
   Query query = TUTTI_TRY(query_for(call, options));
@@ -182,6 +183,7 @@ Status HostCommunicator::lay_out(const Call& call, const Choice& choice, Prepare
                      .overlaps = plan.overlaps,
                      .balanced = plan.balanced};
   TUTTI_CHECK_OK(cut_call(call, choice, room, ranks_, prepared.launch, plan.key.wire));
+  if (plan.key.wire != WireFormat::none) prepared.carried = carried_by(plan.compiled->program(), prepared.launch);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   prepared.scratch_bytes =
       plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / room.units + 1) * block_bytes;

@@ -2,11 +2,13 @@
 // the same call. Where ranks share CPUs, it knows on which the awaited rank is.
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/log.h"
 #include "src/communicator/host/host_communicator.h"
 
 namespace tutti {
@@ -16,6 +18,8 @@ constexpr std::uint32_t kPollsBeforeYield = 16;  // While ranks on other CPUs ar
 constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while yielding.
 constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
 constexpr Rank kMostListed = 16;
+constexpr std::int64_t kLongMs = 30'000;  // Then a rank says whom it waits for;
+constexpr std::int64_t kLongOfLimit = 4;  // or, where that is sooner, after this part of its time limit.
 
 }  // namespace
 
@@ -59,17 +63,34 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
   if (!crowd_known_) find_crowd();
   show_cpu();  // It may have changed while waiting.
   if (!crowded_ && (!crowd_known_ || shares_cpu_with(peer))) ::sched_yield();
-  const bool finalizes = record_ == nullptr && message_ == nullptr;
-  if (timeout_ms_ > 0 && (now - patience.began_ns) / 1'000'000 >= timeout_ms_) {
-    return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for rank " +
-                              std::to_string(peer) + (finalizes ? not_leaving(peer) : absent())));
+  const std::int64_t waited_ms = (now - patience.began_ns) / 1'000'000;
+  if (timeout_ms_ > 0 && waited_ms >= timeout_ms_) {
+    return fail(timeout_error(current_call() + " waited " + std::to_string(timeout_ms_) + " ms for " + whom(peer)));
   }
+  report_long_wait(peer, waited_ms, patience);
   if (far_) tell_of_long_wait(now, patience);
   TUTTI_CHECK_OK(compare_calls());
   TUTTI_CHECK_OK(notice_leaving(peer, patience));
   if (now - patience.probed_ns < kProbeNs) return {};
   patience.probed_ns = now;
   return probe_peers(patience);
+}
+
+// A rank that is stopped, late or stuck is silent, and the time limit may be far off. Once a wait: it may be meant so.
+void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, Patience& patience) const {
+  const std::int64_t long_ms = timeout_ms_ > 0 ? std::min(timeout_ms_ / kLongOfLimit, kLongMs) : kLongMs;
+  if (patience.reported || waited_ms < long_ms) return;
+  patience.reported = true;
+  const std::string limit =
+      timeout_ms_ > 0 ? "it will give up after " + std::to_string(timeout_ms_) + " ms" : "it has no time limit";
+  log(LogLevel::warn, "rank %u has waited %lld ms for %s, in %s; %s", rank_, static_cast<long long>(waited_ms),
+      whom(peer).c_str(), current_call().c_str(), limit.c_str());
+}
+
+// "rank 1; rank 1 has not called it"
+std::string HostCommunicator::whom(Rank peer) const {
+  const bool finalizes = record_ == nullptr && message_ == nullptr;
+  return "rank " + std::to_string(peer) + (finalizes ? not_leaving(peer) : absent());
 }
 
 // What the peers sent before it failed is here by now: a call that needs no more than that comes to its end.

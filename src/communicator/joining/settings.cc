@@ -1,6 +1,8 @@
 #include "src/communicator/joining/settings.h"
 
 #include <algorithm>
+#include <charconv>
+#include <initializer_list>
 
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/launcher.h"
@@ -20,6 +22,36 @@ Status check_nccl_memory(const Environment& environment) {
   return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\", but must be cuda, the default, or host");
 }
 
+// libnccl.so.2 reads these by itself, too.
+Status check_list(const Environment& environment, const std::string& variable,
+                  std::initializer_list<const char*> known) {
+  const std::string value = environment.get(variable).value_or(*known.begin());
+  std::string wanted;
+  for (const char* one : known) wanted.append(wanted.empty() ? "" : ", ").append(one);
+  for (std::size_t at = 0; at <= value.size();) {
+    const std::size_t end = std::min(value.find(',', at), value.size());
+    if (std::find(known.begin(), known.end(), value.substr(at, end - at)) == known.end())
+      return invalid_usage(variable + " is \"" + value + "\", but must be a list of " + wanted);
+    at = end + 1;
+  }
+  return {};
+}
+
+Status check_nccl_wire(const Environment& environment) {
+  const auto format = environment.get("TUTTI_NCCL_WIRE");
+  if (!format) return {};
+  const std::string bytes = environment.get("TUTTI_NCCL_WIRE_MIN_BYTES").value_or("0");
+  std::uint64_t parsed = 0;
+  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), parsed);
+  if (error != std::errc() || end != bytes.data() + bytes.size())
+    return invalid_usage("TUTTI_NCCL_WIRE_MIN_BYTES is \"" + bytes + "\", but must be a whole number of bytes");
+  TUTTI_CHECK_OK(check_list(environment, "TUTTI_NCCL_WIRE_TYPES", {"float32", "float16", "bfloat16"}));
+  TUTTI_CHECK_OK(check_list(
+      environment, "TUTTI_NCCL_WIRE_COLLECTIVES",
+      {"all_reduce", "reduce_scatter", "reduce", "all_gather", "broadcast", "gather", "scatter", "all_to_all"}));
+  return check_wire_format("TUTTI_NCCL_WIRE", *format);
+}
+
 }  // namespace
 
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config) {
@@ -30,6 +62,7 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
       check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", config.wire, config.max_relative_error),
       check_transport("TUTTI_TRANSPORT", config.transport),
       check_nccl_memory(environment),
+      check_nccl_wire(environment),
       config.refused.empty() ? Status() : invalid_usage(config.refused),
       check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
       check_interface(config.socket_ifname),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "src/base/config.h"
@@ -76,33 +77,16 @@ std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
   return -in_place_shift(problem_of(call, ranks), rank) * static_cast<std::int64_t>(call.count * size_of(call.type));
 }
 
-CallRecord record_of(const Call& call, std::uint32_t forced) {
+CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
   CallRecord record;
   record.count = call.count;
-  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + forced);
+  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + options.forced);
   record.root = has_root(call.collective) ? call.root : 0;
   record.collective = static_cast<std::uint8_t>(call.collective);
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
+  record.asked = options.asked;
   return record;
-}
-
-Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
-  const std::string mine = describe(ours.record);
-  const bool advised = ours.record.advised != 0 || theirs.record.advised != 0;
-  const char* difference =
-      mine != describe(theirs.record) ? ""
-      : advised                       ? ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or "
-                                        "NCCL_TUNER_PLUGIN and what the plugin reads must be alike on all ranks"
-                : ", with different algorithms, protocols, wire formats, bounds on errors or channels asked for (by "
-                  "options, TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE, TUTTI_MAX_RELATIVE_ERROR or "
-                  "TUTTI_CHANNELS), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them alone a "
-                  "TUTTI_TUNE_FILE or, beside "
-                  "TUTTI_TUNE, a tuner plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
-  return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
-                       (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
-                       " called " + mine + ", rank " + std::to_string(theirs.rank) + " called " +
-                       describe(theirs.record) + difference);
 }
 
 namespace {
@@ -258,6 +242,27 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
                 .group = static_cast<std::uint16_t>(group)};
   launch.slice_elements = slot == 0 ? groups * group * room.units * ranks : room.slot_bytes / bytes * group;
   return {};
+}
+
+// A message is as long as what is read from memory for it, or stored of it. One that is only passed on, of which
+// neither is seen, counts as the first units of a block.
+Carried carried_by(const Program& program, const Launch& launch) {
+  const auto is_memory = [](const Operand& operand) { return operand.is_memory(); };
+  const std::uint32_t steps = program.rounds[program.stages[program.stage_count]];
+  Carried carried;
+  for (const Instruction& step : std::span(program.steps, steps)) {
+    const std::span all(program.operands + step.first, std::size_t{step.sources} + step.targets);
+    const auto memory = std::find_if(all.begin(), all.end(), is_memory);
+    for (const Operand& target : all.subspan(step.sources)) {
+      for (std::uint32_t unit = 0; target.place == Place::lane && unit < target.count; ++unit) {
+        const std::uint32_t place = (memory != all.end() ? memory->unit(unit) : unit) % launch.cut.units;
+        const std::uint64_t elements = run_extent(launch.input, launch.cut, place, 1).count;
+        carried.element_bytes += elements * launch.element_bytes;
+        carried.message_bytes += launch.message_bytes(elements);
+      }
+    }
+  }
+  return carried;
 }
 
 }  // namespace tutti

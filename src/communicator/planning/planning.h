@@ -9,6 +9,7 @@
 #include "src/communicator/call.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/hosts.h"
+#include "src/communicator/wire_counter.h"
 #include "src/executor/run.h"
 #include "src/plan/embedding.h"
 #include "src/plan/plan.h"
@@ -26,8 +27,8 @@ Problem problem_of(const Call& call, Rank ranks);
 // How far the output begins behind the input, in bytes, where a rank passes one buffer as both. A rank that has only
 // one of them passes no such thing: no two addresses are this far apart.
 std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank);
-// The call as the peers see it, without its number and buffers. `forced`: hash of the options that ranks share.
-CallRecord record_of(const Call& call, std::uint32_t forced);
+// The call as the peers see it, without its number and buffers.
+CallRecord record_of(const Call& call, const CommunicatorOptions& options);
 
 // What this call's messages carry: one left over from another call must not pass for one of this.
 inline Signature signature_of(const CallRecord& record) {
@@ -37,7 +38,8 @@ struct RanksCall {
   Rank rank;
   const CallRecord& record;
 };
-// That two ranks of a communicator of this name (or none) made different calls, in the words of the one.
+// That two ranks of a communicator of this name (or none) made different calls, in the words of the one. In
+// disagreement.cc.
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
 
 // Where the ranks are, for those who ask why the problem has no groups.
@@ -105,5 +107,8 @@ struct Room {
 // Cuts a call into pieces for launch.channels channels.
 Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank ranks, Launch& launch,
                 WireFormat wire = WireFormat::none);
+
+// What a rank sends in a launch of its program that cut_call() has cut: of all channels together.
+Carried carried_by(const Program& program, const Launch& launch);
 
 }  // namespace tutti

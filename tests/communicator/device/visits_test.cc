@@ -22,7 +22,7 @@ void await_all(DeviceRanks& own, const Shown& shown) {
 // which ranks gather twice, and before await_all().
 void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferPlace& place) {
   CallRecord call =
-      record_of(call_of(Collective::all_reduce, DataType::int32, kCount, nullptr, nullptr), own[0].options().forced);
+      record_of(call_of(Collective::all_reduce, DataType::int32, kCount, nullptr, nullptr), own[0].options());
   call.sequence = own[0].board().last(rank) + 4;
   MeetingRecord record;
   record.meeting = 2;

@@ -1,0 +1,62 @@
+// Ranks that make different calls: what is different, in words.
+#include <string>
+
+#include "src/communicator/forced.h"
+#include "src/communicator/planning/planning.h"
+#include "src/tuner/choose.h"
+
+namespace tutti {
+namespace {
+
+std::string or_none(std::string_view name) { return name.empty() ? "none" : std::string(name); }
+
+std::string protocol_name(std::uint8_t number) {
+  return or_none(number == 0 || number > std::size(kProtocols) ? std::string_view() : kProtocols[number - 1]);
+}
+
+std::string wire_name(std::uint8_t number) {
+  const char* known = name(static_cast<WireFormat>(number));
+  return known == nullptr ? "raw" : known;
+}
+
+// "; rank 0 asks for algorithm ring and rank 1 for none (options.algorithm or TUTTI_ALGORITHM)": for each that differs.
+std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
+  std::string text;
+  const auto tell = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
+    if (mine == other) return;
+    text += "; rank " + std::to_string(ours.rank) + " asks for " + what + mine + " and rank " +
+            std::to_string(theirs.rank) + " for " + other + " (" + where + ")";
+  };
+  const Asked& mine = ours.record.asked;
+  const Asked& other = theirs.record.asked;
+  tell("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
+       "options.algorithm or TUTTI_ALGORITHM");
+  tell("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol), "options.protocol or TUTTI_PROTOCOL");
+  tell("wire format ", wire_name(mine.wire), wire_name(other.wire), "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE");
+  tell("channels ", std::to_string(mine.channels), std::to_string(other.channels),
+       "options.channels or TUTTI_CHANNELS; 0 is any number");
+  return text;
+}
+
+std::string difference(const RanksCall& ours, const RanksCall& theirs) {
+  if (describe(ours.record) != describe(theirs.record)) return "";
+  const std::string asked = asked_apart(ours, theirs);
+  if (!asked.empty()) return asked;
+  if (ours.record.advised != 0 || theirs.record.advised != 0)
+    return ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and what the "
+           "plugin reads must be alike on all ranks";
+  return ", with other bounds on errors (options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR), or another TUTTI_TUNE "
+         "or TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner plugin "
+         "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
+}
+
+}  // namespace
+
+Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
+  return invalid_usage("ranks disagree on collective " + std::to_string(ours.record.sequence) +
+                       (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(ours.rank) +
+                       " called " + describe(ours.record) + ", rank " + std::to_string(theirs.rank) + " called " +
+                       describe(theirs.record) + difference(ours, theirs));
+}
+
+}  // namespace tutti

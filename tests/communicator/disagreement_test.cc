@@ -1,0 +1,83 @@
+// Ranks that make the same call in different ways are told which.
+#include <gtest/gtest.h>
+
+#include "tests/communicator/calls.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+// What the ranks are told of an all-reduce for which each has options of its own: in the words of the one that found
+// it, which both have.
+template <typename Change>
+std::string told_of(const Change& change) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    std::vector<float> buffer(5000);
+    CommunicatorOptions options = communicator.options();
+    change(options, communicator.rank());
+    options.force();
+    const Call call = all_reduce(buffer);
+    return communicator.run(call, &options);
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_NE(status.message().find("(5000 float32, sum), rank "), std::string::npos) << status.message();
+  }
+  return statuses[0].message();
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Either rank may be the one that finds it.
+bool apart(const std::string& words, const std::string& what, const std::string& first, const std::string& second) {
+  return has(words, "; rank 0 asks for " + what + first + " and rank 1 for " + second + " (") ||
+         has(words, "; rank 1 asks for " + what + second + " and rank 0 for " + first + " (");
+}
+
+TEST(Disagreement, NamesAnAlgorithmThatOneRankForces) {
+  const std::string words = told_of([](CommunicatorOptions& options, Rank rank) {
+    options.wire = "bf16";
+    if (rank == 0) options.algorithm = "ring";
+  });
+  EXPECT_TRUE(apart(words, "algorithm ", "ring", "none")) << words;
+  EXPECT_FALSE(has(words, "protocol")) << words;
+  EXPECT_FALSE(has(words, "wire format")) << words;
+  EXPECT_FALSE(has(words, "TUTTI_TUNE")) << words;
+}
+
+TEST(Disagreement, NamesTheWireFormats) {
+  const std::string words =
+      told_of([](CommunicatorOptions& options, Rank rank) { options.wire = rank == 0 ? "int8_b32" : "bf16"; });
+  EXPECT_TRUE(apart(words, "wire format ", "int8_b32", "bf16")) << words;
+  EXPECT_TRUE(has(words, "TUTTI_NCCL_WIRE")) << words;
+  EXPECT_FALSE(has(words, "algorithm")) << words;
+  EXPECT_FALSE(has(words, "channels")) << words;
+}
+
+TEST(Disagreement, NamesTheRankThatWantsNoWireFormat) {
+  const std::string words =
+      told_of([](CommunicatorOptions& options, Rank rank) { options.wire = rank == 0 ? "raw" : "int4"; });
+  EXPECT_TRUE(apart(words, "wire format ", "raw", "int4")) << words;
+}
+
+TEST(Disagreement, NamesAllThatIsAskedApart) {
+  const std::string words = told_of([](CommunicatorOptions& options, Rank rank) {
+    if (rank == 0) options.protocol = "bulk";
+    if (rank == 1) options.algorithm = "two_shot";
+  });
+  EXPECT_TRUE(apart(words, "protocol ", "bulk", "none")) << words;
+  EXPECT_TRUE(apart(words, "algorithm ", "none", "two_shot")) << words;
+}
+
+TEST(Disagreement, BlamesWhatIsLearnedWhereNothingElseDiffers) {
+  const std::string words = told_of([](CommunicatorOptions& options, Rank rank) {
+    options.wire = "int8";  // So that nothing is tried.
+    options.tune = rank == 0 ? Tune::all : Tune::off;
+  });
+  EXPECT_TRUE(has(words, "TUTTI_TUNE")) << words;
+  EXPECT_FALSE(has(words, "asks for")) << words;
+}
+
+}  // namespace
+}  // namespace tutti
