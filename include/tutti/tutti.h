@@ -107,12 +107,12 @@ typedef struct {
                               it is asked for, between all ranks; "verbs", by RDMA, and "ucx" between all. Null:
                               TUTTI_TRANSPORT, or shm within a host, and between hosts verbs where all ranks have devices
                               for it that are not made of software, else tcp. Only at creation. */
-  const char* wire;        /* How float32, float16 and bfloat16 travel in collectives on host memory: "raw", as they
+  const char* wire;        /* How float32, float16 and bfloat16 travel in collectives: "raw", as they
                               are, or rounded to a narrower format, in which all ranks still end with the same bits:
                               "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
                               are made in float32. docs/wire-formats.md has the formats and their errors. Other types
                               travel as they are, and so do blocks that a format would not make narrower. Null:
-                              TUTTI_WIRE, or raw. On GPUs there is raw alone. */
+                              TUTTI_WIRE, or raw. On GPUs in bulk alone. */
   uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                               1 is tutti_unsupported for now. */
   const char* memory;      /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates

@@ -178,10 +178,6 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
         "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
         "TUTTI_PROTOCOL)");
   }
-  const bool narrow = !merged.wire.empty() && merged.wire != "raw";
-  if (merged.memory != Memory::host && narrow && options.wire != nullptr)
-    return unsupported("wire format " + merged.wire + ": on GPUs messages are raw (see options.wire)");
-  if (merged.memory != Memory::host) merged.wire = "";         // Of the environment: it is for host memory.
   if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();
   return merged;

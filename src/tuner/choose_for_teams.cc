@@ -46,6 +46,7 @@ bool one_round_pays(const Query& query) {
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
+  if (query.rounded) return "two_shot";  // Of those who make whole sums each, no two would have the same bits.
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLinesBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
@@ -70,7 +71,7 @@ std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
   if (minds_hosts(query)) return "hierarchical";
-  const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
+  const bool mapped = query.mapped && !query.rounded && query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool few = query.problem.ranks <= kFewRanks;
   switch (query.problem.collective) {
     case Collective::all_reduce: return all_reduce(query);
@@ -100,8 +101,9 @@ Choice choose_for_teams(const Query& query) {
   const bool small = is_small(choice.protocol);
   choice.piece_bytes = choice.protocol == Protocol::rows ? kRowsPieceBytes : small ? kLinesPieceBytes : kBulkPieceBytes;
   const std::uint64_t share = small && !choice.mapped ? kLinesChannelBytes : kBulkChannelBytes;
+  const std::uint64_t work_bytes = std::max(query.block_bytes, query.tensor_bytes);  // Most of it is on elements.
   const std::uint64_t most = choice.mapped ? query.teams : std::min(query.teams, kMostLaneChannels);
-  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
+  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(work_bytes / share, 1, most));
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;
   return choice;

@@ -165,6 +165,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options.forced);
   Problem problem = TUTTI_TRY(problem_for(call, options));
+  const WireFormat wire = wire_of(call, options, ranks_);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));
   Choice choice = TUTTI_TRY(choose_plan(call, query, options));
@@ -177,18 +178,19 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
     problem.in_place = false;
     prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
   }
-  WiredPlan* plan =
-      TUTTI_TRY(wired_plan({problem, algorithm, choice.protocol, block_bytes > choice.piece_bytes}, choice));
+  WiredPlan* plan = TUTTI_TRY(
+      wired_plan({problem, algorithm, choice.protocol, query.block_bytes > choice.piece_bytes, wire}, choice));
   prepared->ran = &plan->ran;
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
-  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch));
+  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch, wire));
   prepared->scratch_bytes =
       plan->scratch_units == 0 ? 0 : round_up((plan->scratch_units / plan->room.units + 1) * block_bytes, kPackGranule);
   FoldTask& task = prepared->entry.call.task;
   task.type = call.type;
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
+  task.wire = wire;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,

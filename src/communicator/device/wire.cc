@@ -1,5 +1,6 @@
 // From an algorithm to what a rank's teams obey: plans, proof, lanes. Once for each order of ranks.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -59,7 +60,12 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   const Protocol protocol = choice.mapped ? Protocol::bulk : key.protocol;
   auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
-  wired->ran = {algorithm.name(), choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
+  const bool rounds = key.wire != WireFormat::none;
+  wired->ran = {.algorithm = algorithm.name(), .protocol = choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
+  if (rounds) {
+    wired->ran.wire = name(key.wire);
+    wired->ran.error = wire_error(key.wire) * std::sqrt(algorithm.effort(key.problem).rounded);
+  }
   wired->room = {.algorithm = algorithm.name(),
                  .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),
                  .granule_bytes = protocol == Protocol::lines ? kWordGranule : kPackGranule,
@@ -70,7 +76,8 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   for (const Embedding& embedding : embeddings_of(algorithm, key.problem)) {
     const Problem problem = logical(embedding, key.problem);
     if (problem != asked) {
-      proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead));
+      proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
+                                     rounds ? Messages::rounded : Messages::exact));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
       asked = problem;
     }

@@ -129,10 +129,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
-  if (query.rounded && (choice.mapped || !algorithm->bears_rounding(problem)))
-    return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + options.wire + ": " +
-                       ruled_out(query, *algorithm, choice.protocol) +
-                       "; leave the algorithm open, or let messages be raw");
+  TUTTI_CHECK_OK(check_rounding(query, choice, options.wire));
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {

@@ -186,6 +186,15 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   return proved;
 }
 
+Status check_rounding(const Query& query, const Choice& choice, const std::string& wire) {
+  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+  if (!query.rounded || algorithm == nullptr) return {};
+  if (!choice.mapped && algorithm->bears_rounding(query.problem)) return {};
+  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + wire + ": " +
+                     ruled_out(query, *algorithm, choice.protocol) +
+                     "; leave the algorithm open, or let messages be raw");
+}
+
 WireFormat wire_of(const Call& call, const CommunicatorOptions& options, Rank ranks) {
   if (options.wire.empty() || options.wire == "raw" || ranks == 1) return WireFormat::none;
   const auto wire = parse_wire(options.wire);
@@ -221,6 +230,7 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
   }
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.type));
   launch.group_bytes = static_cast<std::uint16_t>(wire_bytes(wire));
+  launch.keeps = keeps_of(call.collective);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
   launch.loop.pieces = static_cast<std::uint32_t>(pieces);
