@@ -61,7 +61,8 @@ class Buffer {
 class WarpOfThreads {
  public:
   static constexpr std::uint32_t kWorkers = 32;
-  static constexpr std::uint32_t kGroups = 4;
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 4 : 2;
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
 

@@ -11,7 +11,9 @@ namespace tutti {
 class GroupCrew {
  public:
   static constexpr std::uint32_t kWorkers = 32;
-  static constexpr std::uint32_t kGroups = 4;
+  // Those of several blocks are the rare ones, and all is code for each architecture.
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 4 : 2;
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
 

@@ -10,7 +10,9 @@ namespace tutti {
 class GroupCrew {
  public:
   static constexpr std::uint32_t kWorkers = 1;
-  static constexpr std::uint32_t kGroups = 1;  // Of a crew, under way at a time.
+  // Of a crew, under way at a time.
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kGroups = 1;
   // Elements that a worker takes at a time: all of a block with a scale, or as many as the others of it.
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kShare = kBlock;

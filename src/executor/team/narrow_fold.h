@@ -50,7 +50,7 @@ class NarrowFold {
   }
 
  private:
-  static constexpr std::uint32_t kGroups = Workers::kGroups;
+  static constexpr std::uint32_t kGroups = Workers::template kGroups<Form::kBlock>;
   using Share = NarrowShare<Form, Workers>;
   static constexpr std::uint32_t kShare = Share::kCount;
   using Shares = Share[kGroups];

@@ -61,13 +61,15 @@ struct NarrowShare {
   template <typename Unit, typename Make>
   TUTTI_HOST_DEVICE static void store(std::byte* memory, const Spot& spot, Make&& make) {
     std::byte* to = memory + spot.begin() * sizeof(Unit);
+    Unit units[kCount];
+    for (std::uint32_t i = 0; i < kCount; ++i) units[i] = make(i);
     if (spot.count == kCount && is_aligned<Four<Unit>>(to)) {
       for (std::uint32_t i = 0; i < kCount; i += 4)
-        store_unit(to + i * sizeof(Unit), Four<Unit>{{make(i), make(i + 1), make(i + 2), make(i + 3)}});
+        store_unit(to + i * sizeof(Unit), Four<Unit>{{units[i], units[i + 1], units[i + 2], units[i + 3]}});
       return;
     }
     for (std::uint32_t i = 0; i < kCount; ++i) {
-      if (i < spot.count) store_unit(to + i * sizeof(Unit), Unit{make(i)});
+      if (i < spot.count) store_unit(to + i * sizeof(Unit), units[i]);
     }
   }
 
