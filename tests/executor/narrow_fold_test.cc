@@ -62,7 +62,7 @@ class WarpOfThreads {
  public:
   static constexpr std::uint32_t kWorkers = 32;
   template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 4 : 2;
+  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 3 : 2;
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
 
@@ -197,13 +197,18 @@ class NarrowFolds : public testing::TestWithParam<int> {
     const FoldTask task = {
         .type = at.type, .reduction = at.reduction, .wire = at.format, .ranks = kRanks, .scale = kScale};
     const FoldOperands operands = {.sources = from.data(),
-                                   .scaled = team.scaled,
                                    .targets = to,
                                    .source_count = at.sources,
                                    .target_count = team.target_count,
                                    .count = at.count,
                                    .complete = at.complete};
-    fold(task, operands, NarrowMarks{team.marks.sources, team.marks.targets});
+    std::vector<NarrowOperand> kinds;
+    for (std::uint32_t k = 0; k < at.sources; ++k)
+      kinds.push_back(team.marks.sources[k] != 0 ? NarrowOperand::message
+                      : team.scaled[k] != 0      ? NarrowOperand::own_input
+                                                 : NarrowOperand::memory);
+    constexpr NarrowOperand kTargets[] = {NarrowOperand::memory, NarrowOperand::message, NarrowOperand::message};
+    fold(task, operands, NarrowMarks{kinds.data(), kTargets});
   }
 
   static void by_team(const Team& team, std::vector<Buffer>& sources) {

@@ -13,7 +13,7 @@ class GroupCrew {
   static constexpr std::uint32_t kWorkers = 32;
   // Those of several blocks are the rare ones, and all is code for each architecture.
   template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 4 : 2;
+  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 3 : 2;
   template <std::uint32_t kBlock>
   static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
 

@@ -23,7 +23,7 @@ struct TeamMemory {
   const std::byte** sources = nullptr;
   std::byte** targets = nullptr;
   std::uint8_t* scaled = nullptr;  // By source.
-  std::uint8_t* marks = nullptr;   // By source, then by target: which are narrow messages.
+  std::uint8_t* marks = nullptr;   // By source, then by target: a NarrowOperand each.
   std::byte* stage = nullptr;      // widest + 1 messages.
   std::uint64_t stage_bytes = 0;   // Of each.
   std::uint32_t* stop = nullptr;

@@ -9,10 +9,12 @@
 
 namespace tutti {
 
-// Which operands of a fold are messages: one byte for each, 0 for memory. Shared by the team.
+enum class NarrowOperand : std::uint8_t { memory, own_input, message };
+
+// What the operands of a fold are. Shared by the team.
 struct NarrowMarks {
-  const std::uint8_t* sources = nullptr;
-  const std::uint8_t* targets = nullptr;
+  const NarrowOperand* sources = nullptr;
+  const NarrowOperand* targets = nullptr;
 };
 
 // Workers: who has a group together, as GroupCrew says it of this processor.
@@ -28,11 +30,11 @@ class NarrowFold {
         reduction_(task.reduction),
         divisor_(task.reduction == Reduction::avg && operands.complete ? task.ranks : 1),
         factor_(static_cast<float>(task.scale)),
-        passes_(operands.source_count == 1 && marks.sources[0] != 0),
-        keeps_(keeps == Keeps::sums ? operands.complete : keeps == Keeps::copies && marks.sources[0] == 0),
+        passes_(operands.source_count == 1 && is_message(marks.sources[0])),
+        keeps_(keeps == Keeps::sums ? operands.complete : keeps == Keeps::copies && !is_message(marks.sources[0])),
         sends_(false) {
     TUTTI_ROLLED
-    for (std::uint32_t k = 0; k < operands.target_count; ++k) sends_ = sends_ || marks.targets[k] != 0;
+    for (std::uint32_t k = 0; k < operands.target_count; ++k) sends_ = sends_ || is_message(marks.targets[k]);
   }
 
   TUTTI_HOST_DEVICE void run() const {
@@ -67,7 +69,7 @@ class NarrowFold {
     TUTTI_ROLLED
     for (std::uint32_t k = 0; k < operands_.target_count; ++k) {
       std::byte* to = operands_.targets[k];
-      if (marks_.targets[k] != 0) {
+      if (is_message(marks_.targets[k])) {
         for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].send(to, spots[n]);
       } else {
         store(to, spots, values);
@@ -94,7 +96,7 @@ class NarrowFold {
 
   TUTTI_HOST_DEVICE void load(std::uint32_t source, const Spots& spots, Shares& shares) const {
     const std::byte* from = operands_.sources[source];
-    if (marks_.sources[source] != 0) {
+    if (is_message(marks_.sources[source])) {
       for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].receive(from, spots[n]);
     } else if (range_.type == DataType::float32) {
       for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].template load<std::uint32_t>(from, spots[n]);
@@ -104,7 +106,7 @@ class NarrowFold {
   }
 
   TUTTI_HOST_DEVICE void decode(std::uint32_t source, const Shares& shares, Values& values) const {
-    if (marks_.sources[source] != 0) {
+    if (is_message(marks_.sources[source])) {
       for (std::uint32_t n = 0; n < kGroups; ++n) shares[n].decode(values[n]);
     } else if (range_.type == DataType::float32) {
       each(values, [&](std::uint32_t n, std::uint32_t i) { return __builtin_bit_cast(float, shares[n].words[i]); });
@@ -117,7 +119,7 @@ class NarrowFold {
   }
 
   TUTTI_HOST_DEVICE bool scales(std::uint32_t source) const {
-    return reduction_ == Reduction::pre_mul_sum && operands_.scaled[source] != 0;
+    return reduction_ == Reduction::pre_mul_sum && marks_.sources[source] == NarrowOperand::own_input;
   }
 
   TUTTI_HOST_DEVICE void combine(Values& values, const Values& next) const {
@@ -170,6 +172,8 @@ class NarrowFold {
     }
   }
 
+  TUTTI_HOST_DEVICE static bool is_message(NarrowOperand operand) { return operand == NarrowOperand::message; }
+
   template <typename Make>
   TUTTI_NUMERIC static void each(Values& values, Make&& make) {
     for (std::uint32_t n = 0; n < kGroups; ++n) {
@@ -206,8 +210,8 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void narrow_fold_as(const FoldTask& task, Ke
   NarrowFold<Form>(task, keeps, operands, marks, crew).run();
 }
 
-// As team_fold(), where task.wire is a format; `keeps`: see src/plan/step.h. Messages begin at the first element of a
-// group. The type is one that travels so.
+// As team_fold(), where task.wire is a format; `keeps`: see src/plan/step.h. What operands.scaled says is not looked
+// at. Messages begin at the first element of a group. The type is one that travels so.
 TUTTI_HOST_DEVICE inline void narrow_fold(const FoldTask& task, Keeps keeps, const FoldOperands& operands,
                                           const NarrowMarks& marks, Crew crew) {
   visit_form(task.wire, [&]<class Form>(Type<Form>) { narrow_fold_as<Form>(task, keeps, operands, marks, crew); });

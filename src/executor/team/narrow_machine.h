@@ -12,8 +12,8 @@ class NarrowMachine : public TeamMachine<Team> {
   TUTTI_HOST_DEVICE NarrowMachine(Team team, const TeamMemory& memory, const Image& image)
       : TeamMachine<Team>(team, memory, image),
         keeps_(image.launch.keeps),
-        sources_(memory.marks),
-        targets_(memory.marks + image.widest + 1) {}
+        sources_(reinterpret_cast<NarrowOperand*>(memory.marks)),
+        targets_(sources_ + image.widest + 1) {}
 
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
 
@@ -27,19 +27,19 @@ class NarrowMachine : public TeamMachine<Team> {
   // Of a lane.
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
     TeamMachine<Team>::source(index, pointer);
-    sources_[index] = 1;
+    sources_[index] = NarrowOperand::message;
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     TeamMachine<Team>::source(index, pointer, operand);
-    sources_[index] = !operand.is_memory();
+    sources_[index] = kind_of(operand);
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) {
     TeamMachine<Team>::target(index, pointer);
-    targets_[index] = 1;
+    targets_[index] = NarrowOperand::message;
   }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand& operand) {
     TeamMachine<Team>::target(index, pointer);
-    targets_[index] = !operand.is_memory();
+    targets_[index] = kind_of(operand);
   }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
@@ -48,9 +48,14 @@ class NarrowMachine : public TeamMachine<Team> {
   }
 
  private:
+  TUTTI_HOST_DEVICE static NarrowOperand kind_of(const Operand& operand) {
+    if (!operand.is_memory()) return NarrowOperand::message;
+    return operand.place == Place::input ? NarrowOperand::own_input : NarrowOperand::memory;
+  }
+
   Keeps keeps_;
-  std::uint8_t* sources_;  // Of the next fold's operands, 1 for a message.
-  std::uint8_t* targets_;
+  NarrowOperand* sources_;  // Of the next fold.
+  NarrowOperand* targets_;
 };
 
 }  // namespace tutti
