@@ -107,16 +107,17 @@ typedef struct {
                               it is asked for, between all ranks; "verbs", by RDMA, and "ucx" between all. Null:
                               TUTTI_TRANSPORT, or shm within a host, and between hosts verbs where all ranks have devices
                               for it that are not made of software, else tcp. Only at creation. */
-  const char* wire;        /* How float32, float16 and bfloat16 travel in collectives on host memory: "raw", as they
+  const char* wire;        /* How float32, float16 and bfloat16 travel in collectives: "raw", as they
                               are, or rounded to a narrower format, in which all ranks still end with the same bits:
                               "bf16", "fp16", "int8", "int8_b32", "int6", "int4", "fp8_e4m3", "fp8_e5m2", "mxfp8". Sums
                               are made in float32. docs/wire-formats.md has the formats and their errors. Other types
                               travel as they are, and so do blocks that a format would not make narrower. Null:
-                              TUTTI_WIRE, or raw. On GPUs there is raw alone. */
+                              TUTTI_WIRE, or raw. On GPUs in bulk alone. */
   double max_relative_error; /* Instead of a format, above 0 and below 1: each call travels in what is predicted to be
                               quickest of the formats that are expected to keep to it, or raw; never in fp16 or int4.
                               The error is what tutti_comm_last_wire expects. It is known of sums, averages and copies:
-                              min, max and prod travel raw. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
+                              min, max and prod travel raw, and so does all on GPUs. 0: TUTTI_MAX_RELATIVE_ERROR, or no
+                              such bound. */
   uint32_t channels;         /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
                                 1 is tutti_unsupported for now. */
   const char* memory;        /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
@@ -125,7 +126,7 @@ typedef struct {
   const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
                                 that the mean of many results is right; each rank may choose. The same seed, rank and
                                 call, counted per communicator, give the same bits. All ranks end with the same ones
-                                either way. Null: TUTTI_WIRE_ROUNDING, or nearest. */
+                                either way. Null: TUTTI_WIRE_ROUNDING, or nearest. On GPUs there is nearest alone. */
   uint64_t wire_seed;        /* Of these numbers. 0: TUTTI_WIRE_SEED, or 0. */
 } tutti_comm_options;
 

@@ -73,6 +73,16 @@ class GpuSite final : public Site {
     select();
     return pattern_->wrong(memory, pattern, output);
   }
+  void put(void* memory, const void* from, std::size_t bytes) override {
+    select();
+    check(cudaMemcpyAsync(memory, from, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+    synchronize();
+  }
+  void get(const void* memory, void* to, std::size_t bytes) override {
+    select();
+    check(cudaMemcpyAsync(to, memory, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    synchronize();
+  }
 
   void synchronize() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 

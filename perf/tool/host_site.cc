@@ -55,6 +55,9 @@ std::uint64_t Site::wrong(const void* memory, const Pattern& pattern, const Outp
   return pattern.wrong(memory, output);
 }
 
+void Site::put(void* memory, const void* from, std::size_t bytes) { std::memcpy(memory, from, bytes); }
+void Site::get(const void* memory, void* to, std::size_t bytes) { std::memcpy(to, memory, bytes); }
+
 std::unique_ptr<Site> host_site(Memory memory) { return std::make_unique<HostSite>(memory); }
 
 }  // namespace perf

@@ -90,11 +90,17 @@ std::uint64_t Rank::wrong(const Case& one, const Call& call, const Pattern& patt
 
 void Rank::fill(const Case& one, const Call& call, const Noise& noise) {
   site_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
-  noise.fill(const_cast<void*>(call.send), at_.rank, collective_.send_blocks(at_) * one.count);
+  const std::size_t count = collective_.send_blocks(at_) * one.count;
+  std::vector<char> values(count * one.element.size);
+  noise.fill(values.data(), at_.rank, count);
+  site_->put(const_cast<void*>(call.send), values.data(), values.size());
 }
 
 Squares Rank::squares(const Case& one, const Call& call, const Pattern& pattern, const Noise& noise) {
-  return noise.squares(call.recv, pattern.output(collective_, at_, one.count));
+  const Output output = pattern.output(collective_, at_, one.count);
+  std::vector<char> values(output.blocks * output.count * one.element.size);
+  site_->get(call.recv, values.data(), values.size());
+  return noise.squares(values.data(), output);
 }
 
 }  // namespace perf

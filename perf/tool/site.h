@@ -30,6 +30,9 @@ class Site {
   virtual void poison(void* memory, std::size_t bytes);
   virtual void fill(void* memory, const Pattern& pattern, int rank, std::size_t count);
   virtual std::uint64_t wrong(const void* memory, const Pattern& pattern, const Output& output);
+  // Between there and the program's own memory.
+  virtual void put(void* memory, const void* from, std::size_t bytes);
+  virtual void get(const void* memory, void* to, std::size_t bytes);
 
   // Waits for the stream.
   virtual void synchronize() = 0;

@@ -197,13 +197,10 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
         "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
         "TUTTI_PROTOCOL)");
   }
-  const bool narrow = !merged.wire.empty() && merged.wire != "raw";
-  if (merged.memory != Memory::host && narrow && options.wire != nullptr)
-    return unsupported("wire format " + merged.wire + ": on GPUs messages are raw (see options.wire)");
-  if (merged.memory != Memory::host) merged.wire = "";               // Of the environment: it is for host memory.
   if (merged.memory != Memory::host) merged.max_relative_error = 0;  // Raw keeps to any.
-  if (merged.memory != Memory::host && options.wire_rounding != nullptr)
-    return unsupported("options.wire_rounding on GPUs, where messages are raw: leave it null");
+  if (merged.memory != Memory::host && merged.wire_rounding.rounding != Rounding::nearest &&
+      options.wire_rounding != nullptr)
+    return unsupported("options.wire_rounding \"stochastic\": on GPUs numbers are rounded to nearest");
   if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();
   return merged;

@@ -20,6 +20,7 @@ struct Launch {
   std::uint32_t channels = 1;
   std::uint64_t slice_elements = 0;  // What the smallest slot holds; longer messages go in slices.
   bool even_if_empty = false;        // Messages without elements are sent nevertheless.
+  Keeps keeps = Keeps::nothing;      // Of what such messages carry: see src/plan/step.h.
   std::uint16_t group_bytes = 0;     // Of cut.group elements that a message carries encoded together.
   Loop loop;
   Signature signature;

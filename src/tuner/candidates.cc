@@ -17,10 +17,10 @@ bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.n
 
 std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (!query.algorithm.empty() && query.algorithm != algorithm.name()) return "another algorithm is forced";
-  if (is_mapped(algorithm) && query.network) return "it works in memory that all ranks can map, and hosts are several";
-  if (is_mapped(algorithm) && !query.mapped) return "it works in memory that all ranks can map, and this is private";
   if (is_mapped(algorithm) && query.wire != WireFormat::none)
     return "nothing is sent where memory is mapped, so nothing travels narrower";
+  if (is_mapped(algorithm) && query.network) return "it works in memory that all ranks can map, and hosts are several";
+  if (is_mapped(algorithm) && !query.mapped) return "it works in memory that all ranks can map, and this is private";
   if (!algorithm.supports(query.problem)) {
     Problem on_hosts = query.problem;
     on_hosts.groups = {{query.problem.ranks, query.problem.ranks}};
@@ -88,6 +88,8 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
 // What a device does unasked, it can do.
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.teams == 0 || !algorithm.supports(query.problem)) return false;
+  if (query.wire != WireFormat::none && (is_mapped(algorithm) || !algorithm.bears_rounding(query.problem)))
+    return false;
   const Choice choice = choose_for_teams(query);
   return choice.algorithm == algorithm.name() && choice.protocol == protocol && (query.mapped || !choice.mapped);
 }

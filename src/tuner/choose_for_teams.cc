@@ -47,6 +47,8 @@ bool one_round_pays(const Query& query) {
 
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
+  if (query.wire != WireFormat::none)
+    return "two_shot";  // Of those who make whole sums each, no two would have the same bits.
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kLinesBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
@@ -71,7 +73,8 @@ std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
   if (minds_hosts(query)) return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
-  const bool mapped = query.mapped && query.block_bytes * query.problem.ranks >= kMappedBytes;
+  const bool mapped =
+      query.mapped && query.wire == WireFormat::none && query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool few = query.problem.ranks <= kFewRanks;
   switch (query.problem.collective) {
     case Collective::all_reduce: return all_reduce(query);

@@ -10,7 +10,9 @@ constexpr double kRoom = 1.05;
 
 }  // namespace
 
-double expected_error(WireFormat wire, const Effort& effort) { return wire_error(wire) * std::sqrt(effort.rounded); }
+double expected_error(WireFormat wire, const Effort& effort) {
+  return wire == WireFormat::none ? 0 : wire_error_after(wire, effort.rounded);
+}
 
 bool keeps_to(double max_relative_error, WireFormat wire, const Effort& effort) {
   return kRoom * expected_error(wire, effort) <= max_relative_error;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/platform.h"
 #include "src/base/types.h"
 #include "src/wire/format.h"
 
@@ -17,7 +18,12 @@ struct WireRange {
   float least_step;
   DataType type;
 };
-WireRange range_of(DataType type);  // float32, float16 or bfloat16.
+// Of float32, float16 or bfloat16. The least steps of the wide types keep what is decoded from being subnormal: no rank
+// flushes what another does not.
+TUTTI_HOST_DEVICE inline WireRange range_of(DataType type) {
+  if (type == DataType::float16) return {65504.0f, 0x1p-22f, type};
+  return {type == DataType::bfloat16 ? 0x1.fep127f : 0x1.fffffep127f, 0x1p-124f, type};
+}
 
 // Stochastic rounding: element i of a call is rounded up with the probability that makes the mean right, by the first
 // word of Philox4x32-10 at counter first + i under the key `seed`.

@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kGroupBytes = kScalesBytes<Form> + kWireGroup / 4
 
 // Calls visitor(Type<Form>()) with the form of a format that is not `none`: the only switch over them.
 template <typename Visitor>
-decltype(auto) visit_form(WireFormat format, Visitor&& visitor) {
+TUTTI_HOST_DEVICE decltype(auto) visit_form(WireFormat format, Visitor&& visitor) {
   switch (format) {
     case WireFormat::none: break;
     case WireFormat::fp16: return visitor(Type<HalfForm<Float16>>());
@@ -28,7 +28,7 @@ decltype(auto) visit_form(WireFormat format, Visitor&& visitor) {
     case WireFormat::int6: return visitor(Type<IntegerForm<6, 32>>());
     case WireFormat::int4: return visitor(Type<IntegerForm<4, 32>>());
   }
-  assertion_failed("a format that encodes", __FILE__, __LINE__);
+  __builtin_unreachable();
 }
 
 }  // namespace tutti

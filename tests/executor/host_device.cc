@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "src/base/pages.h"
+#include "src/executor/team/narrow_machine.h"
 #include "tests/executor/host_team.h"
 
 namespace tutti {
@@ -269,6 +270,10 @@ Status HostDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
     return unsupported("a team with " + std::to_string(team_bytes) + " bytes of memory on " + traits_.name +
                        ", which gives " + std::to_string(traits_.team_bytes));
   }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if ((batch.calls[i].call.task.wire != WireFormat::none) != has_narrow_messages(batch))
+      return invalid_argument("a launch of calls with narrow messages and of others");
+  }
   const Batch work{batch, count, widest * count, team_bytes};
   ++held_launches_;
   const std::lock_guard driver(driver_);
@@ -306,6 +311,7 @@ void HostDevice::run_alone(const Batch& batch) {
 }
 
 void HostDevice::run_teams(const Batch& batch) const {
+  const bool narrow = has_narrow_messages(batch.calls);
   std::list<HostWorker::Shared> teams;
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < batch.count; ++i) {
@@ -314,8 +320,10 @@ void HostDevice::run_teams(const Batch& batch) const {
       HostWorker::Shared& team = teams.emplace_back(options_.workers, batch.team_bytes);
       std::memset(team.memory().data(), kLeftovers, team.memory().size());
       for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
-        threads.emplace_back([&entry, &team, channel, worker] {
-          run_call(entry, channel, WatchedHostTeam(team, worker, entry.watch), team.memory().data());
+        threads.emplace_back([&entry, &team, channel, worker, narrow] {
+          const WatchedHostTeam own(team, worker, entry.watch);
+          narrow ? run_call<NarrowMachine>(entry, channel, own, team.memory().data())
+                 : run_call(entry, channel, own, team.memory().data());
         });
       }
     }

@@ -61,6 +61,12 @@ class OnATwin(unittest.TestCase):
         written = self.measure("-t", "2", "-g", "2", "-G", "3")
         self.assertEqual((written["config"]["cudagraph"], written["config"]["memory"]), (3, "cuda"))
 
+    def test_messages_may_be_narrow(self):
+        row = self.measure("-g", "3", "--wire", "int8")["results"][-1]
+        for way in ("in_place", "out_of_place"):
+            self.assertEqual((row[way]["wire"], row[way]["protocol"]), ("int8", "bulk"))
+            self.assertGreater(row[way]["error"], 0)
+
     def test_refuses_a_root_that_is_no_rank(self):
         result = run(TWIN_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
         self.assertEqual(result.returncode, 2)

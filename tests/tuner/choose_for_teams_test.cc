@@ -68,5 +68,34 @@ TEST(ChooseForTeams, GoesRoundInsideHostsAndAcross) {
   EXPECT_EQ(chosen(query), "hierarchical_ring");
 }
 
+TEST(ChooseForTeams, TakesWhatBearsRounding) {
+  for (std::uint32_t c = 0; c < kCollectives; ++c) {
+    for (const Rank ranks : {2U, 5U, 8U, 16U}) {
+      for (const std::uint64_t bytes : {130U, 4096U, 65536U, 1U << 20, 64U << 20}) {
+        for (const bool whole : {false, true}) {  // All is mapped; or some are on other hosts.
+          Query query = query_on(static_cast<Collective>(c), bytes);
+          query.problem.ranks = ranks;
+          query.mapped = whole;
+          query.network = !whole;
+          query.wire = WireFormat::int8;
+          const Choice choice = choose(query).value();
+          const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+          ASSERT_NE(algorithm, nullptr) << choice.algorithm;
+          EXPECT_TRUE(!choice.mapped && algorithm->bears_rounding(query.problem)) << choice.algorithm << " " << bytes;
+        }
+      }
+    }
+  }
+}
+
+TEST(ChooseForTeams, SharesOutElementsNotMessages) {
+  Query query = query_on(Collective::all_reduce, 256 << 10);
+  query.protocol = "bulk";
+  const std::uint32_t raw = choose(query).value().channels;
+  ASSERT_GT(raw, 1U);
+  query.wire = WireFormat::int8;
+  EXPECT_EQ(choose(query).value().channels, raw);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -9,12 +9,15 @@ namespace tutti {
 
 // Small messages have their data and flag in one access, which must arrive together. For memory of the host nobody
 // promises that on every way from a GPU to it: there data goes in bulk, followed by a counter.
-Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options) const {
-  if (!neighbours_.through_host()) return std::string_view(options.protocol);
+// And a group of elements that messages carry encoded together is more than most small messages are.
+Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptions& options, WireFormat wire) const {
+  const bool narrow = wire != WireFormat::none;
+  if (!neighbours_.through_host() && !narrow) return std::string_view(options.protocol);
   if (options.protocol.empty() || options.protocol == "bulk") return std::string_view("bulk");
   if (options.protocol != "lines" && options.protocol != "rows") return std::string_view(options.protocol);
-  const std::string why =
-      "protocol '" + options.protocol + "' does not go through host memory, as it does between some of these ranks";
+  const std::string why = "protocol '" + options.protocol + "' " +
+                          (narrow ? "carries no messages in wire format " + std::string(name(wire))
+                                  : "does not go through host memory, as it does between some of these ranks");
   if (!options.nccls_protocol) return unsupported(why + ": take bulk, or leave the choice open");
   warn_of_nccls("NCCL_PROTO", why);
   return std::string_view("bulk");
@@ -23,7 +26,8 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
 // Sees what all ranks share: of windows, what the program promises.
 Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& problem,
                                            const CommunicatorOptions& options) const {
-  const std::string_view protocol = TUTTI_TRY(protocol_of(options));
+  const WireFormat wire = wire_request(call, options, ranks_).wire;
+  const std::string_view protocol = TUTTI_TRY(protocol_of(options, wire));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
   const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
@@ -31,6 +35,8 @@ Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& prob
                .mapped = mapped,
                .algorithm = forced_algorithm(options, problem),
                .protocol = protocol,
+               .wire = wire,
+               .type = call.type,
                .network = neighbours_.network(),
                .teams = neighbours_.teams(),
                .only_rings = rounds_.only_rings,
@@ -50,6 +56,7 @@ Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& qu
                                                const CommunicatorOptions& options) const {
   Choice choice = TUTTI_TRY(choose(query));
   limit_channels(options, choice);
+  TUTTI_CHECK_OK(check_rounding(query, choice));
   if (!choice.mapped || query.mapped) return choice;
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
   return unsupported("algorithm '" + std::string(choice.algorithm) +

@@ -143,6 +143,7 @@ class DeviceCommunicator final : public Communicator {
     const Algorithm* algorithm;
     Protocol protocol;
     bool pipelined;
+    WireFormat wire = WireFormat::none;
     bool operator==(const PlanKey&) const = default;
   };
   // Of this rank, once for each order of ranks that channels take in turns.
@@ -182,7 +183,7 @@ class DeviceCommunicator final : public Communicator {
   bool only_copies(const Call& call) const;  // One rank.
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
-  Result<std::string_view> protocol_of(const CommunicatorOptions& options) const;
+  Result<std::string_view> protocol_of(const CommunicatorOptions& options, WireFormat wire) const;
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<Choice> choose_plan(const Call& call, const Query& query, const CommunicatorOptions& options) const;
   void limit_channels(const CommunicatorOptions& options, Choice& choice) const;

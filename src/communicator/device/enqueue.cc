@@ -120,8 +120,8 @@ class Departure {
     return {};
   }
 
-  // All at once, if the share that each rank has of the device suffices for its calls to all of its communicators; else
-  // each communicator by itself, in an order that other threads share: that always has room.
+  // All at once, if the share that each rank has of the device suffices for its calls to all of its communicators, and
+  // one kernel does them; else each communicator by itself, in an order that other threads share: that always has room.
   Status launch() {
     std::vector<DeviceJob> all;
     std::uint32_t widest = 0;
@@ -135,13 +135,23 @@ class Departure {
       of_a_rank += (family.jobs.size() + family.ranks.size() - 1) / family.ranks.size();
       share = std::min(share, family.share);
     }
-    if (families_.size() == 1 || of_a_rank * widest <= share) return launch(all);
+    if (families_.size() == 1 || (of_a_rank * widest <= share && alike(all))) return launch(all);
     for (const auto& [number, family] : families_) TUTTI_CHECK_OK(launch(family.jobs));
     return {};
   }
 
+  // Whether messages of all or of none are narrow: one kernel does them.
+  static bool alike(const std::vector<DeviceJob>& jobs) {
+    const auto narrow = [](const DeviceJob& job) { return job.entry.call.task.wire != WireFormat::none; };
+    return std::all_of(jobs.begin(), jobs.end(), narrow) || std::none_of(jobs.begin(), jobs.end(), narrow);
+  }
+
   Status launch(const std::vector<DeviceJob>& jobs) const {
     if (jobs.empty()) return {};
+    if (!alike(jobs))
+      return invalid_usage(
+          "some ranks make a call with messages in a wire format, and others without: options.wire and TUTTI_WIRE must "
+          "be the same on all ranks of a communicator");
     const DeviceLaunch all = launch_of(jobs);
     return device().launch(all.batch, all.count, all.team_bytes, stream());
   }

@@ -178,18 +178,20 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
     problem.in_place = false;
     prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
   }
-  WiredPlan* plan =
-      TUTTI_TRY(wired_plan({problem, algorithm, choice.protocol, block_bytes > choice.piece_bytes}, choice));
+  WiredPlan* plan = TUTTI_TRY(wired_plan(
+      {problem, algorithm, choice.protocol, message_bytes(query, query.wire) > choice.piece_bytes, query.wire},
+      choice));
   prepared->ran = &plan->ran;
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
-  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch));
+  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch, query.wire));
   prepared->scratch_bytes =
       plan->scratch_units == 0 ? 0 : round_up((plan->scratch_units / plan->room.units + 1) * block_bytes, kPackGranule);
   FoldTask& task = prepared->entry.call.task;
   task.type = call.type;
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
+  task.wire = query.wire;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,

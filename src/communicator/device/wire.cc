@@ -8,6 +8,7 @@
 #include "src/communicator/device/device_communicator.h"
 #include "src/executor/team/rows.h"
 #include "src/executor/team/words.h"
+#include "src/tuner/coding.h"
 
 namespace tutti {
 namespace {
@@ -63,7 +64,12 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   const Protocol protocol = choice.mapped ? Protocol::bulk : key.protocol;
   auto wired = std::make_unique<WiredPlan>();
   wired->key = key;
-  wired->ran = {algorithm.name(), choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
+  const bool rounds = key.wire != WireFormat::none;
+  wired->ran = {.algorithm = algorithm.name(), .protocol = choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
+  if (rounds) {
+    wired->ran.wire = name(key.wire);
+    wired->ran.error = expected_error(key.wire, algorithm.effort(key.problem));
+  }
   wired->room = {.algorithm = algorithm.name(),
                  .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),
                  .granule_bytes = protocol == Protocol::lines ? kWordGranule : kPackGranule,
@@ -74,7 +80,8 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   for (const Embedding& embedding : embeddings_of(algorithm, key.problem)) {
     const Problem problem = logical(embedding, key.problem);
     if (problem != asked) {
-      proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead));
+      proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
+                                     rounds ? Messages::rounded : Messages::exact));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
       asked = problem;
     }

@@ -134,10 +134,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
   prepared->in_place = call.output - call.input == prepared->in_place_distance;
-  if (choice.wire != WireFormat::none && (choice.mapped || !algorithm->bears_rounding(problem)))
-    return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + options.wire + ": " +
-                       ruled_out(query, *algorithm, choice.protocol) +
-                       "; leave the algorithm open, or let messages be raw");
+  TUTTI_CHECK_OK(check_rounding(query, choice));
   Problem mine = problem;
   mine.in_place = prepared->in_place;
   if (choice.mapped) {
@@ -163,7 +160,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
     query.protocol = "";
     prepared->mapped_algorithm = mapped_algorithm(query);
   }
-  prepared->corrects = query.rounded && call.residual != nullptr;
+  prepared->corrects = choice.wire != WireFormat::none && call.residual != nullptr;
   const bool apart = prepared->corrects && input_blocks(mine, rank_) != output_blocks(mine, rank_);
   prepared->copy_input = mine.in_place && (apart || !algorithm->supports(mine));
   if (prepared->copy_input) mine.in_place = false;

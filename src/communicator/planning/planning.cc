@@ -196,6 +196,15 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
   return proved;
 }
 
+Status check_rounding(const Query& query, const Choice& choice) {
+  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+  if (choice.wire == WireFormat::none || algorithm == nullptr) return {};
+  if (!choice.mapped && algorithm->bears_rounding(query.problem)) return {};
+  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with wire format " + name(choice.wire) + ": " +
+                     ruled_out(query, *algorithm, choice.protocol) +
+                     "; leave the algorithm open, or let messages be raw");
+}
+
 WireRequest wire_request(const Call& call, const CommunicatorOptions& options, Rank ranks) {
   const bool is_float =
       call.type == DataType::float32 || call.type == DataType::float16 || call.type == DataType::bfloat16;
@@ -232,6 +241,7 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
   }
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.type));
   launch.group_bytes = static_cast<std::uint16_t>(wire_bytes(wire));
+  launch.keeps = keeps_of(call.collective);
   launch.input.count = launch.output.count = launch.scratch_blocks.count = call.count;
   launch.loop = choice.loop;
   launch.loop.pieces = static_cast<std::uint32_t>(pieces);

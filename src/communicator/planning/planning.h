@@ -69,6 +69,9 @@ Result<Choice> choose_like(const Choice& other, const Query& query);
 // Of a choice; fails if there is none of this name that does the problem.
 Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
 
+// Fails where messages are to carry numbers rounded, which the algorithm does not bear.
+Status check_rounding(const Query& query, const Choice& choice);
+
 struct ProvedPlans {
   std::vector<Plan> plans;  // Of all ranks, fused.
   bool overlaps = false;    // Pieces do overlap.

@@ -100,11 +100,14 @@ Status CudaDevice::prepare_kernel() {
   const auto taken = static_cast<std::uint32_t>(kernel.sharedSizeBytes) + kSpareBytes;
   traits_.team_bytes = (static_cast<std::uint32_t>(most) - taken) / 16 * 16;
   const int bytes = static_cast<int>(traits_.team_bytes);
-  TUTTI_CHECK_OK(check(cudaFuncSetAttribute(team_kernel(), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                       "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)"));
-  TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&teams, team_kernel(), kThreads, bytes),
-                       "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
-  traits_.teams = static_cast<std::uint32_t>(teams * processors);
+  traits_.teams = ~0U;
+  for (const void* each : {team_kernel(), narrow_team_kernel()}) {
+    TUTTI_CHECK_OK(check(cudaFuncSetAttribute(each, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                         "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)"));
+    TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&teams, each, kThreads, bytes),
+                         "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
+    traits_.teams = std::min(traits_.teams, static_cast<std::uint32_t>(teams * processors));
+  }
   return {};
 }
 
@@ -325,7 +328,8 @@ Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
   config.attrs = &cooperative;
   config.numAttrs = count > 1 ? 1 : 0;
   void* arguments[] = {const_cast<TeamBatch*>(&batch)};
-  return check(cudaLaunchKernelExC(&config, team_kernel(), arguments), "cudaLaunchKernelExC");
+  const void* kernel = has_narrow_messages(batch) ? narrow_team_kernel() : team_kernel();
+  return check(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");
 }
 
 Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {

@@ -10,5 +10,7 @@ inline constexpr std::uint32_t kThreads = 512;  // Of a block.
 // The symbol to launch, with a grid of (channels, calls) blocks of kThreads threads, and as much dynamic shared memory
 // as the widest call's channel takes (0 for those with a workspace).
 const void* team_kernel();
+// The same for a batch that has_narrow_messages().
+const void* narrow_team_kernel();
 
 }  // namespace tutti

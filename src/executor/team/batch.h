@@ -55,4 +55,7 @@ struct TeamBatch {
 };
 static_assert(sizeof(TeamBatch) <= 4096);
 
+// Whether messages are narrower than their elements: in all calls, or in none.
+inline bool has_narrow_messages(const TeamBatch& batch) { return batch.calls[0].call.task.wire != WireFormat::none; }
+
 }  // namespace tutti

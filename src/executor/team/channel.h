@@ -12,7 +12,7 @@ namespace tutti {
 
 // How the team's memory is laid out.
 struct ChannelLayout {
-  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, bytes;
+  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, bytes;
 
   TUTTI_HOST_DEVICE explicit ChannelLayout(const Image& image) {
     std::uint32_t at = image.bytes;
@@ -30,11 +30,12 @@ struct ChannelLayout {
     targets = take(widest, sizeof(std::byte*));
     stages = take(image.stage_bytes != 0 ? widest + 1 : 0, image.stage_bytes);
     scaled = take(widest, 1);
+    marks = take(image.launch.cut.group > 1 ? 2 * widest : 0, 1);
     bytes = at;
   }
 };
 
-template <typename Team>
+template <typename Team, typename Machine = TeamMachine<Team>>
 class Channel {
  public:
   // `memory`: ChannelLayout(image).bytes of the team's own, aligned to 16. `turn`: where to take the call up, and where
@@ -225,11 +226,11 @@ class Channel {
                                .sources = at<const std::byte*>(layout.sources),
                                .targets = at<std::byte*>(layout.targets),
                                .scaled = at<std::uint8_t>(layout.scaled),
+                               .marks = at<std::uint8_t>(layout.marks),
                                .stage = at<std::byte>(layout.stages),
                                .stage_bytes = image.stage_bytes,
                                .stop = &image.stop};
-    Interpreter<TeamMachine<Team>> interpreter(program, image.launch, TeamMachine<Team>(team_, memory, image.task),
-                                               memory.pointers);
+    Interpreter<Machine> interpreter(program, image.launch, Machine(team_, memory, image), memory.pointers);
     if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
     const Progress progress = interpreter.advance();
     if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);

@@ -132,8 +132,8 @@ class Device {
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
 
   // The calls batch.calls[0..count) side by side, each with `team_bytes` of memory for each of its teams: count times
-  // the channels of the widest count. Either all of them are under way at the same time at some point, or it fails;
-  // what runs in other streams has to leave them room.
+  // the channels of the widest count. Messages of all or of none are narrow. Either all of them are under way at the
+  // same time at some point, or it fails; what runs in other streams has to leave them room.
   virtual Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
 

@@ -11,6 +11,7 @@
 
 #include "src/executor/interpreter.h"
 #include "src/executor/team/fold.h"
+#include "src/executor/team/image.h"
 #include "src/executor/team/rows.h"
 #include "src/executor/team/words.h"
 
@@ -22,6 +23,7 @@ struct TeamMemory {
   const std::byte** sources = nullptr;
   std::byte** targets = nullptr;
   std::uint8_t* scaled = nullptr;  // By source.
+  std::uint8_t* marks = nullptr;   // By source, then by target: a NarrowOperand each.
   std::byte* stage = nullptr;      // widest + 1 messages.
   std::uint64_t stage_bytes = 0;   // Of each.
   std::uint32_t* stop = nullptr;
@@ -50,8 +52,8 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_rows(Team team,
 template <typename Team>
 class TeamMachine {
  public:
-  TUTTI_HOST_DEVICE TeamMachine(Team team, const TeamMemory& memory, const FoldTask& task)
-      : team_(team), memory_(memory), task_(task) {}
+  TUTTI_HOST_DEVICE TeamMachine(Team team, const TeamMemory& memory, const Image& image)
+      : team_(team), memory_(memory), task_(image.task) {}
 
   TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return memory_.stage + operand * memory_.stage_bytes; }
   TUTTI_HOST_DEVICE bool plain() const { return task_.reduction != Reduction::pre_mul_sum; }
@@ -108,14 +110,21 @@ class TeamMachine {
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
-    const FoldOperands operands = {.sources = memory_.sources,
-                                   .scaled = memory_.scaled,
-                                   .targets = memory_.targets,
-                                   .source_count = sources,
-                                   .target_count = targets,
-                                   .count = count,
-                                   .complete = kind == Fold::complete};
-    team_fold(task_, operands, {team_.worker(), team_.workers()});
+    team_fold(task_, operands(sources, targets, count, kind), crew());
+  }
+
+ protected:
+  TUTTI_HOST_DEVICE const FoldTask& task() const { return task_; }
+  TUTTI_HOST_DEVICE Crew crew() const { return {team_.worker(), team_.workers()}; }
+  TUTTI_HOST_DEVICE FoldOperands operands(std::uint32_t sources, std::uint32_t targets, std::uint64_t count,
+                                          Fold kind) const {
+    return {.sources = memory_.sources,
+            .scaled = memory_.scaled,
+            .targets = memory_.targets,
+            .source_count = sources,
+            .target_count = targets,
+            .count = count,
+            .complete = kind == Fold::complete};
   }
 
  private:

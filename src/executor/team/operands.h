@@ -6,6 +6,7 @@
 
 #include "src/base/platform.h"
 #include "src/base/types.h"
+#include "src/wire/format.h"
 
 namespace tutti {
 
@@ -13,9 +14,10 @@ namespace tutti {
 struct FoldTask {
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
-  std::uint16_t scale_in_memory = 0;  // 1: `integer_scale` is the address of the scalar, read when the call runs.
-  std::uint32_t ranks = 1;            // avg: the divisor.
-  double scale = 1;                   // pre_mul_sum of floats; integers take `integer_scale`.
+  WireFormat wire = WireFormat::none;  // Of messages.
+  std::uint8_t scale_in_memory = 0;    // 1: `integer_scale` is the address of the scalar, read when the call runs.
+  std::uint32_t ranks = 1;             // avg: the divisor.
+  double scale = 1;                    // pre_mul_sum of floats; integers take `integer_scale`.
   std::int64_t integer_scale = 1;
 };
 static_assert(sizeof(FoldTask) == 24);

@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-template <typename Team>
-TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel<Team>& channel, std::uint32_t number,
+template <typename Channel>
+TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& channel, std::uint32_t number,
                                     Progress progress) {
   if (channel.own() != progress) return;  // Another worker knows.
   const Blocked& blocked = channel.blocked();
-  const bool absent = channel.absent() != Channel<Team>::kNobody;
+  const bool absent = channel.absent() != Channel::kNobody;
   TeamReport& report = entry.watch.told->report;
   if (!compare_exchange(&report.claimed, 0U, 1U)) return;
   report.mismatch = progress == Progress::mismatch;
@@ -33,8 +33,8 @@ TUTTI_HOST_DEVICE bool comes_too_late(Team& team) {
 }
 
 // All workers of the team call it. `memory`: the team's own, as much as the call's channels take (see ChannelLayout),
-// unless the call has a workspace.
-template <typename Team>
+// unless the call has a workspace. `Machine`: NarrowMachine for a batch that has_narrow_messages().
+template <template <typename> typename Machine = TeamMachine, typename Team>
 TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, Team team, std::byte* memory) {
   if (channel >= entry.channels) return;
   if (entry.call.workspace != nullptr) memory = entry.call.workspace + std::size_t{channel} * entry.workspace_bytes;
@@ -42,7 +42,7 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   if (turn != nullptr && (turn->state >= TurnState::done || comes_too_late(team))) return;
   const bool last = turn == nullptr || turn->last != 0;
   if (channel == 0 && team.worker() == 0) store_release(&entry.watch.told->begun, entry.watch.number);
-  Channel<Team> run(entry.call, channel, team, memory, turn);
+  Channel<Team, Machine<Team>> run(entry.call, channel, team, memory, turn);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
   if (turn != nullptr && team.worker() == 0)

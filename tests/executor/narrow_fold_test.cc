@@ -1,0 +1,279 @@
+// A team's folds of narrow messages against the CPU's: the same bits in messages and in memory.
+#include "src/executor/team/narrow_fold.h"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "src/executor/cpu/wire_fold.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kGuard = 64;
+constexpr std::byte kUntouched{0xa5};
+constexpr std::uint32_t kWorkers = 3;
+
+struct Case {
+  WireFormat format;
+  DataType type;
+  Reduction reduction = Reduction::sum;
+  Keeps keeps = Keeps::nothing;
+  bool complete = false;
+  std::uint32_t sources = 1;
+  std::uint32_t messages = 0;  // Bit k: source k is one.
+  std::uint64_t count = 0;
+  std::size_t skew = 0;  // Elements by which memory is off its alignment.
+};
+
+std::string describe(const Case& at) {
+  return std::string(name(at.reduction)) + " of " + std::to_string(at.count) + " " + name(at.type) + " in " +
+         name(at.format) + ", " + std::to_string(at.sources) + " sources, messages " + std::to_string(at.messages) +
+         ", keeps " + std::to_string(static_cast<int>(at.keeps)) + (at.complete ? ", complete" : "") + ", skew " +
+         std::to_string(at.skew);
+}
+
+std::size_t message_bytes(const Case& at) { return (at.count + kWireGroup - 1) / kWireGroup * wire_bytes(at.format); }
+
+// Aligned, with bytes around it that nobody may write.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes, std::size_t shift = 0)
+      : packs_((bytes + shift + kGuard) / sizeof(Pack) + 1), at_(reinterpret_cast<std::byte*>(packs_.data()) + shift) {
+    std::memset(packs_.data(), static_cast<int>(kUntouched), packs_.size() * sizeof(Pack));
+  }
+  std::byte* data() { return at_; }
+  bool operator==(const Buffer& other) const {
+    return std::memcmp(packs_.data(), other.packs_.data(), packs_.size() * sizeof(Pack)) == 0;
+  }
+
+ private:
+  std::vector<Pack> packs_;
+  std::byte* at_;
+};
+
+// Threads that have a group together, as those of a warp.
+class WarpOfThreads {
+ public:
+  static constexpr std::uint32_t kWorkers = 32;
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 3 : 2;
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
+
+  WarpOfThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  std::uint32_t first() const { return worker_ / kWorkers; }
+  std::uint32_t step() const { return workers_ / kWorkers; }
+  std::uint32_t place() const { return worker_ % kWorkers; }
+
+  template <std::uint32_t kBlock>
+  std::uint32_t largest(std::uint32_t own) const {
+    constexpr std::uint32_t kTogether = kBlock / kShare<kBlock>;
+    owned()[worker_] = own;
+    join();
+    std::uint32_t most = 0;
+    for (std::uint32_t k = 0; k < kTogether; ++k) most = std::max(most, owned()[worker_ / kTogether * kTogether + k]);
+    join();
+    return most;
+  }
+  void join() const { barrier().arrive_and_wait(); }
+
+ private:
+  static std::uint32_t* owned() {
+    static std::uint32_t owned[kWorkers];
+    return owned;
+  }
+  static std::barrier<>& barrier() {
+    static std::barrier<> barrier(kWorkers);
+    return barrier;
+  }
+
+  const std::uint32_t worker_, workers_;
+};
+
+enum class Crews { of_one, of_a_warp };
+
+class NarrowFolds : public testing::TestWithParam<int> {
+ protected:
+  NarrowFolds() : seed_(std::random_device()()), random_(seed_) { std::printf("seed %u\n", seed_); }
+
+  WireFormat format() const { return static_cast<WireFormat>(GetParam()); }
+
+  // Mostly of one magnitude; now and then none, huge, small, or none that is finite.
+  float number() {
+    switch (random_() % 400) {
+      case 0: return __builtin_bit_cast(float, static_cast<std::uint32_t>(random_()));
+      case 1: return __builtin_inff();
+      case 2: return -0.0F;
+      case 3: return 1e-30F;
+      default: return normal_(random_);
+    }
+  }
+
+  void fill(const Case& at, std::byte* memory, bool message) {
+    std::vector<float> values(at.count);
+    const bool zeros = random_() % 8 == 0;
+    for (float& value : values) value = zeros ? 0 : number();
+    if (message) return find_codec(at.format).encode(values.data(), at.count, memory, range_of(at.type), nullptr);
+    for (std::uint64_t i = 0; i < at.count; ++i) {
+      const float value = values[i];
+      if (at.type == DataType::float32) std::memcpy(memory + i * 4, &value, 4);
+      const std::uint16_t half =
+          at.type == DataType::float16 ? from_float<Float16>(value).bits : from_float<BFloat16>(value).bits;
+      if (at.type != DataType::float32) std::memcpy(memory + i * 2, &half, 2);
+    }
+  }
+
+  // What memory, a message, and a second one get.
+  void compare(const Case& at, Crews crews) {
+    SCOPED_TRACE(describe(at) + ", seed " + std::to_string(seed_));
+    const std::size_t memory_bytes = at.count * size_of(at.type);
+    const std::size_t shift = at.skew * size_of(at.type);
+    std::vector<Buffer> sources;
+    std::vector<std::uint8_t> marks(at.sources), scaled(at.sources);
+    for (std::uint32_t k = 0; k < at.sources; ++k) {
+      marks[k] = at.messages >> k & 1;
+      scaled[k] = k + 1 == at.sources && marks[k] == 0;
+      sources.emplace_back(marks[k] != 0 ? message_bytes(at) : memory_bytes, marks[k] != 0 ? 0 : shift);
+      fill(at, sources.back().data(), marks[k] != 0);
+    }
+    const std::vector<std::uint8_t> to_marks = {0, 1, 1};
+    std::vector<Buffer> wanted, found;
+    for (std::vector<Buffer>* targets : {&wanted, &found}) {
+      targets->emplace_back(memory_bytes, shift);
+      targets->emplace_back(message_bytes(at));
+      targets->emplace_back(message_bytes(at));
+    }
+    const auto targets = static_cast<std::uint32_t>(at.keeps == Keeps::nothing && at.messages == 0 ? 1 : 3);
+    by_cpu(at, sources, wanted, {marks.data(), to_marks.data()}, targets, scaled.back() != 0);
+    const Team team{at, found, {marks.data(), to_marks.data()}, targets, scaled.data()};
+    crews == Crews::of_one ? by_team(team, sources) : by_warp(team, sources);
+    ASSERT_TRUE(found[0] == wanted[0]) << "in memory";
+    ASSERT_TRUE(found[1] == wanted[1]) << "in the message";
+    ASSERT_TRUE(found[2] == wanted[2]) << "in the second message";
+  }
+
+  std::uint32_t any(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+
+ private:
+  static void by_cpu(const Case& at, std::vector<Buffer>& sources, std::vector<Buffer>& targets, Encoded marks,
+                     std::uint32_t target_count, bool scales_last) {
+    std::vector<const std::byte*> from;
+    for (Buffer& each : sources) from.push_back(each.data());
+    std::byte* const to[] = {targets[0].data(), targets[1].data(), targets[2].data()};
+    FoldArguments arguments;
+    arguments.sources = from.data();
+    arguments.targets = to;
+    arguments.source_count = at.sources;
+    arguments.target_count = target_count;
+    arguments.count = at.count;
+    arguments.complete = at.complete;
+    arguments.ranks = kRanks;
+    arguments.scale = kScale;
+    if (scales_last && at.reduction == Reduction::pre_mul_sum) arguments.own = at.sources - 1;
+    WireFold(at.format, at.type, at.reduction, at.keeps)(arguments, marks);
+  }
+
+  struct Team {
+    const Case& at;
+    std::vector<Buffer>& targets;
+    Encoded marks;
+    std::uint32_t target_count;
+    const std::uint8_t* scaled;
+  };
+
+  // `fold` takes a task, operands and marks.
+  template <typename Fold>
+  static void with_operands(const Team& team, std::vector<Buffer>& sources, Fold&& fold) {
+    const Case& at = team.at;
+    std::vector<const std::byte*> from;
+    for (Buffer& each : sources) from.push_back(each.data());
+    std::byte* const to[] = {team.targets[0].data(), team.targets[1].data(), team.targets[2].data()};
+    const FoldTask task = {
+        .type = at.type, .reduction = at.reduction, .wire = at.format, .ranks = kRanks, .scale = kScale};
+    const FoldOperands operands = {.sources = from.data(),
+                                   .targets = to,
+                                   .source_count = at.sources,
+                                   .target_count = team.target_count,
+                                   .count = at.count,
+                                   .complete = at.complete};
+    std::vector<NarrowOperand> kinds;
+    for (std::uint32_t k = 0; k < at.sources; ++k)
+      kinds.push_back(team.marks.sources[k] != 0 ? NarrowOperand::message
+                      : team.scaled[k] != 0      ? NarrowOperand::own_input
+                                                 : NarrowOperand::memory);
+    constexpr NarrowOperand kTargets[] = {NarrowOperand::memory, NarrowOperand::message, NarrowOperand::message};
+    fold(task, operands, NarrowMarks{kinds.data(), kTargets});
+  }
+
+  static void by_team(const Team& team, std::vector<Buffer>& sources) {
+    with_operands(team, sources, [&](const auto& task, const auto& operands, const auto& marks) {
+      for (std::uint32_t worker = 0; worker < kWorkers; ++worker)
+        narrow_fold(task, team.at.keeps, operands, marks, {worker, kWorkers});
+    });
+  }
+
+  static void by_warp(const Team& team, std::vector<Buffer>& sources) {
+    with_operands(team, sources, [&](const auto& task, const auto& operands, const auto& marks) {
+      visit_form(task.wire, [&]<class Form>(Type<Form>) {
+        std::vector<std::thread> threads;
+        for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker) {
+          threads.emplace_back([&, worker] {
+            const Crew crew = {worker, WarpOfThreads::kWorkers};
+            NarrowFold<Form, WarpOfThreads>(task, team.at.keeps, operands, marks, crew).run();
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+      });
+    });
+  }
+
+  static constexpr std::uint32_t kRanks = 6;
+  static constexpr double kScale = -1.75;
+
+  const unsigned seed_;
+  std::mt19937 random_;
+  std::normal_distribution<float> normal_;
+};
+
+TEST_P(NarrowFolds, HaveTheBitsOfTheCpu) {
+  for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
+    for (std::uint32_t r = 0; r < kReductions; ++r) {
+      for (const Keeps keeps : {Keeps::nothing, Keeps::sums, Keeps::copies}) {
+        for (std::uint32_t sources = 1; sources <= 3; ++sources) {
+          for (std::uint32_t messages = 0; messages < 1U << sources; ++messages) {
+            for (const std::uint64_t count : {1U, 127U, 128U, 641U}) {
+              ASSERT_NO_FATAL_FAILURE(compare(
+                  {format(), type, static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages, count, any(4)},
+                  Crews::of_one));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(NarrowFolds, OfAWarpHaveTheBitsOfTheCpu) {
+  for (const std::uint64_t count : {131U, 1100U}) {
+    for (int turn = 0; turn < 4; ++turn) {
+      const std::uint32_t sources = 1 + any(3);
+      constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
+      ASSERT_NO_FATAL_FAILURE(
+          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)),
+                   any(2) == 0, sources, any(1U << sources), count, any(2) * any(4)},
+                  Crews::of_a_warp));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, NarrowFolds, testing::Range(1, int{kWireFormats}),
+                         [](const auto& format) { return std::string(name(static_cast<WireFormat>(format.param))); });
+
+}  // namespace
+}  // namespace tutti
