@@ -279,6 +279,19 @@ def failures(cells):
             "".join(f"- {key}: {', '.join(map(str, sorted(sizes[key])))} B\n" for key in sizes))
 
 
+def load(path):
+    """The cells of a file that --output has written. Exits where an older version has: it kept less of each cell."""
+    with open(path) as file:
+        results = json.load(file).get("cells", {})
+    for key, cells in results.items():
+        for size, cell in cells.items():
+            lacking = [name for name in ("chosen", "choice", "times", "same") if name not in cell]
+            if lacking:
+                raise SystemExit(f"{path}: {key}, {size} B has no '{lacking[0]}': an older version of this script wrote "
+                                 "the file; measure again, with --output into another one")
+    return results
+
+
 def store(options, results):
     about = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(), "passes": options.passes,
              "commit": subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
@@ -296,13 +309,13 @@ def cpu():
 def main():
     options = arguments()
     if options.show:
-        sys.stdout.write(table(json.load(open(options.show))["cells"], options.worst))
+        sys.stdout.write(table(load(options.show), options.worst))
         return
     if options.quick:
         options.passes, options.sizes = 1, "1K:1M:32"
     results = {}
     if options.output and os.path.exists(options.output):
-        results = json.load(open(options.output))["cells"]
+        results = load(options.output)
     for place in options.places.split(","):
         for ranks in options.ranks.split(","):
             for collective in options.only.split(","):

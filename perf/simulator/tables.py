@@ -27,15 +27,33 @@ NETWORK = os.path.join(FOLDER, "gb200-network.json")
 
 
 def one_host(preset, launch):
-    return lambda ranks: ["--topology", preset, "--ranks-per-host", str(ranks), "--launch", launch]
+    return lambda ranks, collective: ["--topology", preset, "--ranks-per-host", str(ranks), "--launch", launch]
 
 
-def rack(ranks):
+def rack(ranks, collective):
     return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "graph", "--channels", "4"]
 
 
-def network(ranks):
-    return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager"]
+def ctran(collective, requests_in_turn):
+    """How the library cuts calls that was measured, as its source and its report say.
+
+    Blocks go whole, in two halves from 32 KiB on (all-gather: beyond 64 KiB), made by 8 thread blocks; those of an
+    all-gather go from buffer to buffer. A work request has 512 KiB, of an all-reduce 256 KiB.
+    """
+    reduces = collective == "all_reduce"
+    request = (256 if reduces else 512) * KIB
+    channels, queue_pairs = 8, 16
+    figures = {"request_bytes": request, "requests_in_turn": requests_in_turn,
+               "interleaved_bytes": request * queue_pairs,
+               "shortest_slice_bytes": (16 * KIB if reduces else 32 * KIB + 1) / channels,
+               "direct.network": 0 if reduces else 1}
+    return ["--channels", str(channels), "--piece", "16G",
+            *(argument for name, value in figures.items() for argument in ("--figure", f"{name}={value:.9g}"))]
+
+
+def network(requests_in_turn):
+    return lambda ranks, collective: ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager",
+                                      *ctran(collective, requests_in_turn)]
 
 
 def eager_part(row):
@@ -48,9 +66,8 @@ def eager_part(row):
 
 
 def network_part(row):
-    if row.ranks > 8:
-        return SEEN
-    return FITTED if row.algorithm == "ring" else LEFT_OUT
+    """That ports take turns, messages share them and some are not copied was found by looking at what is seen here."""
+    return FITTED if row.ranks <= 8 and row.algorithm == "ring" else SEEN
 
 
 TABLES = (
@@ -62,7 +79,9 @@ TABLES = (
     Table("b200-ring.csv", "4 to 8 B200, ring", "sm100", one_host("dgx-b200", "eager-many"),
           lambda row: FITTED if row.ranks == 8 else LEFT_OUT),
     Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: FITTED),
-    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network, network_part),
+    Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network(1), network_part),
+    Table("gb200-network-by-port.csv", "4 to 32 GB200 on the network, port by port", "sm100", network(8),
+          lambda row: SEEN),
 )
 
 
@@ -99,7 +118,7 @@ def answers(rows, tutti=TUTTI, figures=()):
     found = []
     for (table, collective, algorithm, protocol, ranks), group in groups.items():
         sizes = [row.bytes for row in group]
-        arguments = [*table.machine(ranks), "--collective", collective, "--bytes", f"{min(sizes)}..{max(sizes)}"]
+        arguments = [*table.machine(ranks, collective), "--collective", collective, "--bytes", f"{min(sizes)}..{max(sizes)}"]
         arguments += ["--algorithm", algorithm] if algorithm else []
         arguments += ["--protocol", protocol] if protocol else []
         for name, value in dict(figures).items():

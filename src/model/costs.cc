@@ -32,6 +32,9 @@ std::vector<Figure> figures_of(Costs& costs) {
   std::vector<Figure> all = {{"launch_device_us", &costs.launch_device_us},
                              {"launch_channel_us", &costs.launch_channel_us},
                              {"launch_peer_us", &costs.launch_peer_us},
+                             {"request_bytes", &costs.request_bytes},
+                             {"interleaved_bytes", &costs.interleaved_bytes},
+                             {"lead_us", &costs.lead_us},
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};
   list(all, "launch_us", costs.launch_us, [](std::size_t i) { return std::string(kModes[i]); });
   list(all, "base_us", costs.base_us, protocol);
@@ -39,6 +42,7 @@ std::vector<Figure> figures_of(Costs& costs) {
   list(all, "ramp_us", costs.ramp_us, links);
   list(all, "ramp_bytes", costs.ramp_bytes, links);
   list(all, "fold_us", costs.fold_us, links);
+  list(all, "direct", costs.direct, links);
   list(all, "step_us", costs.step_us, protocol);
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
   list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
@@ -52,7 +56,8 @@ std::vector<Figure> figures_of(Costs& costs) {
 }
 
 std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
-  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"most_channels", &costs.most_channels}};
+  std::vector<std::pair<std::string, std::uint32_t*>> all = {{"most_channels", &costs.most_channels},
+                                                             {"requests_in_turn", &costs.requests_in_turn}};
   for (std::size_t i = 0; i < kProtocolCount; ++i) {
     const std::string protocol = name(static_cast<Protocol>(i));
     all.emplace_back("slices." + protocol, &costs.slices[i]);

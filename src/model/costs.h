@@ -5,7 +5,8 @@
 //
 // A message of S bytes, by protocol p from a channel of one rank to one of another, over links of the class c:
 //   the sender's channel is busy for step_us[p] + S / channel_gbytes_per_s[p],
-//   each link on its way for wire_bytes[p] * S / (efficiency[kind] * its rate), one message after the other,
+//   each link on its way for wire_bytes[p] * S / (efficiency[kind] * its rate), one message after the other
+//     (but see request_bytes and interleaved_bytes),
 //   it is there hop_us[c][p] after its last byte was sent (on top of the latencies of the links),
 //   the receiver's channel is busy as the sender's was.
 // A call begins base_us[p] late, on every rank. Its host needs launch_us() for it, and is ahead of the devices: calls
@@ -53,6 +54,17 @@ struct Costs {
   std::array<double, kLinkClasses> ramp_us{}, ramp_bytes{};
   // More of a hop where what comes is reduced: a host that drives the network hands it to the device, and waits.
   std::array<double, kLinkClasses> fold_us{};
+  // Ports that a rank uses together take a message in requests of so many bytes, each port so many of them in turn: a
+  // short one goes over one port alone. 0: each port has its share of any message.
+  double request_bytes = 0;
+  std::uint32_t requests_in_turn = 1;
+  // Over a network a message shares the links with the one before from the same rank to the same, as long as both have
+  // no more than this under way: requests are dealt out to as many queue pairs. 0: one goes after the other.
+  double interleaved_bytes = 0;
+  double lead_us = 0;  // By which the one before is there first all the same.
+  // Other than 0: what messages of this class carry without reducing it goes from where it is to where it belongs, and
+  // no channel copies it.
+  std::array<double, kLinkClasses> direct{};
   std::array<double, kProtocolCount> step_us{};
   std::array<double, kProtocolCount> channel_gbytes_per_s{};
   std::array<double, kProtocolCount> wire_bytes{1, 1, 1};  // Sent for each byte of data.

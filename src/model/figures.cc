@@ -13,7 +13,7 @@ Costs nccl() {
   costs.launch_us = {8, 13.4, 2};  // eager: an estimate, below what devices take. eager_many: see launch_device_us.
   costs.step_us = {0.5, 0.1, 0.2};
   costs.wire_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
-  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.957};
+  costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.969};
   costs.most_channels = 24;
   costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
   costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
@@ -61,12 +61,15 @@ Costs hopper() {
 Costs blackwell() {
   Costs costs = hopper();
   costs.name = "B200";
-  costs.base_us = {30, 7, 9};
+  costs.base_us = {30, 7, 7.8};
   constexpr auto network = static_cast<std::size_t>(LinkClass::network);
-  costs.hop_us[network] = {6.8, 6.8, 6.8};
-  costs.ramp_us[network] = 6.2;
-  costs.ramp_bytes[network] = 20'700;
-  costs.fold_us[network] = 11.2;
+  costs.hop_us[network] = {6.9, 6.9, 6.9};
+  costs.ramp_us[network] = 5.7;
+  costs.ramp_bytes[network] = 16'600;
+  costs.fold_us[network] = 11;
+  costs.request_bytes = 512 << 10;  // CTRAN's work requests, on 16 queue pairs that its ports have in turns.
+  costs.interleaved_bytes = 16 * costs.request_bytes;
+  costs.lead_us = 3;                          // Two messages of 2 or 4 MiB at once, in the benchmark of its sender.
   costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.792;
   return costs;

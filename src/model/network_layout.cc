@@ -158,8 +158,11 @@ Status Network::lay_rails() {
         rate += topology.nodes[nic].gbytes_per_s;
         name += (name.empty() ? "" : "+") + topology.nodes[nic].name;
       }
-      rail.out = link({LinkKind::network, rate, host, name + ways_of(true)});
-      rail.in = link({LinkKind::network, rate, host, name + ways_of(false)});
+      // Where ports are spread over the channels of several ranks, what these send at once goes over all of them.
+      const bool of_channels = cluster_.spread && ranks_per_host_ > 1;
+      const std::uint32_t ports = of_channels ? 1 : static_cast<std::uint32_t>(rail.nics.size());
+      rail.out = link({LinkKind::network, rate, host, name + ways_of(true), ports});
+      rail.in = link({LinkKind::network, rate, host, name + ways_of(false), ports});
       rails_.back().push_back(std::move(rail));
     }
     most_rails_ = std::max(most_rails_, static_cast<std::uint32_t>(rails_.back().size()));

@@ -54,10 +54,13 @@ class Engine {
       : program_(program),
         request_(request),
         timeline_(request.jitter, request.seed),
+        network_ranks_(network.ranks()),
         wires_(program, network, request, timeline_),
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
             1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
+        some_direct_(std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
+                                 [](double direct) { return direct != 0; })),
         ranks_(program.classes()) {
     result_.piece_us.resize(request.pieces);
     const Loop& loop = request.loop;
@@ -139,7 +142,7 @@ class Engine {
     if (state.free_us < result_.time_us) return;
     result_.time_us = state.free_us;
     result_.chain = state.chain;
-    result_.last = program_.symmetry.representative_of_class(rank);
+    result_.last = program_.symmetry.representative_of_class(rank) % network_ranks_;
   }
 
   // ---- A step ----
@@ -246,7 +249,8 @@ class Engine {
     const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double bytes = step.units * request_.unit_bytes / request_.parts;
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max({in, out, 1U}));
-    double end = timeline_.now + timeline_.jittered(step_us_ + bytes * std::max({in, out, 1U}) * us_per_byte_);
+    const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
+    const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_);
     const End* const ends = &program_.ends[step.first];
     for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
@@ -256,6 +260,12 @@ class Engine {
     trace(rank, state.piece, end, bytes);
     ++result_.events;
     return end;
+  }
+
+  bool is_direct(const TimedStep& step) const {
+    const auto ends = std::span(program_.ends).subspan(step.first, std::size_t{step.sources} + step.targets);
+    return !step.folds && !ends.empty() &&
+           std::all_of(ends.begin(), ends.end(), [&](End end) { return wires_.direct(end.lane()); });
   }
 
   // A slice of the step. Lanes and flags are taken with the first one, and signalled after the last. What it waits for
@@ -323,9 +333,9 @@ class Engine {
       const LaneLinks& links = program_.lanes[state.waits_for];
       const bool reads = wires_.reader_waits(state.waits_for, rank);
       who += (told++ == 0 ? "" : ", ") + std::string("rank ") +
-             std::to_string(program_.symmetry.representative_of_class(rank)) +
+             std::to_string(program_.symmetry.representative_of_class(rank) % network_ranks_) +
              (reads ? " for a message from rank " : " for a slot to rank ") +
-             std::to_string(reads ? links.from : links.to);
+             std::to_string((reads ? links.from : links.to) % network_ranks_);
     }
     return internal_error(std::to_string(ranks_.size() - done_) + " ranks wait for ever: " + who);
   }
@@ -333,9 +343,11 @@ class Engine {
   const Program& program_;
   const EngineRequest& request_;
   Timeline timeline_;
+  const Rank network_ranks_;  // Numbers beyond are the same ranks in other orders.
   Wires wires_;
   const double step_us_;
   const double us_per_byte_;
+  const bool some_direct_;
   std::vector<RankState> ranks_;
   EngineResult result_;
   std::uint32_t turns_ = 0;

@@ -41,7 +41,7 @@ struct Chain {
 
 struct TraceEvent {
   bool link = false;          // Of a link, else of a rank's channel.
-  std::uint32_t subject = 0;  // The rank, or the link.
+  std::uint32_t subject = 0;  // The rank (of several orders: as Program has them), or the link.
   std::uint32_t piece = 0;
   double begin_us = 0, end_us = 0;
   double bytes = 0;

@@ -72,8 +72,8 @@ class Compiler {
       const Traffic& traffic = traffic_[lane];
       if (traffic.sent == traffic.received && traffic.messages == traffic.taken) continue;
       const LaneLinks& links = program_.lanes[lane];
-      return internal_error("a broken plan: what rank " + std::to_string(links.from) + " sends to rank " +
-                            std::to_string(links.to) + ", " + std::to_string(traffic.messages) +
+      return internal_error("a broken plan: what rank " + std::to_string(links.from % ranks_) + " sends to rank " +
+                            std::to_string(links.to % ranks_) + ", " + std::to_string(traffic.messages) +
                             " messages or signals, is not what that awaits, " + std::to_string(traffic.taken));
     }
     return {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "src/plan/plan.h"
 
@@ -89,7 +90,10 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
                        std::to_string(problem.ranks) + " are too many for");
   Simulation simulation(network, costs, problem, limits);
   if (!limits.orders.empty()) {
-    simulation.program_ = TUTTI_TRY(make_program(algorithm, problem, network, limits.orders, limits.program));
+    for (std::size_t orders = 1; orders <= limits.orders.size(); ++orders) {
+      const auto first = std::span(limits.orders).first(orders);
+      simulation.programs_.push_back(TUTTI_TRY(make_program(algorithm, problem, network, first, limits.program)));
+    }
     return simulation;
   }
   Status last;
@@ -97,7 +101,7 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
        limits.fold ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
     Result<Program> program = make_program(algorithm, problem, network, symmetry, limits.program);
     if (program.ok()) {
-      simulation.program_ = std::move(program).value();
+      simulation.programs_.push_back(std::move(program).value());
       return simulation;
     }
     last = std::move(program).status();
@@ -105,19 +109,25 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   return last;
 }
 
+const Program& Simulation::program_of(const SimulatedCall& call) const {
+  const std::size_t channels = std::clamp(call.channels, 1U, costs_.most_channels);
+  return programs_[std::min(channels, programs_.size()) - 1];
+}
+
 EngineRequest Simulation::request_for(const SimulatedCall& call) const {
+  const Program& program = program_of(call);
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
-  request.channels = std::max(std::clamp(call.channels, 1U, costs_.most_channels) / program_.orders, 1U);  // Of each.
-  const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program_.units / program_.orders;
-  const double longest = unit * program_.longest / request.channels;  // Of a channel.
+  request.channels = std::clamp(call.channels, 1U, costs_.most_channels) / program.orders;  // Of each order.
+  const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
+  const double longest = unit * program.longest / request.channels;  // Of a channel.
   const double wanted = call.piece_bytes > 0 ? std::ceil(longest / call.piece_bytes) : 1;
   request.loop.pieces = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
   if (request.loop.pieces == 1) request.loop.skew = 0;
-  request.pieces = pieces_to_simulate(request.loop.pieces, program_, limits_.most_events);
+  request.pieces = pieces_to_simulate(request.loop.pieces, program, limits_.most_events);
   request.unit_bytes = unit / request.loop.pieces;
   const double slices = std::floor(longest / request.loop.pieces / std::max(costs_.shortest_slice_bytes, 1.0));
   const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
-  request.parts = program_.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
+  request.parts = program.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
   request.slice_bytes = call.piece_bytes * request.channels;
   request.jitter = call.jitter;
   request.seed = call.seed;
@@ -126,18 +136,18 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
 }
 
 std::uint64_t Simulation::events_of(const SimulatedCall& call) const {
-  return tutti::events_of(program_, request_for(call));
+  return tutti::events_of(program_of(call), request_for(call));
 }
 
 Result<Outcome> Simulation::run(const SimulatedCall& call) const {
   EngineRequest request = request_for(call);
-  Result<EngineResult> result = run_engine(program_, *network_, request);
+  Result<EngineResult> result = run_engine(program_of(call), *network_, request);
   std::string note;
   if (!result.ok() && request.loop.skew > 0) {  // As executors do where the slots do not suffice.
     note = "pieces do not overlap: " + std::move(result).status().message();
     request.loop.skew = 0;
     if (request.trace != nullptr) request.trace->clear();
-    result = run_engine(program_, *network_, request);
+    result = run_engine(program_of(call), *network_, request);
   }
   Outcome outcome = outcome_of(call, request, TUTTI_TRY(std::move(result)));
   if (!note.empty()) outcome.notes.push_back(note);
@@ -145,6 +155,7 @@ Result<Outcome> Simulation::run(const SimulatedCall& call) const {
 }
 
 Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const {
+  const Program& program = program_of(call);
   const std::uint32_t pieces = request.loop.pieces;
   Outcome outcome;
   outcome.time_us = result.time_us;
@@ -154,22 +165,22 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   outcome.events = result.events;
   const double times = static_cast<double>(pieces) / request.pieces;
   if (pieces > request.pieces) {
-    outcome.time_us += (pieces - request.pieces) * period_us(request, result, program_.stage_count);
+    outcome.time_us += (pieces - request.pieces) * period_us(request, result, program.stage_count);
     scale(outcome.chain, (outcome.time_us - result.chain.launch) / (result.time_us - result.chain.launch));
     outcome.notes.push_back(std::to_string(request.pieces) + " of " + std::to_string(pieces) +
                             " pieces were simulated; the others were taken to follow as evenly");
   }
-  if (!program_.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program_.symmetry));
+  if (!program.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program.symmetry));
   if (call.jitter > 0)
-    outcome.notes.emplace_back(program_.symmetry.trivial() ? "each rank was simulated, as chance is each one's own"
-                                                           : "one draw of chance stands for all that do the same");
-  if (!program_.fused)
+    outcome.notes.emplace_back(program.symmetry.trivial() ? "each rank was simulated, as chance is each one's own"
+                                                          : "one draw of chance stands for all that do the same");
+  if (!program.fused)
     outcome.notes.emplace_back("steps were left as the algorithm writes them, not fused: there are too many");
-  if (program_.orders > 1)
-    outcome.notes.push_back("channels have " + std::to_string(program_.orders) + " orders of ranks");
+  if (program.orders > 1)
+    outcome.notes.push_back("channels have " + std::to_string(program.orders) + " orders of ranks");
   if (request.channels > 1) outcome.notes.emplace_back("channels of a rank, which do the same, were counted as one");
   const LaunchWork work = {.devices = network_->ranks_per_host(),
-                           .channels = request.channels * program_.orders,
+                           .channels = request.channels * program.orders,
                            .peers = problem_.collective == Collective::all_to_all ? problem_.ranks : 0};
   const double host = launch_us(costs_, call.launch, work);
   if (host > outcome.time_us) {
@@ -179,14 +190,14 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
   }
   outcome.algorithm_gbytes_per_s = call.bytes / outcome.time_us * 1e-3;
   outcome.bus_gbytes_per_s = outcome.algorithm_gbytes_per_s * bus_factor(problem_.collective, problem_.ranks);
-  outcome.data_bytes = result.data_bytes * times * program_.symmetry.order();
+  outcome.data_bytes = result.data_bytes * times * program.symmetry.order();
   for (std::size_t kind = 0; kind < kLinkKinds; ++kind) {
     KindUse use;
     use.kind = static_cast<LinkKind>(kind);
     ResourceId busiest = 0;
     for (ResourceId id = 0; id < result.links.size(); ++id) {
       if (result.links[id].bytes == 0 || network_->resource(id).kind != use.kind) continue;
-      use.bytes += result.links[id].bytes * times * program_.symmetry.order();
+      use.bytes += result.links[id].bytes * times * program.symmetry.order();
       if (result.links[id].busy_us <= use.busiest_part) continue;
       use.busiest_part = result.links[id].busy_us;
       busiest = id;

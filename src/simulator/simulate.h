@@ -66,16 +66,18 @@ class Simulation {
   // does not support them, and as make_program() does.
   static Result<Simulation> make(const Network& network, const Costs& costs, const Algorithm& algorithm,
                                  const Problem& problem, const SimulationLimits& limits = {});
-  // How many events run() will count, at most.
+  // How many events run() will count, at most. Of more orders than the call has channels, the first ones are of use.
   std::uint64_t events_of(const SimulatedCall& call) const;
   // Fails with `internal` where ranks would wait for ever.
   Result<Outcome> run(const SimulatedCall& call) const;
 
-  const Program& program() const { return program_; }
+  // Of calls with as many channels as there are orders, or more.
+  const Program& program() const { return programs_.back(); }
 
  private:
   Simulation(const Network& network, const Costs& costs, const Problem& problem, const SimulationLimits& limits)
       : network_(&network), costs_(costs), problem_(problem), limits_(limits) {}
+  const Program& program_of(const SimulatedCall& call) const;
   EngineRequest request_for(const SimulatedCall& call) const;
   Outcome outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const;
 
@@ -83,7 +85,7 @@ class Simulation {
   Costs costs_;
   Problem problem_;
   SimulationLimits limits_;
-  Program program_;
+  std::vector<Program> programs_;  // [n - 1]: of n orders.
 };
 
 // The problem of a collective over all ranks of a network.

@@ -16,6 +16,12 @@ std::string named(std::uint32_t process, std::uint32_t thread, const std::string
          R"(,"args":{"name":)" + json_quoted(name) + "}},\n";
 }
 
+// In each order of ranks a rank has channels of its own.
+std::string rank_name(std::uint32_t subject, Rank ranks, bool orders) {
+  const std::string name = "rank " + std::to_string(subject % ranks);
+  return orders ? name + ", order " + std::to_string(subject / ranks) : name;
+}
+
 std::string shown(const TraceEvent& event) {
   std::array<char, 256> text{};
   std::snprintf(text.data(), text.size(),
@@ -35,7 +41,8 @@ std::string chrome_trace(const std::vector<TraceEvent>& events, const Network& n
           "\n"
           R"({"ph":"M","name":"process_name","pid":2,"args":{"name":"links"}},)"
           "\n";
-  for (const std::uint32_t rank : ranks) text += named(kRanks, rank, "rank " + std::to_string(rank));
+  const bool orders = !ranks.empty() && *ranks.rbegin() >= network.ranks();
+  for (const std::uint32_t rank : ranks) text += named(kRanks, rank, rank_name(rank, network.ranks(), orders));
   for (const std::uint32_t link : links) text += named(kLinks, link, network.name(link));
   for (std::size_t i = 0; i < events.size(); ++i) text += shown(events[i]) + (i + 1 < events.size() ? ",\n" : "\n");
   return text + "]}\n";

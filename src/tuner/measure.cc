@@ -30,6 +30,7 @@ TrialTerms trial_terms(bool rooted, bool crowded) {
   if (!rooted && !crowded) return terms;
   terms.burst_us = 1000;
   terms.most_counted = rooted ? 2000 : 500;
+  if (rooted) terms.most_after_glance = 3;
   return terms;
 }
 
@@ -48,8 +49,7 @@ Trial::Trial(std::span<const double> predicted_us, const TrialTerms& terms)
     remaining_.push_back(i);
   }
   tried_ = remaining_.size();
-  const Stage beginning = terms.run_ahead ? Stage::first : Stage::glance;
-  enter(tried_ == 1 ? Stage::settled : terms.idle > 0 ? Stage::idle : beginning);
+  enter(tried_ == 1 ? Stage::settled : terms.idle > 0 ? Stage::idle : Stage::glance);
 }
 
 Trial::Extent Trial::extent(Stage stage) const {
@@ -58,7 +58,9 @@ Trial::Extent Trial::extent(Stage stage) const {
   if (terms_.run_ahead) lead = std::max(lead, counted_ / 4);
   switch (stage) {
     case Stage::idle: return {1, 0, terms_.idle};
-    case Stage::glance: return {terms_.run_ahead ? 0U : 1U, kShortLead, brief ? kShortGlance : kLongGlance};
+    case Stage::glance:
+      if (terms_.run_ahead) return {1, lead, std::max(counted_ / 4, kLongGlance)};
+      return {1, kShortLead, brief ? kShortGlance : kLongGlance};
     case Stage::first: return {2, lead, counted_};
     case Stage::rest: return {5, lead, counted_};
     case Stage::settled: break;
@@ -73,8 +75,9 @@ std::uint32_t Trial::operations(Stage stage) const {
 
 std::uint32_t Trial::longest() const {
   if (tried_ == 1) return 0;
-  const std::uint32_t each = operations(Stage::glance) + operations(Stage::first) + operations(Stage::rest);
-  return operations(Stage::idle) + static_cast<std::uint32_t>(tried_) * each;
+  const auto tried = static_cast<std::uint32_t>(tried_);
+  return operations(Stage::idle) + tried * operations(Stage::glance) +
+         std::min(tried, terms_.most_after_glance) * (operations(Stage::first) + operations(Stage::rest));
 }
 
 bool Trial::took(std::int64_t duration_ns) {
@@ -91,11 +94,11 @@ bool Trial::took(std::int64_t duration_ns) {
 bool Trial::end_burst() {
   const Extent extent = this->extent(stage_);
   if (stage_ == Stage::idle) {
-    enter(terms_.run_ahead ? Stage::first : Stage::glance);
+    enter(Stage::glance);
     return false;
   }
   const std::uint64_t each = std::max<std::uint64_t>(sum_ns_ / extent.counted, 1);
-  bursts_[next()].push_back(stage_ == Stage::glance ? least_ns_ : each);
+  bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? least_ns_ : each);
   sum_ns_ = operation_ = 0;
   least_ns_ = ~std::uint64_t{0};
   if (++turn_ < remaining_.size()) return false;
@@ -136,12 +139,22 @@ void Trial::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks
     return candidate == 0 ? std::max(most, terms_.far_behind * best) : most;
   };
   std::erase_if(remaining_, [&](std::size_t candidate) { return sums[candidate] > most_of(candidate); });
+  if (stage_ == Stage::glance) keep_best(sums);
   if (remaining_.size() == 1) return settle(remaining_.front());
   if (stage_ == Stage::glance) {
     for (auto& each : bursts_) each.clear();  // Of few operations, and the first ones.
     return enter(Stage::first);
   }
   enter(Stage::rest);
+}
+
+// The first choice goes on wherever it has not been left out before.
+void Trial::keep_best(std::span<const double> sums) {
+  if (remaining_.size() <= terms_.most_after_glance) return;
+  const auto others = remaining_.begin() + (remaining_.front() == 0 ? 1 : 0);
+  std::sort(others, remaining_.end(), [&](std::size_t a, std::size_t b) { return sums[a] < sums[b]; });
+  remaining_.resize(terms_.most_after_glance);
+  std::sort(remaining_.begin(), remaining_.end());
 }
 
 // The best of those that take the place of the first choice, if that is still there.

@@ -30,8 +30,10 @@ struct TrialTerms {
   double behind = 1.25;   // Likewise, after the first bursts.
   double better = 0.99;   // Times the first choice: what replaces it takes no more than this,
   double oftener = 0.75;  // and less in so much of the rounds: else they differ by noise.
-  // Ranks run ahead of each other, as on the way from or to a root: a few operations say nothing of what one takes.
+  // Ranks run ahead of each other, as on the way from or to a root: a few operations say nothing of what one takes, so
+  // that bursts are long, and a glance is half a burst.
   bool run_ahead = false;
+  std::uint32_t most_after_glance = 8;  // Candidates, the best of them and the first choice.
 };
 
 // Of calls with a root or without, of ranks that share cores or do not: a burst is to outlast what ranks run ahead, and
@@ -69,6 +71,7 @@ class Trial {
   std::uint32_t operations(Stage stage) const;  // Of each candidate.
   bool end_burst();
   void enter(Stage stage);
+  void keep_best(std::span<const double> sums);
   std::size_t verdict(std::span<const std::uint64_t> sums_ns) const;
   bool beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const;
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/simulator/simulate.h"
+#include "src/simulator/trace.h"
 #include "src/tuner/embed.h"
 #include "tests/simulator/machines.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
@@ -52,6 +53,39 @@ TEST(Orders, OfOneAreAsNone) {
     EXPECT_EQ(a.time_us, b.time_us);
     EXPECT_EQ(a.data_bytes, b.data_bytes);
   }
+}
+
+// Of more orders than channels the last have none: two channels go by two bricks, not by six.
+TEST(Orders, BeyondTheChannelsAreNotUsed) {
+  const Network network = test::network_of(cube());
+  SimulationLimits six, two;
+  six.orders = rings_of(network.cluster().host, 8);
+  ASSERT_EQ(six.orders.size(), 6u);
+  two.orders = {six.orders[0], six.orders[1]};
+  for (const std::uint32_t channels : {1u, 2u}) {
+    const Outcome some = simulated(network, plain_costs(), kRing, on_channels(240e6, channels), six);
+    two.orders.resize(channels);
+    const Outcome all = simulated(network, plain_costs(), kRing, on_channels(240e6, channels), two);
+    EXPECT_EQ(some.time_us, all.time_us);
+    EXPECT_EQ(some.data_bytes, all.data_bytes);
+    two.orders = {six.orders[0], six.orders[1]};
+  }
+}
+
+// A rank has channels in each order, which a trace tells apart.
+TEST(Orders, HaveRowsOfTheirRanksInATrace) {
+  const Network network = test::network_of(cube());
+  SimulationLimits limits;
+  limits.orders = rings_of(network.cluster().host, 2);
+  ASSERT_EQ(limits.orders.size(), 2u);
+  std::vector<TraceEvent> events;
+  SimulatedCall call = on_channels(1e6, 2);
+  call.trace = &events;
+  simulated(network, plain_costs(), kRing, call, limits);
+  const std::string trace = chrome_trace(events, network);
+  EXPECT_NE(trace.find("\"rank 7, order 0\""), std::string::npos);
+  EXPECT_NE(trace.find("\"rank 7, order 1\""), std::string::npos);
+  EXPECT_EQ(trace.find("rank 8"), std::string::npos);
 }
 
 // Six bricks of NVLink from and to each GPU, 25 GB/s each: by all orders at once as much as by one times six.

@@ -24,13 +24,16 @@ BANDS = {
     ("h100-4.csv", "all_reduce", "ring", 4): (3, 8, 5),
     ("h100-4.csv", "all_gather", "ring", 4): (12, 10, 5),
     ("h100-4.csv", "reduce_scatter", "ring", 4): (9, 5, 4),
-    ("gb200-network.csv", "all_reduce", "ring", 4): (3, 6, 4),
-    ("gb200-network.csv", "all_reduce", "ring", 8): (3, 5, 5),
-    ("gb200-network.csv", "all_reduce", "ring", 16): (13, 4, 7),
-    ("gb200-network.csv", "all_reduce", "ring", 32): (18, 4, 7),
-    ("gb200-network.csv", "all_gather", "ring", 16): (14, 6, 7),
-    ("gb200-network.csv", "all_gather", "ring", 32): (15, 6, 7),
-    ("gb200-network.csv", "all_gather", "doubling", 32): (17, 6, 18),
+    ("gb200-network.csv", "all_reduce", "ring", 4): (2, 5, 3),
+    ("gb200-network.csv", "all_reduce", "ring", 8): (3, 3, 4),
+    ("gb200-network.csv", "all_reduce", "ring", 16): (13, 4, 4),
+    ("gb200-network.csv", "all_reduce", "ring", 32): (18, 4, 4),
+    ("gb200-network.csv", "all_gather", "ring", 16): (12, 6, 5),
+    ("gb200-network.csv", "all_gather", "ring", 32): (14, 7, 7),
+    ("gb200-network.csv", "all_gather", "doubling", 4): (6, 11, 2),
+    ("gb200-network.csv", "all_gather", "doubling", 32): (16, 5, 4),
+    ("gb200-network-by-port.csv", "all_gather", "ring", 8): (6, 6, 3),
+    ("gb200-network-by-port.csv", "all_reduce", "ring", 32): (18, 4, 12),
     ("h200-ring.csv", "all_reduce", "ring", 8): (None, None, 3),
     ("b200-ring.csv", "all_reduce", "ring", 4): (None, None, 6),
     ("gb200-nvlink.csv", "all_reduce", "", 4): (8, 12, None),
@@ -55,7 +58,7 @@ class Validation(unittest.TestCase):
                         self.assertLessEqual(100 * sum(errors) / len(errors), limit)
 
     def test_the_algorithm_that_is_predicted_to_be_best_is_nearly_that(self):
-        for part, calls, most in ((tables.FITTED, 40, 0.02), (tables.SEEN, 35, 0.035)):
+        for part, calls, most in ((tables.FITTED, 40, 0.005), (tables.SEEN, 110, 0.005)):
             chosen = validate.regrets(self.answers, part)
             with self.subTest(part=part):
                 self.assertGreater(len(chosen), calls)
@@ -70,6 +73,8 @@ class Validation(unittest.TestCase):
         self.assertEqual(parts["a100-8.csv", "reduce", 8], {tables.SEEN})
         self.assertEqual(parts["a100-8.csv", "all_reduce", 8], {tables.FITTED, tables.SEEN})
         self.assertEqual(parts["gb200-network.csv", "all_gather", 32], {tables.SEEN})
+        self.assertEqual(parts["gb200-network.csv", "all_gather", 4], {tables.FITTED, tables.SEEN})
+        self.assertEqual(parts["gb200-network-by-port.csv", "all_reduce", 4], {tables.SEEN})
 
     def test_the_page_says_what_is_reached(self):
         with open(validate.PAGE, encoding="utf-8") as file:

@@ -239,6 +239,32 @@ TEST(Trial, OutlastsWhatRanksRunAhead) {
   EXPECT_EQ(verdict(false), 0U);
 }
 
+// Broadcasts of 0.1 us, by eight candidates that are alike.
+TEST(Trial, OfShortCallsWithARootIsBounded) {
+  const TrialTerms terms = trial_terms(true, true);
+  Ranks ranks(2, std::vector<double>(8, 0.1), terms);
+  ranks.run([](std::size_t, std::size_t candidate, auto) { return 100 + static_cast<std::int64_t>(candidate); });
+  EXPECT_EQ(ranks.verdict(), 0U);
+  EXPECT_LE(ranks.operations, 16U + 8 * 1000 + 3 * 7 * 2500);
+  for (std::size_t candidate = 3; candidate < 8; ++candidate) EXPECT_EQ(ranks.times_tried(candidate), 1000U);
+}
+
+// The first choice goes on beside the two that seemed the best, though it seemed the worst.
+TEST(Trial, GoesOnWithTheBestOfAGlanceAndTheFirstChoice) {
+  Ranks ranks(2, std::vector<double>(6, 0.1), trial_terms(true, false));
+  ranks.run([](std::size_t, std::size_t candidate, auto) { return 190 - 10 * static_cast<std::int64_t>(candidate); });
+  EXPECT_EQ(ranks.verdict(), 5U);
+  EXPECT_GT(ranks.times_tried(0), 1016U);
+  for (std::size_t candidate = 1; candidate < 4; ++candidate) EXPECT_EQ(ranks.times_tried(candidate), 1000U);
+}
+
+TEST(Trial, DropsWhatIsFarBehindOnTheWayToARootAfterAGlanceToo) {
+  Ranks ranks(2, {0.1, 0.11}, trial_terms(true, false));
+  ranks.run([](std::size_t, std::size_t candidate, auto) { return candidate == 0 ? 100 : 201; });
+  EXPECT_EQ(ranks.verdict(), 0U);
+  EXPECT_EQ(ranks.operations, 16U + 2 * 1000);
+}
+
 TEST(Trial, EndsAsItIsTold) {
   Trial trial(std::vector<double>{10, 11, 12});
   trial.settle(2);

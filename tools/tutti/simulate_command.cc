@@ -73,7 +73,7 @@ class Simulations {
       else if (!all) return std::move(made).status();
       else left_out_.push_back({algorithm->name()});
     }
-    if (!simulations_.empty()) return {};
+    if (!simulations_.empty()) return check_trace();
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
     return unsupported("no algorithm can be simulated for so many ranks without more time: name one with --algorithm");
   }
@@ -152,6 +152,16 @@ class Simulations {
     const auto found = std::find_if(left_out_.begin(), left_out_.end(), same);
     if (found == left_out_.end()) left_out_.push_back({what, bytes});
     else found->from_bytes = std::min(found->from_bytes, bytes);
+  }
+
+  // Each order of ranks has a row of its own for each rank.
+  Status check_trace() const {
+    if (request_.trace.empty()) return {};
+    const Rank rows = network_.ranks() * simulations_.front().second.program().orders;
+    if (rows <= kMostTracedRanks) return {};
+    return invalid_argument(
+        "--trace shows at most " + std::to_string(kMostTracedRanks) + " ranks, not " + std::to_string(rows) +
+        (rows > network_.ranks() ? ", as each counts in each order: fewer --rings have fewer" : ""));
   }
 
   // Peers' memory is reached within a host, and where NVLinks lead to it.
@@ -237,8 +247,6 @@ Status check(const SimulateRequest& request, const Network& network, const Costs
                             std::to_string(network.ranks() - 1));
   if (request.trace.empty()) return {};
   if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
-  if (network.ranks() > kMostTracedRanks)
-    return invalid_argument("--trace shows at most " + std::to_string(kMostTracedRanks) + " ranks");
   return {};
 }
 
