@@ -38,7 +38,8 @@ Result<DataType> parse_type(std::string_view text) {
 
 Result<WireFormat> parse_format(std::string_view text) {
   const WireFormat format = TUTTI_TRY(parse_wire(text));
-  if (format == WireFormat::none) return invalid_argument("nothing is rounded in the format 'none'");
+  if (format == WireFormat::none)
+    return invalid_argument("nothing is rounded in the format '" + std::string(text) + "'");
   return format;
 }
 
