@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <cmath>
+
 #include "src/base/named.h"
 
 namespace tutti {

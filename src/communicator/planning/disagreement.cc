@@ -45,7 +45,8 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (ours.record.advised != 0 || theirs.record.advised != 0)
     return ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and what the "
            "plugin reads must be alike on all ranks";
-  return ", with other bounds on errors (options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR), or another TUTTI_TUNE "
+  return ", with other bounds on errors (options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR), or another "
+         "TUTTI_TUNE "
          "or TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner plugin "
          "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
 }

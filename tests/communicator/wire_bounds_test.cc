@@ -1,0 +1,106 @@
+// Calls that say how large an error may be, instead of a format.
+#include <gtest/gtest.h>
+
+#include "tests/communicator/wire_calls.h"
+
+namespace tutti {
+namespace {
+
+CommunicatorOptions bounded(double max_relative_error) {
+  CommunicatorOptions options = sending("");
+  options.max_relative_error = max_relative_error;
+  options.force();
+  return options;
+}
+
+// Each on a host of its own, with links that are taken to be slower than encoding.
+Communicators make_distant_ranks(Rank count) {
+  CommunicatorOptions patient;
+  patient.timeout_ms = 60'000;
+  return std::move(Communicator::create_all(Hosts::apart(count), patient)).value();
+}
+
+TEST(WireBounds, AreKeptByGaussianNumbers) {
+  for (const Rank count : {2U, 3U, 4U}) {
+    Communicators ranks = make_distant_ranks(count);
+    for (const double bound : {0.0001, 0.0025, 0.0101, 0.05, 0.3}) {
+      for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+        const Problem problem{.collective = collective, .ranks = count, .groups = {}};
+        SCOPED_TRACE(describe(problem) + " " + std::to_string(bound));
+        const Outcome outcome = run(ranks, problem, 300'001, bounded(bound));
+        for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
+        EXPECT_EQ(std::string_view(outcome.ran.wire) == "raw", bound == 0.0001) << outcome.ran.wire;
+        EXPECT_LE(outcome.ran.error, bound);
+        EXPECT_LE(error_of(outcome, problem, 300'001), bound);
+        if (collective != Collective::reduce_scatter) {
+          for (const auto& output : outcome.outputs) ASSERT_EQ(output, outcome.outputs[0]);
+        }
+      }
+    }
+  }
+}
+
+TEST(WireBounds, LeaveSharedMemoryAlone) {
+  Communicators ranks = make_ranks(2);
+  for (const std::size_t count : {100, 1 << 20}) {
+    const Outcome outcome =
+        run(ranks, {.collective = Collective::all_reduce, .ranks = 2, .groups = {}}, count, bounded(0.1));
+    for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_STREQ(outcome.ran.wire, "raw");
+    EXPECT_EQ(outcome.ran.error, 0);
+  }
+}
+
+// The error of a sum says nothing of these.
+TEST(WireBounds, AreOfSumsAlone) {
+  Communicators ranks = make_distant_ranks(2);
+  for (const Reduction reduction : {Reduction::min, Reduction::max, Reduction::prod, Reduction::avg}) {
+    std::vector<std::vector<float>> values(2, std::vector<float>(1 << 20, 1.25F));
+    const CommunicatorOptions options = bounded(0.05);
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+      Call call;
+      call.reduction = reduction;
+      call.count = values[0].size();
+      call.output = reinterpret_cast<std::byte*>(values[communicator.rank()].data());
+      call.input = call.output;
+      return communicator.run(call, &options);
+    });
+    for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(std::string_view(ranks[0]->last_run().wire) == "raw", reduction != Reduction::avg) << name(reduction);
+  }
+}
+
+// What calls take has no say in whether they are rounded.
+TEST(WireBounds, AreNothingToLearnFrom) {
+  Communicators ranks = make_distant_ranks(2);
+  CommunicatorOptions options = bounded(0.05);
+  options.tune = Tune::all;
+  options.force();
+  const Problem problem{.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
+  const Outcome first = run(ranks, problem, 100'000, options);
+  ASSERT_STRNE(first.ran.wire, "raw");
+  for (int call = 0; call < 60; ++call) {
+    const Outcome next = run(ranks, problem, 100'000, options);
+    ASSERT_TRUE(next.statuses[0].ok()) << next.statuses[0].message();
+    ASSERT_EQ(next.outputs[0], first.outputs[0]) << call;
+  }
+}
+
+TEST(WireBounds, AreSharedByAllRanks) {
+  Communicators ranks = make_ranks(2);
+  std::vector<float> values(2000, 1);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    const CommunicatorOptions options = bounded(communicator.rank() == 0 ? 0.01 : 0.011);
+    Call call;
+    call.count = 1000;
+    call.input = call.output = reinterpret_cast<std::byte*>(values.data() + communicator.rank() * 1000);
+    return communicator.run(call, &options);
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_NE(status.message().find("TUTTI_MAX_RELATIVE_ERROR"), std::string::npos) << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace tutti
