@@ -233,6 +233,33 @@ TEST(RandomRounding, IsTheSameOnAllRanksByAnyAlgorithm) {
   }
 }
 
+// What a tensor of 16 bits holds of a code lies beside it: at random it would become another one.
+TEST(RandomRounding, IsTheSameOnAllRanksOf16Bits) {
+  constexpr std::size_t kCount = 7001;
+  const Problem problem{.collective = Collective::all_reduce, .ranks = 4, .groups = {}};
+  Communicators ranks = make_ranks(problem.ranks);
+  for (const Algorithm* algorithm : catalogue(problem.collective)) {
+    const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+    if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
+    std::vector<std::vector<std::uint16_t>> values;
+    std::mt19937 random(8);
+    for (Rank rank = 0; rank < problem.ranks; ++rank) {
+      for (auto& value : values.emplace_back(kCount))
+        value = static_cast<std::uint16_t>(0x3f00 + random() % 256 + (random() % 2 << 15));
+    }
+    const CommunicatorOptions options = at_random("int8", 2, algorithm->name());
+    const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+      Call call;
+      call.type = DataType::bfloat16;
+      call.count = kCount;
+      call.input = call.output = reinterpret_cast<std::byte*>(values[communicator.rank()].data());
+      return communicator.run(call, &options);
+    });
+    for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
+    for (const auto& each : values) EXPECT_EQ(each, values[0]) << algorithm->name();
+  }
+}
+
 TEST(RandomRounding, IsTheSameInEveryRunOfASeed) {
   const Trial trial{.problem = {.collective = Collective::all_reduce, .ranks = 3, .groups = {}}, .count = 5000};
   const auto three_calls = [&](std::uint64_t seed) {
