@@ -10,12 +10,55 @@
 #include <numeric>
 #include <utility>
 
-#include "src/base/config_values.h"
 #include "src/base/misspelt.h"
 #include "src/base/nccl_names.h"
 
 namespace tutti {
 namespace {
+
+template <typename Number>
+bool parse(const std::string& text, Number& number) {
+  Number parsed{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  number = parsed;
+  return true;
+}
+
+bool parse(const std::string& text, std::string& kept) {
+  kept = text;
+  return true;
+}
+
+bool parse_time(const std::string& text, std::int64_t& milliseconds) {
+  std::int64_t parsed = 0;
+  if (!parse(text, parsed) || parsed < -1 || parsed > kLongestTimeoutMs) return false;
+  milliseconds = std::max<std::int64_t>(parsed, 0);  // -1 is none in options, where 0 is the default.
+  return true;
+}
+
+bool parse_switch(const std::string& text, bool& on) {
+  if (text != "0" && text != "1") return false;
+  on = text == "1";
+  return true;
+}
+
+template <typename Number>
+bool parse_within(const std::string& text, Number least, Number most, Number& number) {
+  Number parsed{};
+  if (!parse(text, parsed) || parsed < least || parsed > most) return false;
+  number = parsed;
+  return true;
+}
+
+bool parse_tune(const std::string& text, Tune& tune) {
+  constexpr std::pair<const char*, Tune> kWords[] = {{"0", Tune::off}, {"exact", Tune::exact}, {"1", Tune::all}};
+  for (const auto& [word, meant] : kWords) {
+    if (text == word) tune = meant;
+    if (text == word) return true;
+  }
+  return false;
+}
 
 // Read by others: the launcher makes sense of its variables beside other launchers', libnccl.so.2 of its own.
 bool others(Config&, const std::string&) { return true; }

@@ -1,9 +1,12 @@
 #include "src/base/nccl_names.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -103,6 +106,41 @@ std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>
 
 std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings) {
   return translated("NCCL_PROTO", value, kProtocols, warnings);
+}
+
+bool parse_level(const std::string& text, LogLevel& level) {
+  std::optional<LogLevel> parsed = log_level_of(text);
+  if (text == "VERSION" || text == "ABORT") parsed = LogLevel::warn;
+  if (!parsed) return false;
+  level = *parsed;
+  return true;
+}
+
+bool parse_path(const std::string& text, Path& path) {
+  constexpr std::array kNumbered = {Path::local,       Path::one_switch,  Path::switches,
+                                    Path::host_bridge, Path::host_bridge, Path::system};
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) {
+    path = kNumbered[std::min<std::size_t>(number, kNumbered.size() - 1)];
+    return true;
+  }
+  const std::optional<Path> named = path_of(text);
+  if (named) path = *named;
+  return named.has_value();
+}
+
+bool parse_gpudirect(const std::string& text, GpuDirect& wanted) {
+  constexpr std::pair<const char*, GpuDirect> kWords[] = {
+      {"auto", GpuDirect::automatic}, {"off", GpuDirect::off}, {"on", GpuDirect::on}};
+  for (const auto& [word, meant] : kWords) {
+    if (text != word) continue;
+    wanted = meant;
+    return true;
+  }
+  const std::optional<Path> level = text == "0" ? Path::local : path_of(text);
+  if (level) wanted = *level == Path::local ? GpuDirect::off : GpuDirect::automatic;
+  return level.has_value();
 }
 
 }  // namespace tutti

@@ -1,8 +1,10 @@
-// What NCCL_ALGO and NCCL_PROTO mean here: NCCL's names for what we have under others.
+// What values of NCCL's variables mean here: NCCL's names for what we have under others, or beside ours.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "src/base/config.h"
 
 namespace tutti {
 
@@ -11,5 +13,14 @@ namespace tutti {
 // (broadcast:ring) are not heeded is said in `warnings`, a sentence each.
 std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings);
+
+// The next three leave what they were given alone where the text says none of it.
+// NCCL's levels are ours, but for two that say almost nothing, and one that says more than we have.
+bool parse_level(const std::string& text, LogLevel& level);
+// NCCL's older numbers are taken as well.
+bool parse_path(const std::string& text, Path& path);
+// Of NCCL's levels one means never; how far a network card is from a GPU is not known for the others. Its older numbers
+// are not taken, but for 0: 1 would be read as "on".
+bool parse_gpudirect(const std::string& text, GpuDirect& wanted);
 
 }  // namespace tutti
