@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <thread>
 
+#include "src/communicator/planning/rings.h"
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/communicator/device/device_processes.h"
+#include "tests/tuner/hybrid_cube_mesh.h"
 
 namespace tutti {
 namespace {
@@ -81,6 +83,27 @@ TEST_P(DeviceNetwork, GoesRoundAlongTheLinksOfGpus) {
         options.force();
         DeviceRanks ranks(*rig_, std::move(Communicator::create_all(on_crossed_gpus(host_of), options)).value());
         EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+      }
+    }
+  }
+}
+
+// Six orders, of which channels take the first ones.
+TEST_P(DeviceNetwork, GoesRoundOnFewerChannelsThanThereAreOrders) {
+  const Hosts cube = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
+  ASSERT_EQ(ring_orders(cube, kMostLaneChannels).each.size(), 6U);
+  CommunicatorOptions options = over_transport();
+  options.algorithm = "ring";
+  for (const std::uint32_t channels : {1U, 2U, 4U}) {
+    SCOPED_TRACE(channels);
+    options.channels = channels;
+    options.force();
+    DeviceRanks ranks(*rig_, std::move(Communicator::create_all(cube, options)).value());
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+      for (const std::uint64_t count : {7U, 30'000U}) {
+        const CallShape shape = {
+            .problem = {.collective = collective, .ranks = 8, .groups = {}}, .count = count, .turn = 1};
+        ASSERT_EQ(run_collective(ranks, 0, shape), "") << name(collective) << " of " << count;
       }
     }
   }
