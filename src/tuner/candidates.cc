@@ -26,6 +26,8 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     const bool wants_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
     return wants_hosts ? "it works across hosts of several ranks" : "it does not do " + describe(query.problem);
   }
+  if (query.teams == 0 && query.algorithm.empty() && algorithm.name() == std::string_view("hierarchical_tree"))
+    return "nobody has measured it on host memory yet";
   if (query.rounded && !algorithm.bears_rounding(query.problem))
     return "its ranks would end with different bits where messages are rounded";
   return "";
