@@ -88,6 +88,12 @@ TEST(Candidates, SayWhyOthersAreNone) {
   EXPECT_EQ(why("hierarchical", Protocol::bulk), "it works across hosts of several ranks");
   EXPECT_EQ(why("ring", Protocol::rows), "rows are for devices");
   EXPECT_EQ(why("ring", Protocol::bulk), "");
+  asked.problem.groups = {{2, 2}};
+  EXPECT_EQ(why("hierarchical_tree", Protocol::bulk), "nobody has measured it on host memory yet");
+  asked.algorithm = "hierarchical_tree";
+  EXPECT_EQ(why("hierarchical_tree", Protocol::bulk), "");
+  asked.algorithm = "";
+  asked.problem.groups.clear();
   asked.problem.ranks = 1000;
   EXPECT_EQ(why("two_shot", Protocol::bulk), "each rank would have lanes to all others");
 }
