@@ -23,8 +23,8 @@ Costs host_costs() {
   costs.fold_gbytes_per_s = 60;
   costs.copy_gbytes_per_s = 45;
   // In the order of WireFormat: what perf/micro/wire_bench measures in the nearest caches with AVX-512.
-  costs.encode_gbytes_per_s = {0, 34, 60, 11, 12, 10, 14.5, 9, 8, 8};
-  costs.decode_gbytes_per_s = {0, 30, 72, 23.5, 24, 23, 43, 41.5, 25, 26};
+  costs.encode_gbytes_per_s = {0, 105, 90, 14.5, 14.5, 17.5, 28.5, 21.5, 14, 13.5};
+  costs.decode_gbytes_per_s = {0, 95, 100, 36, 35, 32, 83, 73, 27.5, 34};
   return costs;
 }
 
