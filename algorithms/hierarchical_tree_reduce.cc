@@ -34,10 +34,10 @@ class HierarchicalTree : public EntryOverHosts {
     effort.folded = 1 + shared / 2;
     effort.longest = 0.5;
     effort.units = 2;
-    // What comes from other hosts also goes from the speaker of the root's host to the root.
+    // What comes from other hosts also goes from the speaker of the root's host to the root: in one half from the one
+    // end of the host's chain, in the other from the other.
     const HostMap map(problem);
-    const Rank home = map.host_of(problem.root), place = problem.root - map.first(home);
-    const double farther = std::max(place, map.size(home) - 1 - place);
+    const double farther = (map.size(map.host_of(problem.root)) - 1) / 2.0;
     effort.rounded = sizes.rounded() + (1 - 1.0 / sizes.hosts) * farther;
     return effort;
   }

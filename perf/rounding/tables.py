@@ -15,7 +15,8 @@ DOCS = os.path.join(ROOT, "docs")
 RESULTS = os.path.join(ROOT, "perf", "results", "accuracy.json")
 BEGIN, END = "<!-- accuracy: perf/accuracy -->\n", "<!-- end of accuracy -->\n"
 FORMATS = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4")
-ALGORITHMS = ("two_shot", "hierarchical", "halving_doubling", "double_binary_tree", "hierarchical_ring", "ring")
+ALGORITHMS = ("two_shot", "hierarchical", "halving_doubling", "double_binary_tree", "hierarchical_tree", "hierarchical_ring",
+              "ring")
 KEYS = ("collective", "data", "type", "format", "algorithm")
 FIGURES = ("ranks", "elements", "error", "error_of_terms", "peak", "bias", "cosine", "roundings", "growth", "type_error",
            "expected", "input_error", "output_error")

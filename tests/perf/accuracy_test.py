@@ -79,8 +79,9 @@ class Judgement(unittest.TestCase):
         self.assert_complaint("numbers have become", cell(data="largest", format="int8", stray=9))
 
     def test_holds_other_data_to_the_rounding_of_these_very_numbers(self):
-        self.assert_complaint("no more than", cell(data="student", error=0.011, error_of_terms=0.011))
-        self.assertEqual(judge.judge([cell(data="student", error=0.002)]), [])
+        self.assert_complaint("no more than", cell(data="student", error=0.0115, error_of_terms=0.0115))
+        self.assertEqual(judge.judge([cell(data="student", error=0.011), cell(data="student", error=0.002)]), [])
+        self.assert_complaint("no more than", cell(data="laplace", error=0.011, error_of_terms=0.011))
         self.assertEqual(judge.judge([cell(data="identical", error=0.013)]), [])
         self.assert_complaint("no more than", cell(data="identical", error=0.014, error_of_terms=0.04))
         self.assertEqual(judge.judge([cell(data="cancelling", error=9, error_of_terms=0.009)]), [])
