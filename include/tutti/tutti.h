@@ -113,16 +113,16 @@ typedef struct {
                               are made in float32. docs/wire-formats.md has the formats and their errors. Other types
                               travel as they are, and so do blocks that a format would not make narrower. Null:
                               TUTTI_WIRE, or raw. On GPUs in bulk alone. */
+  uint32_t channels;       /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
+                              1 is tutti_unsupported for now. */
+  const char* memory;      /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
+                              the communicator; or "cuda:1", on that one. See "GPUs". Null: host, or what is
+                              inherited. Parts of a split lie where their parent does. */
   double max_relative_error; /* Instead of a format, above 0 and below 1: each call travels in what is predicted to be
                               quickest of the formats that are expected to keep to it, or raw; never in fp16 or int4.
                               The error is what tutti_comm_last_wire expects. It is known of sums, averages and copies:
-                              min, max and prod travel raw, and so does all on GPUs. 0: TUTTI_MAX_RELATIVE_ERROR, or no
-                              such bound. */
-  uint32_t channels;         /* Copies of the plan that share the work. 0: the tuner's choice. On host memory, more than
-                                1 is tutti_unsupported for now. */
-  const char* memory;        /* Where buffers lie: "host"; "cuda", on the GPU that is current in the thread that creates
-                                the communicator; or "cuda:1", on that one. See "GPUs". Null: host, or what is
-                                inherited. Parts of a split lie where their parent does. */
+                              min, max and prod travel raw, and so does all on GPUs. Not with
+                              stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
   const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
                                 that the mean of many results is right; each rank may choose. The same seed, rank and
                                 call, counted per communicator, give the same bits. All ranks end with the same ones
@@ -131,7 +131,7 @@ typedef struct {
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
-  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0 }
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0 }
 
 /* Makes an id and begins to listen for the ranks that will use it: the process stays up until they have joined. An id
  * that they never use keeps its descriptors and its thread until the process ends. */
@@ -197,12 +197,13 @@ TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algo
 TUTTI_API tutti_status tutti_comm_last_wire(tutti_comm comm, const char** wire, double* error);
 
 /* What wire formats have saved this rank since `comm` was made, whichever handle its calls came through: bytes of what
- * it sent in messages in rounded calls. Calls in streams count when they are done, on GPUs when they are enqueued, and
- * replays of graphs do not. Begin with TUTTI_WIRE_STATISTICS_DEFAULT. */
+ * it sent in messages in rounded calls. Calls count when they begin, on GPUs when they are enqueued, and replays of
+ * graphs do not. Begin with TUTTI_WIRE_STATISTICS_DEFAULT. */
 typedef struct {
   size_t size;            /* sizeof(tutti_wire_statistics) */
   uint64_t rounded_calls; /* Collectives whose elements travelled in a wire format, */
-  uint64_t raw_calls;     /* and all others, with those that splits make of their own. */
+  uint64_t
+      raw_calls; /* and all others, with those that the library makes of its own: of splits, and on GPUs of joining. */
   uint64_t element_bytes; /* As they are in memory, */
   uint64_t message_bytes; /* and as they travelled. */
 } tutti_wire_statistics;
@@ -463,10 +464,11 @@ TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm c
  *   The library reads and writes the residual in these calls alone. Fill it with zeros at first; save it with the state
  * of the program once its calls are done, and bring it back with it. Where a call delivers what is not finite, the
  * residual of these elements stays as it was; one that is not finite counts as 0. After an error it is undefined, as
- * outputs are. docs/wire-formats.md says more.
+ * outputs are. The error of a single call is larger with a residual than
+ * options.max_relative_error and tutti_comm_last_wire say, which know of none. docs/wire-formats.md says more.
  *   `type` is tutti_float32, tutti_float16 or tutti_bfloat16. Buffers with residuals do not overlap, nor do residuals;
  * and none overlaps a buffer: tutti_invalid_argument. A call that sums with `send` only partly in the buffer, or of
- * another type, is tutti_invalid_usage. On GPUs, where messages are raw, tutti_unsupported. Blocks for nobody. */
+ * another type, is tutti_invalid_usage. They are for host memory: on GPUs, tutti_unsupported. Blocks for nobody. */
 TUTTI_API tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type type, float* residual,
                                              tutti_comm comm);
 

@@ -46,7 +46,7 @@ bool parse_switch(const std::string& text, bool& on) {
 template <typename Number>
 bool parse_within(const std::string& text, Number least, Number most, Number& number) {
   Number parsed{};
-  if (!parse(text, parsed) || parsed < least || parsed > most) return false;
+  if (!parse(text, parsed) || !(parsed >= least && parsed <= most)) return false;  // No NaN either.
   number = parsed;
   return true;
 }

@@ -64,6 +64,14 @@ Status check_wire_or_bound(const std::string& sources, const std::string& name, 
                           ")");
 }
 
+Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error) {
+  if (rounding == Rounding::nearest || max_relative_error == 0) return {};
+  return invalid_argument(
+      "stochastic rounding and a bound on the error as well, which is one on rounding to nearest: "
+      "give one of the two (" +
+      sources + ")");
+}
+
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
   TUTTI_CHECK_OK(check_name(source, name, {"nearest", "stochastic"}));
   return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;
@@ -80,6 +88,7 @@ Asked asked_of(const CommunicatorOptions& options) {
   asked.algorithm = number(algorithm_names(), options.algorithm);
   asked.protocol = number(kProtocols, options.protocol);
   if (wire.ok()) asked.wire = static_cast<std::uint8_t>(wire.value());
+  if (options.max_relative_error > 0) asked.wire = Asked::kBound;
   asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMostTold));
   return asked;
 }

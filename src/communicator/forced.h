@@ -20,13 +20,16 @@ Status check_protocol(const std::string& source, const std::string& name);
 Status check_wire_format(const std::string& source, const std::string& name);
 // A bound on the error is there instead of a format; 0: there is none. `sources` says who gave them.
 Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
+// What is expected of errors is expected of rounding to nearest.
+Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error);
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
 // What options ask of a call by name, as numbers that all ranks of a version give alike; 0: nothing.
 struct Asked {
+  static constexpr std::uint8_t kBound = 255;
   std::uint8_t algorithm = 0;
   std::uint8_t protocol = 0;
-  std::uint8_t wire = 0;      // A WireFormat.
+  std::uint8_t wire = 0;      // A WireFormat, or kBound: a bound on the error instead.
   std::uint8_t channels = 0;  // 255: so many or more.
   bool operator==(const Asked&) const = default;
 };

@@ -137,7 +137,9 @@ double& Wires::free_of(LinkState& link) {
 // Requests go to the ports in turns, from where the message before has left off. When the first begins; `free` becomes
 // when the last has passed.
 double Wires::occupy_ports(const LinkState& link, double at, double bytes, double& free) {
-  const auto requests = static_cast<std::uint32_t>(std::max(std::ceil(bytes / request_.costs.request_bytes), 1.0));
+  constexpr double kMostRequests = 1U << 30;
+  const auto requests =
+      static_cast<std::uint32_t>(std::clamp(std::ceil(bytes / request_.costs.request_bytes), 1.0, kMostRequests));
   const std::uint32_t in_turn = request_.costs.requests_in_turn, round = in_turn * link.parallel;
   const std::uint32_t begin = next_request_[link.first] % round, end = begin + requests % round;
   next_request_[link.first] = end;

@@ -41,6 +41,8 @@ std::string against_protocol(const Query& query, const Algorithm& algorithm, Pro
   if (protocol == Protocol::rows && query.protocol.empty()) return "nobody has measured rows yet";
   if (is_mapped(algorithm) && protocol != Protocol::bulk) return "no messages pass where memory is mapped";
   if (query.network && protocol != Protocol::bulk) return "between hosts messages go in bulk";
+  if (query.teams > 0 && query.wire != WireFormat::none && protocol != Protocol::bulk)
+    return "on devices messages in a wire format go in bulk";
   return "";
 }
 

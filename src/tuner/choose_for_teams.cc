@@ -90,6 +90,7 @@ std::string_view algorithm_for(const Query& query) {
 }
 
 Protocol protocol_for(const Query& query) {
+  if (query.protocol.empty() && query.wire != WireFormat::none) return Protocol::bulk;
   if (query.protocol.empty()) return query.block_bytes <= kLinesBytes ? Protocol::lines : Protocol::bulk;
   return query.protocol == "lines" ? Protocol::lines : query.protocol == "rows" ? Protocol::rows : Protocol::bulk;
 }
@@ -100,6 +101,7 @@ Choice choose_for_teams(const Query& query) {
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
+  choice.wire = query.wire;
   choice.protocol = protocol_for(query);
   const bool small = is_small(choice.protocol);
   choice.piece_bytes = choice.protocol == Protocol::rows ? kRowsPieceBytes : small ? kLinesPieceBytes : kBulkPieceBytes;

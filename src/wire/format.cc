@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include <cmath>
-
 #include "src/base/named.h"
 
 namespace tutti {
@@ -47,8 +45,9 @@ double wire_error(WireFormat format, Rounding rounding) {
 // Errors grow the sums, which are rounded again: the second factor is that of a ring, whose rank k adds (k - 1) q^2 to
 // the variance and rounds k. `mxfp8` cuts its largest codes off, always towards zero, which does not average out; how
 // much that is was measured (perf/accuracy), with 2 to 256 ranks.
-double wire_error_after(WireFormat format, double roundings) {
-  const double variance = wire_error(format) * wire_error(format) * roundings;
+double wire_error_after(WireFormat format, double roundings, Rounding rounding) {
+  const double once = wire_error(format, rounding);
+  const double variance = once * once * roundings;
   const double grown = 2 * variance;
   const double more = grown < 1e-3 ? 1 + grown / 3 : 2 * (std::expm1(grown) - grown) / (grown * grown);
   const double cut_off = format == WireFormat::mxfp8 ? 1 + 0.3 * roundings / (roundings + 12) : 1;

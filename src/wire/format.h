@@ -33,6 +33,6 @@ double wire_error(WireFormat format, Rounding rounding = Rounding::nearest);
 
 // The same of a sum whose terms are rounded so many times on the mean (Effort::rounded) while they are added up, and
 // are independent: sqrt(roundings) times as much, and somewhat more where they are many.
-double wire_error_after(WireFormat format, double roundings);
+double wire_error_after(WireFormat format, double roundings, Rounding rounding = Rounding::nearest);
 
 }  // namespace tutti

@@ -128,7 +128,7 @@ TEST(Choices, MayBeAskedForByAnyThread) {
 TEST(Choices, AreNamedByCollective) {
   const char* names = nullptr;
   TUTTI_EXPECT_OK(tutti_algorithms("reduce", &names));
-  EXPECT_STREQ(names, "binary_tree, chain, direct");
+  EXPECT_STREQ(names, "binary_tree, chain, direct, hierarchical_tree");
   EXPECT_EQ(tutti_algorithms("alltoall", &names), tutti_invalid_argument);
   EXPECT_NE(last_error().find("all_to_all, gather"), std::string::npos) << last_error();
   EXPECT_EQ(tutti_algorithms(nullptr, &names), tutti_invalid_argument);

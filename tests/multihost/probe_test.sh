@@ -6,7 +6,11 @@ run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-seen() { "$run" "$@" 2>&1 | grep 'between hosts a message takes' || true; }
+seen() {
+  local all
+  all="$("$run" "$@" 2>&1)" || fail "$* ends with $?: $all"
+  grep 'between hosts a message takes' <<<"$all" || true
+}
 
 # 100 Mbit/s are 0.0125 GB/s, of which a limit lets some pass at once; two ranks of a host share them.
 said="$(seen --hosts 2x2 --rate 100mbit -- env TUTTI_LOG=info "$1" -b 8 -e 8)"

@@ -82,6 +82,7 @@ TEST(ChooseForTeams, TakesWhatBearsRounding) {
           const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
           ASSERT_NE(algorithm, nullptr) << choice.algorithm;
           EXPECT_TRUE(!choice.mapped && algorithm->bears_rounding(query.problem)) << choice.algorithm << " " << bytes;
+          EXPECT_EQ(choice.wire, WireFormat::int8) << choice.algorithm << " " << bytes;
         }
       }
     }

@@ -31,7 +31,7 @@ Status heed_environment(const Problem& problem, ForcedNames& names, std::string&
   if (names.algorithm.empty() && !from.algorithm.empty()) {
     TUTTI_CHECK_OK(check_algorithm("TUTTI_ALGORITHM", from.algorithm));
     const std::string why = against(problem);
-    words += source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
+    words += (words.empty() ? "" : " ") + source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
              (why.empty() ? "" : ", without effect here: " + why) + ".";
     if (why.empty()) names.algorithm = from.algorithm;
   }
@@ -40,6 +40,16 @@ Status heed_environment(const Problem& problem, ForcedNames& names, std::string&
     words += (words.empty() ? "" : " ") + source_of("TUTTI_PROTOCOL") + " forces " + from.protocol + ".";
     names.protocol = from.protocol;
   }
+  return {};
+}
+
+Status heed_wire(Query& query, std::string& words) {
+  const Config& from = config();
+  if (!from.wire.empty()) query.wire = TUTTI_TRY(parse_wire(from.wire));
+  if (query.teams == 0) query.max_relative_error = from.max_relative_error;
+  TUTTI_CHECK_OK(check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", from.wire, query.max_relative_error));
+  if (query.wire != WireFormat::none) words += "TUTTI_WIRE asks for " + from.wire + ".";
+  if (query.max_relative_error > 0) words += "TUTTI_MAX_RELATIVE_ERROR bounds the error.";
   return {};
 }
 

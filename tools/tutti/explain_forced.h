@@ -17,4 +17,7 @@ struct ForcedNames {
 // Fails as creating a communicator does.
 Status heed_environment(const Problem& problem, ForcedNames& names, std::string& words);
 
+// Of formats and bounds: TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR, the latter on host memory.
+Status heed_wire(Query& query, std::string& words);
+
 }  // namespace tutti

@@ -150,8 +150,8 @@ class Departure {
     if (jobs.empty()) return {};
     if (!alike(jobs))
       return invalid_usage(
-          "some ranks make a call with messages in a wire format, and others without: options.wire and TUTTI_WIRE must "
-          "be the same on all ranks of a communicator");
+          "some ranks make a call whose messages are in a wire format, and others one whose are not: ranks of a "
+          "communicator make the same calls, with the same options.wire, TUTTI_WIRE and TUTTI_NCCL_WIRE");
     const DeviceLaunch all = launch_of(jobs);
     return device().launch(all.batch, all.count, all.team_bytes, stream());
   }

@@ -123,7 +123,8 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   messages_ = false;
   TUTTI_CHECK_OK(check_windows(record));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
-  if (prepared != nullptr && prepared->carried.message_bytes > 0) wire_counter_.add(prepared->carried);
+  const bool rounds = prepared != nullptr && prepared->entry.call.task.wire != WireFormat::none;
+  if (rounds) wire_counter_.add(prepared->carried);
   last_run_.store(prepared == nullptr ? nullptr : prepared->ran, std::memory_order_release);
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
@@ -196,7 +197,7 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
                                {choice.mapped, choice.mapped ? Protocol::bulk : choice.protocol, copies}, *prepared));
-  if (launch.cut.group > 1) prepared->carried = carried_by(*plan->programs().front(), launch);
+  if (launch.cut.group > 1) prepared->carried = carried_by(plan->programs(), launch);
   return prepared;
 }
 

@@ -97,11 +97,10 @@ Ran HostCommunicator::last_run() const {
   const WiredPlan* plan = ran_.load(std::memory_order_acquire);
   if (plan == nullptr) return {};
   const WireFormat wire = plan->key.wire;
-  const double coarser = wire == WireFormat::none ? 1 : wire_error(wire, ran_rounding_) / wire_error(wire);
   return {.algorithm = plan->key.algorithm->name(),
           .protocol = plan->slot_bytes == 0 ? "" : tutti::name(plan->key.protocol),
           .wire = tutti::name(wire),
-          .error = plan->error * coarser};
+          .error = wire == WireFormat::none ? 0 : wire_error_after(wire, plan->roundings, ran_rounding_)};
 }
 
 void HostCommunicator::show_ran(const Prepared& prepared) {

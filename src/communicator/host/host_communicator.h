@@ -107,7 +107,7 @@ class HostCommunicator final : public Communicator {
     std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not come yet.
     std::unique_ptr<CompiledPlan> compiled;  // Once none is awaited.
     MachineMemory memory;
-    double error = 0;                 // Of results, see Ran.
+    double roundings = 0;             // Of a result in a wire format; see Effort.
     bool overlaps = false;            // Pieces do overlap.
     bool balanced = false;            // Proved: a message may take several slots.
     std::uint32_t longest_units = 1;  // Of the longest message of any rank.

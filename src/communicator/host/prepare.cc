@@ -1,13 +1,13 @@
 // From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
 #include <algorithm>
-#include <cstdio>
+#include <bit>
+#include <cstdint>
 #include <string>
 
 #include "src/base/hash.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/planning/planning.h"
-#include "src/tuner/coding.h"
 
 namespace tutti {
 namespace {
@@ -40,8 +40,7 @@ void CommunicatorOptions::force() {
   forced = 0;
   std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) learns += "p";
-  char bound[32] = "";
-  if (max_relative_error > 0) std::snprintf(bound, sizeof bound, "%a", max_relative_error);
+  const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));  // In any locale.
   const std::string travels = max_relative_error > 0 ? bound : wire == "raw" ? "" : wire;
   for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), learns})
     forced = hashed(forced, word + '/');
@@ -254,7 +253,7 @@ Result<HostCommunicator::WiredPlan*> HostCommunicator::wired_plan(const PlanKey&
       TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kBulkSlots,
                             by_domains ? by_domains_ : embedding_, rounds ? Messages::rounded : Messages::exact));
   auto wired = std::make_unique<WiredPlan>();
-  wired->error = expected_error(key.wire, key.algorithm->effort(key.problem));
+  wired->roundings = key.algorithm->effort(key.problem).rounded;
   wired->overlaps = proved.overlaps;
   wired->balanced = proved.balanced;
   wired->key = key;

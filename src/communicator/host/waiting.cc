@@ -19,6 +19,7 @@ constexpr std::int64_t kYieldNs = 200'000;       // Between looks around while y
 constexpr std::int64_t kProbeNs = 5'000'000;     // Between looks at the peers' sockets.
 constexpr Rank kMostListed = 16;
 constexpr std::int64_t kLongMs = 30'000;  // Then a rank says whom it waits for;
+constexpr std::int64_t kLeastLongMs = 10;
 constexpr std::int64_t kLongOfLimit = 4;  // or, where that is sooner, after this part of its time limit.
 
 }  // namespace
@@ -78,7 +79,8 @@ Status HostCommunicator::look_around(Rank peer, Patience& patience) {
 
 // A rank that is stopped, late or stuck is silent, and the time limit may be far off. Once a wait: it may be meant so.
 void HostCommunicator::report_long_wait(Rank peer, std::int64_t waited_ms, Patience& patience) const {
-  const std::int64_t long_ms = timeout_ms_ > 0 ? std::min(timeout_ms_ / kLongOfLimit, kLongMs) : kLongMs;
+  const std::int64_t long_ms =
+      timeout_ms_ > 0 ? std::clamp(timeout_ms_ / kLongOfLimit, kLeastLongMs, kLongMs) : kLongMs;
   if (patience.reported || waited_ms < long_ms) return;
   patience.reported = true;
   const std::string limit =

@@ -198,7 +198,7 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
   const double of_rank = gbytes_per_s(static_cast<double>(bytes), us);
   double of_host = of_rank;
   if (ring.ranks > 1) {
-    bytes = std::max(kShortBytes, bytes / ring.ranks);
+    bytes = std::max<std::uint64_t>(bytes / ring.ranks, 1);
     us = TUTTI_TRY(probe.stream_us(bytes, true));
     of_host = gbytes_per_s(static_cast<double>(bytes) * ring.ranks, us);
   }

@@ -15,6 +15,7 @@ std::string protocol_name(std::uint8_t number) {
 }
 
 std::string wire_name(std::uint8_t number) {
+  if (number == Asked::kBound) return "within a bound on the error";
   const char* known = name(static_cast<WireFormat>(number));
   return known == nullptr ? "raw" : known;
 }
@@ -32,7 +33,8 @@ std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
   tell("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
        "options.algorithm or TUTTI_ALGORITHM");
   tell("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol), "options.protocol or TUTTI_PROTOCOL");
-  tell("wire format ", wire_name(mine.wire), wire_name(other.wire), "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE");
+  tell("wire format ", wire_name(mine.wire), wire_name(other.wire),
+       "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE; a bound: options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR");
   tell("channels ", std::to_string(mine.channels), std::to_string(other.channels),
        "options.channels or TUTTI_CHANNELS; 0 is any number");
   return text;
@@ -46,9 +48,8 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
     return ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and what the "
            "plugin reads must be alike on all ranks";
   return ", with other bounds on errors (options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR), or another "
-         "TUTTI_TUNE "
-         "or TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner plugin "
-         "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
+         "TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner "
+         "plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
 }
 
 }  // namespace

@@ -275,4 +275,16 @@ Carried carried_by(const Program& program, const Launch& launch) {
   return carried;
 }
 
+Carried carried_by(const std::vector<const Program*>& programs, const Launch& launch) {
+  Carried all;
+  for (std::uint32_t first = 0; first < programs.size(); ++first) {
+    const Carried one = carried_by(*programs[first], launch);
+    std::uint64_t channels = 0;
+    for (std::uint64_t channel = first; channel < launch.channels; channel += programs.size()) ++channels;
+    all.element_bytes += one.element_bytes * channels / launch.channels;
+    all.message_bytes += one.message_bytes * channels / launch.channels;
+  }
+  return all;
+}
+
 }  // namespace tutti

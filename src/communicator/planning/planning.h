@@ -113,5 +113,7 @@ Status cut_call(const Call& call, const Choice& choice, const Room& room, Rank r
 
 // What a rank sends in a launch of its program that cut_call() has cut: of all channels together.
 Carried carried_by(const Program& program, const Launch& launch);
+// The same of programs that channels take in turns, each with an equal part of the call.
+Carried carried_by(const std::vector<const Program*>& programs, const Launch& launch);
 
 }  // namespace tutti

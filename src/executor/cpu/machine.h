@@ -129,7 +129,7 @@ class CpuMachine {
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * MachineMemory::kStageBytes; }
 
-  // Neither scales nor streams.
+  // Neither scales nor streams, nor knows formats.
   bool plain() const { return plain_; }
 
   void source(std::uint32_t index, std::byte* pointer) { sources_[index] = pointer; }

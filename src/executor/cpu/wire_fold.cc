@@ -49,6 +49,8 @@ std::uint64_t WireFold::sum_groups(const FoldArguments& arguments, const Encoded
   if (sum_ == nullptr || arguments.own != FoldArguments::kNone) return 0;
   const bool passed = arguments.source_count == 1 && encoded.sources[0] != 0;
   if (!passed && (encoded.dither != nullptr || encoded.losses != nullptr)) return 0;
+  const auto in_memory = [](std::uint8_t message) { return message == 0; };
+  if (passed && std::none_of(encoded.targets, encoded.targets + arguments.target_count, in_memory)) return 0;
   FoldArguments groups = arguments;
   groups.count = arguments.count / kWireGroup * kWireGroup;
   sum_({.fold = groups,

@@ -1,0 +1,120 @@
+// Narrow messages between hosts that ranks on devices play: the bits that ranks on host memory get.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "algorithms/catalogue.h"
+#include "src/wire/format.h"
+#include "tests/communicator/device/part.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kCount = 9001;
+
+CommunicatorOptions sending(const char* wire, const std::string& algorithm) {
+  CommunicatorOptions options = over_transport();
+  options.timeout_ms = 60'000;
+  options.wire = wire;
+  options.algorithm = algorithm;
+  options.force();
+  return options;
+}
+
+class DeviceWire : public OnDevices {
+ protected:
+  struct Pair {
+    template <class Rig>
+    Pair(Rig& rig, const std::vector<Rank>& host_of)
+        : devices(rig, std::move(Communicator::create_all(Hosts(host_of), sending("", ""))).value()),
+          hosts(std::move(Communicator::create_all(Hosts(host_of), sending("", ""))).value()) {
+      std::mt19937 random(20);
+      std::normal_distribution<float> normal;
+      for (Rank rank = 0; rank < host_of.size(); ++rank) {
+        inputs.push_back(devices.take<float>(host_of.size() * kCount));
+        outputs.push_back(devices.take<float>(host_of.size() * kCount));
+        for (std::size_t i = 0; i < host_of.size() * kCount; ++i) inputs[rank][i] = normal(random);
+      }
+    }
+
+    DeviceRanks devices;
+    std::vector<std::unique_ptr<Communicator>> hosts;
+    std::vector<float*> inputs, outputs;
+  };
+
+  // The same call on devices and on host memory; nothing where hosts cannot do it.
+  void compare(Pair& pair, Collective collective, const CommunicatorOptions& options) {
+    const auto ranks = static_cast<Rank>(pair.hosts.size());
+    std::vector<DeviceCall> calls;
+    std::vector<Call> made;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      std::fill_n(pair.outputs[rank], ranks * kCount, 0.0f);
+      made.push_back(call_of(collective, DataType::float32, kCount, pair.inputs[rank], pair.outputs[rank]));
+      calls.push_back(pair.devices.call(rank, made.back()));
+      calls.back().options = options;
+    }
+    std::vector<std::vector<float>> expected(ranks, std::vector<float>(ranks * kCount));
+    std::vector<Status> statuses(ranks);
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        Call call = made[rank];
+        call.output = reinterpret_cast<std::byte*>(expected[rank].data());
+        statuses[rank] = pair.hosts[rank]->run(call, &options);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (!statuses[0].ok()) return;
+    const Status enqueued = enqueue(calls);
+    ASSERT_TRUE(enqueued.ok()) << enqueued.message();
+    pair.devices.synchronize();
+    EXPECT_STREQ(pair.devices[0].last_run().wire, options.wire.c_str());
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const std::vector<float> got(pair.outputs[rank], pair.outputs[rank] + ranks * kCount);
+      ASSERT_EQ(got, expected[rank]) << "rank " << rank;
+    }
+    ++compared_;
+  }
+
+  int compared_ = 0;
+};
+
+TEST_P(DeviceWire, HasTheBitsOfHostMemoryOverHosts) {
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 1, 1, 0, 1}}) {
+    Pair pair(*rig_, host_of);
+    for (std::uint32_t c = 0; c < kCollectives; ++c) {
+      const auto collective = static_cast<Collective>(c);
+      for (const Algorithm* algorithm : catalogue(collective)) {
+        if (!std::string_view(algorithm->name()).starts_with("hierarchical")) continue;
+        for (const char* wire : {"int8", "bf16"}) {
+          SCOPED_TRACE(std::string(name(collective)) + " " + algorithm->name() + " " + wire);
+          ASSERT_NO_FATAL_FAILURE(compare(pair, collective, sending(wire, algorithm->name())));
+        }
+      }
+    }
+  }
+  EXPECT_GE(compared_, 16);
+}
+
+// Who sends nothing takes part all the same.
+TEST_P(DeviceWire, CountsCallsOfRanksThatSendNothing) {
+  DeviceRanks ranks(*rig_, 2);
+  std::vector<DeviceCall> calls;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    float* buffer = ranks.take<float>(kCount);
+    calls.push_back(ranks.call(rank, call_of(Collective::broadcast, DataType::float32, kCount, buffer, buffer)));
+    calls.back().options = sending("int8", "");
+  }
+  const Status enqueued = enqueue(calls);
+  ASSERT_TRUE(enqueued.ok()) << enqueued.message();
+  ranks.synchronize();
+  for (Rank rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks[rank].wire_statistics().rounded_calls, 1U);
+  EXPECT_EQ(ranks[0].wire_statistics().carried.message_bytes, (kCount + 127) / 128 * 130);
+  EXPECT_EQ(ranks[1].wire_statistics().carried.message_bytes, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceWire, testing::ValuesIn(shared_device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti
