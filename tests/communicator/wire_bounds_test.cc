@@ -87,19 +87,8 @@ TEST(WireBounds, AreNothingToLearnFrom) {
 }
 
 TEST(WireBounds, AreSharedByAllRanks) {
-  Communicators ranks = make_ranks(2);
-  std::vector<float> values(2000, 1);
-  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
-    const CommunicatorOptions options = bounded(communicator.rank() == 0 ? 0.01 : 0.011);
-    Call call;
-    call.count = 1000;
-    call.input = call.output = reinterpret_cast<std::byte*>(values.data() + communicator.rank() * 1000);
-    return communicator.run(call, &options);
-  });
-  for (const Status& status : statuses) {
-    EXPECT_EQ(status.code(), Code::invalid_usage);
-    EXPECT_NE(status.message().find("TUTTI_MAX_RELATIVE_ERROR"), std::string::npos) << status.message();
-  }
+  expect_disagreement(bounded(0.01), bounded(0.011), "TUTTI_MAX_RELATIVE_ERROR");
+  expect_disagreement(bounded(0.01), sending("int8"), "wire format within a bound on the error and rank");
 }
 
 }  // namespace

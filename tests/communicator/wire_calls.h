@@ -88,4 +88,21 @@ inline double error_of(const Outcome& outcome, const Problem& problem, std::size
   return std::sqrt(errors / results);
 }
 
+// Two ranks that each ask for something else are both told, in words that have these among them.
+inline void expect_disagreement(const CommunicatorOptions& first, const CommunicatorOptions& second,
+                                const char* words) {
+  Communicators ranks = make_ranks(2);
+  std::vector<float> values(2000, 1);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
+    Call call;
+    call.count = 1000;
+    call.input = call.output = reinterpret_cast<std::byte*>(values.data() + communicator.rank() * 1000);
+    return communicator.run(call, communicator.rank() == 0 ? &first : &second);
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::invalid_usage);
+    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+  }
+}
+
 }  // namespace tutti

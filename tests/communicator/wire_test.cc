@@ -153,21 +153,7 @@ TEST(WireOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {
   }
 }
 
-TEST(WireOptions, AreSharedByAllRanks) {
-  Communicators ranks = make_ranks(2);
-  std::vector<float> values(2000, 1);
-  const auto statuses = on_all(ranks, [&](Communicator& communicator) {
-    const CommunicatorOptions options = sending(communicator.rank() == 0 ? "int8" : "raw");
-    Call call;
-    call.count = 1000;
-    call.input = call.output = reinterpret_cast<std::byte*>(values.data() + communicator.rank() * 1000);
-    return communicator.run(call, &options);
-  });
-  for (const Status& status : statuses) {
-    EXPECT_EQ(status.code(), Code::invalid_usage);
-    EXPECT_NE(status.message().find("wire"), std::string::npos) << status.message();
-  }
-}
+TEST(WireOptions, AreSharedByAllRanks) { expect_disagreement(sending("int8"), sending("raw"), "wire format int8"); }
 
 }  // namespace
 }  // namespace tutti
