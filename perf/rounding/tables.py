@@ -189,7 +189,7 @@ def section(result):
 sums in float64: {result['measured']:,} cells ({result['date']}, commit {result['commit']}, seed
 {result['seed']}), [of which these are kept](../perf/results/accuracy.json). Errors are the root of the mean square by that of the
 results, in per cent; in parentheses, divided by what is expected. Of Gaussian numbers between 2 and {judge.MOST_RANKS} ranks
-that is {result['ratios'][0]:.2f} to {result['ratios'][1]:.2f}; where it is not 0.9 to 1.1, `perf/accuracy` fails.
+that is {result['ratios'][0]:.3f} to {result['ratios'][1]:.3f}; where it is not 0.9 to 1.1, `perf/accuracy` fails.
 
 ![error by number of ranks](wire-error-ranks.svg)
 
