@@ -189,8 +189,7 @@ def measure_collectives(run, copied, found):
     for wire in ("int8", "bf16"):
         narrow = ("-g", 8, "--algorithm", "two_shot", "--wire", wire)
         add(f"all_reduce, 8 ranks in {wire}", "all_reduce", 8, *narrow, "-b", 64 << 10, "-e", MIB, "-f", 4)
-        add(f"all_reduce, 8 ranks in {wire}, large", "all_reduce", 8, *narrow, "-b", 16 * MIB, "-e", 256 * MIB, "-f", 4,
-            "-c", 0)
+        add(f"all_reduce, 8 ranks in {wire}, large", "all_reduce", 8, *narrow, "-b", 16 * MIB, "-e", 64 * MIB, "-f", 4)
     add("all_reduce, 8 ranks, raw lanes, large", "all_reduce", 8, "-g", 8, "-b", 16 * MIB, "-e", 256 * MIB, "-f", 4,
         "--algorithm", "two_shot", "--protocol", "bulk")
     add("all_reduce, 2 processes", "all_reduce", 2, "--ranks", 2, "-b", 1024, "-e", MIB, "-f", 32, "-n", 5, "-w", 1,
