@@ -124,9 +124,10 @@ typedef struct {
                               min, max and prod travel raw, and so does all on GPUs. Not with
                               stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
   const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
-                                that the mean of many results is right; each rank may choose. The same seed, rank and
-                                call, counted per communicator, give the same bits. All ranks end with the same ones
-                                either way. Null: TUTTI_WIRE_ROUNDING, or nearest. On GPUs there is nearest alone. */
+                                that the mean of many results is right, but for the largest elements of blocks, of
+                                which mxfp8 cuts many off; each rank may choose. The same seed, rank and call, counted
+                                per communicator, give the same bits. All ranks end with the same ones either way. Null:
+                                TUTTI_WIRE_ROUNDING, or nearest. On GPUs there is nearest alone. */
   uint64_t wire_seed;        /* Of these numbers. 0: TUTTI_WIRE_SEED, or 0. */
 } tutti_comm_options;
 
@@ -460,15 +461,16 @@ TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm c
  * the caller's, and is part of the next ones: so sums of many steps do not drift. A rank's own business: others may do
  * without. It takes part in all_reduce, reduce_scatter and reduce with tutti_sum and tutti_avg whose `send` lies in the
  * buffer, in all of it or in a part, through any handle to `comm`, in place or not, and that do not travel raw; all
- * other calls leave it alone. It is in units of `send`, also of an average.
+ * others leave it alone. It is in units of `send`, also of an average.
  *   The library reads and writes the residual in these calls alone. Fill it with zeros at first; save it with the state
  * of the program once its calls are done, and bring it back with it. Where a call delivers what is not finite, the
  * residual of these elements stays as it was; one that is not finite counts as 0. After an error it is undefined, as
  * outputs are. The error of a single call is larger with a residual than
  * options.max_relative_error and tutti_comm_last_wire say, which know of none. docs/wire-formats.md says more.
  *   `type` is tutti_float32, tutti_float16 or tutti_bfloat16. Buffers with residuals do not overlap, nor do residuals;
- * and none overlaps a buffer: tutti_invalid_argument. A call that sums with `send` only partly in the buffer, or of
- * another type, is tutti_invalid_usage. They are for host memory: on GPUs, tutti_unsupported. Blocks for nobody. */
+ * and none overlaps a buffer: tutti_invalid_argument. A sum of these types with `send` only partly in the buffer, or of
+ * another of them, is tutti_invalid_usage, even one that would travel raw; sums of other types leave it alone. They are
+ * for host memory: on GPUs, tutti_unsupported. Blocks for nobody. */
 TUTTI_API tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type type, float* residual,
                                              tutti_comm comm);
 

@@ -166,6 +166,8 @@ Status settle(ExplainRequest& request, bool has_ranks) {
       level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
   }
   if (request.link_gbits_per_s > 0) {
+    if (!query.network)
+      return invalid_argument("--link is between hosts: give --groups of several, or --transport tcp");
     if (request.cores == 0) request.machine = machine_of_hosts();
     request.machine.levels[1].member_gbytes_per_s = request.link_gbits_per_s / 8;
   }
@@ -254,6 +256,7 @@ Status explain_command(int argc, char** argv) {
   const Measured known = TUTTI_TRY(measured(request));
   if (request.json) print_json(query, found, known, request.environment);
   else print_text(query, found, known, request.environment);
+  if (found.empty()) return unsupported("no communicator would make this call: see what is not possible, and why");
   return {};
 }
 

@@ -38,8 +38,6 @@ Status check_list(const Environment& environment, const std::string& variable,
 }
 
 Status check_nccl_wire(const Environment& environment) {
-  const auto format = environment.get("TUTTI_NCCL_WIRE");
-  if (!format) return {};
   const std::string bytes = environment.get("TUTTI_NCCL_WIRE_MIN_BYTES").value_or("0");
   std::uint64_t parsed = 0;
   const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), parsed);
@@ -49,7 +47,7 @@ Status check_nccl_wire(const Environment& environment) {
   TUTTI_CHECK_OK(check_list(
       environment, "TUTTI_NCCL_WIRE_COLLECTIVES",
       {"all_reduce", "reduce_scatter", "reduce", "all_gather", "broadcast", "gather", "scatter", "all_to_all"}));
-  return check_wire_format("TUTTI_NCCL_WIRE", *format);
+  return check_wire_format("TUTTI_NCCL_WIRE", environment.get("TUTTI_NCCL_WIRE").value_or(""));
 }
 
 }  // namespace
