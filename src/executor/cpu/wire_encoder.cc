@@ -76,21 +76,21 @@ void WireEncoder::encode_held(const float* values, std::uint64_t count, std::byt
 
 void WireEncoder::add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms,
                              float* losses) const {
-  float decoded[kWireGroup];
-  for (std::uint64_t begin = 0; begin < count; begin += kWireGroup, message += group_bytes_) {
-    const std::uint64_t length = in_group(begin, count);
-    codec_.decode(message, length, decoded);
-    add_differences(values + begin, decoded, length, terms, losses + begin);
-  }
+  add_losses(values, message, count, terms, losses, false);
 }
 
 void WireEncoder::add_losses_held(const float* values, const std::byte* message, std::uint64_t count, float terms,
                                   float* losses) const {
+  add_losses(values, message, count, terms, losses, true);
+}
+
+void WireEncoder::add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms,
+                             float* losses, bool held) const {
   float decoded[kWireGroup];
   for (std::uint64_t begin = 0; begin < count; begin += kWireGroup, message += group_bytes_) {
     const std::uint64_t length = in_group(begin, count);
     codec_.decode(message, length, decoded);
-    hold(decoded, length);
+    if (held) hold(decoded, length);
     add_differences(values + begin, decoded, length, terms, losses + begin);
   }
 }

@@ -36,6 +36,8 @@ class WireEncoder {
   // A group at most.
   void load(const std::byte* elements, std::uint64_t count, float* values) const;
   void store(const float* values, std::uint64_t count, std::byte* elements) const;
+  void add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms, float* losses,
+                  bool held) const;
   // As the tensor holds them.
   void hold(float* values, std::uint64_t count) const;
 
