@@ -88,7 +88,7 @@ TEST(WireBounds, AreNothingToLearnFrom) {
 
 TEST(WireBounds, AreSharedByAllRanks) {
   expect_disagreement(bounded(0.01), bounded(0.011), "TUTTI_MAX_RELATIVE_ERROR");
-  expect_disagreement(bounded(0.01), sending("int8"), "wire format within a bound on the error and rank");
+  expect_disagreement(bounded(0.01), sending("int8"), "within a bound on the error");
 }
 
 }  // namespace

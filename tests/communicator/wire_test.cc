@@ -153,7 +153,7 @@ TEST(WireOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {
   }
 }
 
-TEST(WireOptions, AreSharedByAllRanks) { expect_disagreement(sending("int8"), sending("raw"), "wire format int8"); }
+TEST(WireOptions, AreSharedByAllRanks) { expect_disagreement(sending("int8"), sending("raw"), "asks for wire format"); }
 
 }  // namespace
 }  // namespace tutti
