@@ -80,6 +80,10 @@ std::uint32_t Trial::longest() const {
          std::min(tried, terms_.most_after_glance) * (operations(Stage::first) + operations(Stage::rest));
 }
 
+bool Trial::tries(std::size_t candidate) const {
+  return std::find(remaining_.begin(), remaining_.end(), candidate) != remaining_.end();
+}
+
 bool Trial::took(std::int64_t duration_ns) {
   if (settled()) return false;
   const Extent extent = this->extent(stage_);

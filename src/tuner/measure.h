@@ -48,6 +48,7 @@ class Trial {
   bool settled() const { return stage_ == Stage::settled; }
   // Of the next operation, an index into what was predicted. Once settled: the verdict.
   std::size_t next() const { return remaining_[turn_]; }
+  bool tries(std::size_t candidate) const;  // It may still be the verdict.
   // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.
   bool took(std::int64_t duration_ns);
   // What this rank has seen: of each candidate that is not out, each burst. Summed up over all ranks, each:

@@ -8,7 +8,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kFirstLine = "tutti-tune 1";
+constexpr std::string_view kFirstLine = "tutti-tune 2";
+constexpr std::string_view kFirstLineOfOld = "tutti-tune 1";
 constexpr std::size_t kLongestLine = 400;
 constexpr std::size_t kMostMachines = 256;
 constexpr std::size_t kMostClasses = 4096;  // Of a machine.
@@ -42,7 +43,8 @@ bool parse_protocol(std::string_view text, Protocol& protocol) {
 }
 
 bool parse_class(const std::vector<std::string_view>& words, TunedClass& tuned) {
-  if (words.size() != 3) return false;
+  tuned.mapped = words.size() == 4 && words[3] == "mapped";
+  if (words.size() != 3 && !tuned.mapped) return false;
   const Result<Collective> collective = parse_collective(words[1]);
   if (collective.ok()) tuned.collective = collective.value();
   return collective.ok() && parse(words[2], tuned.size_class) && tuned.size_class <= kMostSizeClass;
@@ -103,7 +105,7 @@ std::uint64_t least_bytes(std::uint32_t size_class) {
 }
 
 bool TunedClass::same_calls(const TunedClass& other) const {
-  return collective == other.collective && size_class == other.size_class;
+  return collective == other.collective && size_class == other.size_class && mapped == other.mapped;
 }
 
 const TuneCache::Machine* TuneCache::find(std::string_view machine) const {
@@ -136,7 +138,8 @@ std::string format(const TuneCache& cache) {
   for (const TuneCache::Machine& machine : cache.machines) {
     text += "machine " + machine.name + "\n";
     for (const TunedClass& tuned : machine.classes) {
-      text += std::string("class ") + name(tuned.collective) + " " + std::to_string(tuned.size_class) + "\n";
+      text += std::string("class ") + name(tuned.collective) + " " + std::to_string(tuned.size_class) +
+              (tuned.mapped ? " mapped\n" : "\n");
       for (const TunedCandidate& candidate : tuned.candidates) {
         text += std::string(&candidate == &tuned.candidates[0] ? "kept " : "tried ") + candidate.algorithm + " " +
                 name(candidate.protocol) + " " + std::to_string(candidate.piece_bytes) + " " +
@@ -151,7 +154,8 @@ std::string format(const TuneCache& cache) {
 Result<TuneCache> parse_tune_cache(std::string_view text) {
   TuneCache cache;
   if (text.empty()) return cache;
-  if (text.substr(0, text.find('\n')) != kFirstLine)
+  const std::string_view first = text.substr(0, text.find('\n'));
+  if (first != kFirstLine && first != kFirstLineOfOld)
     return invalid_usage("line 1 is not \"" + std::string(kFirstLine) + "\"");
   for (std::size_t line_number = 1; !text.empty(); ++line_number) {
     const std::size_t end = text.find('\n');

@@ -1,14 +1,17 @@
 // What trials came to, kept between runs: a file of lines, in which each kind of machine has a part of its own. What is
 // in such a file is believed as far as it names one of the candidates that there are; nothing else is done on its word.
 //
-//   tutti-tune 1
+//   tutti-tune 2
 //   machine 0.1.0, hosts 2, 2 CPUs of AMD EPYC, shm
 //   class all_gather 33
 //   kept direct bulk 32768 1 11.25 10.5
 //   tried ring bulk 65536 1 12 11.75
+//   class all_gather 33 mapped
+//   kept direct_mapped bulk 32768 1 9.5 7.25
 //
-// A class is a collective and the class of its size. Of a candidate: algorithm, protocol, longest message in bytes,
-// channels, and the time predicted and measured, in us; measured 0: left out.
+// A class is a collective and the class of its size; mapped: of calls whose buffers all ranks can map, which files of
+// version 1 do not know of. Those are read, and written as version 2. Of a candidate: algorithm, protocol, longest
+// message in bytes, channels, and the time predicted and measured, in us; measured 0: left out.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +43,7 @@ struct TunedClass {
   Collective collective = Collective::all_reduce;
   std::uint32_t size_class = 0;
   std::vector<TunedCandidate> candidates;  // The one that was kept comes first; there is one.
+  bool mapped = false;
   bool operator==(const TunedClass&) const = default;
   bool same_calls(const TunedClass& other) const;
 };

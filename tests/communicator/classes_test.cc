@@ -1,57 +1,156 @@
 // Classes of calls that are on trial: that each comes to an end, and that what is tried is what runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <random>
+
 #include "src/communicator/host/learning.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {
 namespace {
 
-Learning::Class class_of(std::vector<double> predicted_us) {
-  Learning::Class made{Collective::all_gather, 30, {}, Trial(predicted_us)};
+Learning::Contest contest_of(std::vector<double> predicted_us) {
+  Learning::Contest made = {{}, Trial(predicted_us)};
   made.candidates.resize(predicted_us.size());
   return made;
 }
 
-// All calls in private memory; those that end a stage end it with what this rank alone has seen.
-void run_private(Learning::Class& learned, int calls) {
-  for (int i = 0; i < calls; ++i) {
-    const std::int64_t duration_ns = learned.trial.next() == 0 ? 1000 : 1500;  // Never so far behind that it is out.
-    if (learned.took(false, duration_ns)) learned.trial.conclude(learned.trial.seen(), 1);
-  }
+// Two ways through lanes; of calls whose buffers all ranks can map these, too, and a mapped one, predicted to take
+// so long.
+Learning::Class class_of(double mapped_us) {
+  Learning::Class made{Collective::all_gather, 30, contest_of({1, 1.5}), {}};
+  made.lanes.candidates[0].choice.algorithm = "ring";
+  made.lanes.candidates[1].choice.algorithm = "direct";
+  std::vector<Candidate> all = made.lanes.candidates;
+  all[0].predicted_us = 1;
+  all[1].predicted_us = 1.5;
+  Candidate mapped;
+  mapped.choice.algorithm = "direct_mapped";
+  mapped.choice.mapped = true;
+  mapped.predicted_us = mapped_us;
+  const auto faster = [&](const Candidate& other) { return other.predicted_us < mapped_us; };
+  all.insert(std::find_if_not(all.begin(), all.end(), faster), mapped);
+  made.mapped = contest_of({all[0].predicted_us, all[1].predicted_us, all[2].predicted_us});
+  made.mapped->candidates = all;
+  return made;
 }
 
-int mapped_until_settled(Learning::Class& learned) {
+// A call that takes so long on this rank, which is alone; the way that it goes.
+using Times = std::map<std::string_view, std::int64_t>;
+std::string_view run(Learning::Class& learned, bool could_be_mapped, const Times& took_ns) {
+  const bool mapped = could_be_mapped && learned.by_mapped() != nullptr;
+  const Choice& way = mapped ? *learned.by_mapped() : learned.through_lanes();
+  const std::string_view name = way.algorithm;
+  Learning::Contest* ended = learned.took(mapped, took_ns.at(name));
+  if (ended != nullptr) learned.conclude(*ended, ended->trial.seen(), 1);
+  return name;
+}
+
+// How many calls of this kind there are until nothing is on trial any more.
+int until_settled(Learning::Class& learned, bool could_be_mapped, const Times& took_ns) {
   int calls = 0;
-  for (; calls < 1000 && !learned.trial.settled(); ++calls) EXPECT_FALSE(learned.took(true, 1));
+  for (; calls < 5000 && !learned.settled(); ++calls) run(learned, could_be_mapped, took_ns);
   return calls;
 }
 
-// They are as quick as ever when nothing is to be learned any more. Whatever part of the trial private calls came to.
-TEST(Classes, StopAskingWhereMemoryIsMapped) {
-  for (const int before : {0, 1, 16, 17, 18, 23}) {
-    Learning::Class learned = class_of({1, 1.5});
-    run_private(learned, before);
-    ASSERT_FALSE(learned.trial.settled()) << before;
-    EXPECT_EQ(mapped_until_settled(learned), 64) << before;
-    EXPECT_EQ(learned.trial.next(), 0U) << before;
-    EXPECT_EQ(learned.trial.measured_us(), std::vector<double>(2, 0)) << "of a trial that has not ended";
+const Times kMappedWins = {{"ring", 1000}, {"direct", 1500}, {"direct_mapped", 600}};
+const Times kDirectWins = {{"ring", 1500}, {"direct", 1000}, {"direct_mapped", 3000}};
+
+TEST(Classes, KeepMappedMemoryWhereItIsFaster) {
+  for (const double predicted_us : {0.6, 1.2, 1.9}) {
+    Learning::Class learned = class_of(predicted_us);
+    EXPECT_LT(until_settled(learned, true, kMappedWins), 5000);
+    ASSERT_NE(learned.by_mapped(), nullptr) << predicted_us;
+    EXPECT_TRUE(learned.mapped->measured());
+    EXPECT_FALSE(learned.lanes.measured()) << "none went through lanes alone";
+    EXPECT_EQ(learned.through_lanes().algorithm, "ring") << "as predicted";
   }
 }
 
-TEST(Classes, GoOnWherePrivateMemoryComesBetween) {
-  Learning::Class learned = class_of({1, 1.5});
-  for (int i = 0; i < 100; ++i) {
-    run_private(learned, 1);
-    if (learned.trial.settled()) break;
-    for (int mapped = 0; mapped < 10; ++mapped) EXPECT_FALSE(learned.took(true, 1));
-    ASSERT_FALSE(learned.trial.settled()) << "after " << i;
+// Then nobody asks where buffers are, whatever calls come.
+TEST(Classes, LeaveMappedMemoryWhereLanesAreFaster) {
+  for (const double predicted_us : {0.8, 1.2, 1.9}) {
+    Learning::Class learned = class_of(predicted_us);
+    EXPECT_LT(until_settled(learned, true, kDirectWins), 5000);
+    EXPECT_EQ(learned.by_mapped(), nullptr) << predicted_us;
+    EXPECT_EQ(learned.through_lanes().algorithm, "direct") << predicted_us;
+    EXPECT_FALSE(learned.lanes.measured()) << "that is what mapped calls have come to";
   }
-  run_private(learned, 1000);
-  ASSERT_TRUE(learned.trial.settled());
-  const std::vector<double> verdict = learned.trial.measured_us();
-  for (int mapped = 0; mapped < 200; ++mapped) EXPECT_FALSE(learned.took(true, 1));
-  EXPECT_EQ(learned.trial.measured_us(), verdict) << "what was learned stays";
+}
+
+// What is mapped is tried among calls that are, and no call of private memory passes for one.
+TEST(Classes, LearnBothWhereCallsAlternate) {
+  for (const std::uint32_t every : {2U, 3U, 40U}) {
+    Learning::Class learned = class_of(0.6);
+    std::uint32_t calls = 0;
+    for (; calls < 20'000 && !learned.settled(); ++calls) run(learned, calls % every == 0, kMappedWins);
+    ASSERT_TRUE(learned.settled()) << every;
+    EXPECT_TRUE(learned.mapped->measured() && learned.lanes.measured()) << every;
+    ASSERT_NE(learned.by_mapped(), nullptr) << every;
+    EXPECT_EQ(learned.by_mapped()->algorithm, "direct_mapped");
+    EXPECT_EQ(learned.through_lanes().algorithm, "ring");
+    EXPECT_DOUBLE_EQ(learned.mapped->trial.measured_us()[0], 0.6);
+    EXPECT_DOUBLE_EQ(learned.lanes.trial.measured_us()[0], 1);
+  }
+}
+
+// They are as quick as ever when nothing is to be learned any more. Whatever part of the trial other calls came to.
+TEST(Classes, StopAskingWhereOnlyOneKindOfCallComes) {
+  for (const bool mapped : {true, false}) {
+    for (const int before : {0, 1, 16, 17, 18, 23}) {
+      Learning::Class learned = class_of(0.6);
+      for (int i = 0; i < before; ++i) run(learned, !mapped, kMappedWins);
+      ASSERT_FALSE(learned.settled()) << before;
+      EXPECT_LT(until_settled(learned, mapped, kMappedWins), 1500) << before;
+      EXPECT_EQ(learned.mapped->measured(), mapped) << "of a trial that has not ended";
+      EXPECT_EQ(learned.lanes.measured(), !mapped) << "of a trial that has not ended";
+      ASSERT_NE(learned.by_mapped(), nullptr) << "as predicted";
+    }
+  }
+}
+
+TEST(Classes, TellNothingOfATrialThatWasGivenUp) {
+  Learning::Class learned = class_of(0.6);
+  learned.mapped->trial.settle(0);
+  for (int i = 0; i < 60; ++i) run(learned, false, kMappedWins);
+  ASSERT_GT(learned.lanes.trial.measured_us()[0], 0) << "the test is to come to a part of it";
+  EXPECT_EQ(until_settled(learned, true, kMappedWins), 64);
+  EXPECT_EQ(learned.lanes.trial.measured_us(), std::vector<double>(2, 0));
+}
+
+// Each has times of its own; what the calls are is the same for all.
+TEST(Classes, GoTheSameWayOnAllRanks) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Learning::Class> ranks(3, class_of(0.5 + static_cast<double>(random() % 14) / 10));
+    for (auto& rank : ranks) ASSERT_TRUE(rank.mapped);
+    const auto often = 1 + random() % 8;
+    for (int call = 0; call < 3000 && !ranks[0].settled(); ++call) {
+      const bool mapped = random() % 8 < often && ranks[0].by_mapped() != nullptr;
+      for (const auto& rank : ranks) {
+        ASSERT_EQ(rank.by_mapped() == nullptr, ranks[0].by_mapped() == nullptr) << round;
+        ASSERT_EQ(rank.through_lanes().algorithm, ranks[0].through_lanes().algorithm) << round;
+      }
+      std::vector<Learning::Contest*> ended;
+      for (auto& rank : ranks) {
+        ended.push_back(rank.took(mapped, static_cast<std::int64_t>(random() % 5000)));
+        ASSERT_EQ(ended.back() == nullptr, ended[0] == nullptr) << round;
+      }
+      if (ended[0] == nullptr) continue;
+      std::vector<std::uint64_t> sums(ended[0]->trial.seen().size());
+      for (const Learning::Contest* each : ended) {
+        const auto seen = each->trial.seen();
+        ASSERT_EQ(seen.size(), sums.size()) << "ranks speak of different trials";
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];
+      }
+      for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].conclude(*ended[i], sums, 3);
+    }
+    for (auto& rank : ranks) ASSERT_EQ(rank.settled(), ranks[0].settled());
+  }
 }
 
 // Lines end at a length, and a class of sizes goes on: those of either side are tried apart.
@@ -66,10 +165,14 @@ TEST(Classes, EveryCandidateIsThereForEveryCall) {
     for (const bool grows : {true, false}) {
       Learning learning(options, 0, "");
       for (std::uint64_t i = 0; i < 2000; i += 4) {
-        Query query = query_of(problem, grows ? i + 4 : 2000 - i);
+        Query query = query_of(problem, (grows ? i + 4 : 2000 - i) * (i % 8 == 0 ? 1 : 16));
         query.machine = &machine;
-        const auto& tried = learning.class_of(query, candidates(query).value()).candidates;
-        ASSERT_EQ(tried.size(), candidates(query).value().size());
+        query.mapped = true;
+        const Learning::Class& learned = learning.class_of(query, candidates(query).value());
+        std::vector<Candidate> all = candidates(query).value();
+        if (!learned.mapped) std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.mapped; });
+        const auto& tried = learned.mapped ? learned.mapped->candidates : learned.lanes.candidates;
+        ASSERT_EQ(tried.size(), all.size());
         for (const Candidate& candidate : tried) {
           const auto choice = choose_like(candidate.choice, query);
           ASSERT_TRUE(choice.ok());

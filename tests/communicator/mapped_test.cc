@@ -5,28 +5,10 @@
 
 #include "src/communicator/control/regions.h"
 #include "src/communicator/host/host_communicator.h"
-#include "tests/bootstrap/meeting.h"
-#include "tests/communicator/ranks.h"
+#include "tests/communicator/met_ranks.h"
 
 namespace tutti {
 namespace {
-
-// Threads of this process that met by id: none counts on the others' addresses.
-Communicators meet(Rank ranks) {
-  const auto id = make_unique_id(here());
-  TUTTI_ASSERT(id.ok());
-  Communicators met(ranks);
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      auto made = Communicator::create(id.value(), rank, ranks, {});
-      TUTTI_ASSERT(made.ok());
-      met[rank] = std::move(made).value();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return met;
-}
 
 // From rank 0, in place.
 Call broadcast(std::byte* memory, std::uint64_t bytes) {

@@ -43,6 +43,8 @@ TuneCache some_cache() {
               {{"direct", Protocol::bulk, 32768, 1, 11.25, 10.5}, {"ring", Protocol::bulk, 65536, 1, 12, 0}}});
   cache.keep("0.1.0, hosts 2, machine of one",
              {Collective::all_reduce, 6, {{"one_shot", Protocol::lines, 560, 2, 0.1, 0.07}}});
+  cache.keep("0.1.0, hosts 2, machine of one",
+             {Collective::all_gather, 33, {{"direct_mapped", Protocol::bulk, 65536, 1, 9.5, 7.25}}, true});
   cache.keep("another", {Collective::scatter, 0, {{"direct", Protocol::rows, 1, 1, 3, 1e9}}});
   return cache;
 }
@@ -77,10 +79,21 @@ TEST(TuneCache, ReadsWhatItHasWritten) {
 
 TEST(TuneCache, TakesEmptyFilesAndRemarks) {
   EXPECT_TRUE(parse_tune_cache("").ok());
-  auto parsed = parse_tune_cache("tutti-tune 1\n# by hand\n\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\n");
+  auto parsed = parse_tune_cache("tutti-tune 2\n# by hand\n\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\n");
   ASSERT_TRUE(parsed.ok());
   ASSERT_EQ(parsed.value().machines.size(), 1U);
   EXPECT_EQ(parsed.value().machines[0].name, "m");
+}
+
+// Which knows of no calls by mapped memory.
+TEST(TuneCache, TakesTheVersionBefore) {
+  auto old = parse_tune_cache("tutti-tune 1\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\n");
+  ASSERT_TRUE(old.ok());
+  EXPECT_FALSE(old.value().machines[0].classes[0].mapped);
+  EXPECT_EQ(format(old.value()).substr(0, 13), "tutti-tune 2\n");
+  auto again = parse_tune_cache(format(old.value()));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value(), old.value());
 }
 
 TEST(TuneCache, KeepsTheLatestOfEachClass) {
@@ -88,8 +101,8 @@ TEST(TuneCache, KeepsTheLatestOfEachClass) {
   TunedClass again = cache.machines[0].classes[0];
   std::swap(again.candidates[0], again.candidates[1]);
   cache.keep(cache.machines[0].name, again);
-  ASSERT_EQ(cache.machines[0].classes.size(), 2U);
-  EXPECT_EQ(cache.machines[0].classes[1], again);
+  ASSERT_EQ(cache.machines[0].classes.size(), 3U) << "calls by mapped memory are a class of their own";
+  EXPECT_EQ(cache.machines[0].classes[2], again);
   for (int i = 0; i < 1000; ++i) cache.keep("machine " + std::to_string(i), again);
   auto parsed = parse_tune_cache(format(cache));
   ASSERT_TRUE(parsed.ok()) << "what was written cannot be read: " << std::move(parsed).status().message();
@@ -97,13 +110,14 @@ TEST(TuneCache, KeepsTheLatestOfEachClass) {
 }
 
 TEST(TuneCache, SaysWhichLineIsWrong) {
-  const std::string head = "tutti-tune 1\nmachine m\n";
+  const std::string head = "tutti-tune 2\nmachine m\n";
   const std::string kept = "kept direct bulk 8 1 2 3\n";
   EXPECT_NE(refusal("something else\n").find("line 1 "), std::string::npos);
-  EXPECT_NE(refusal("tutti-tune 2\n").find("line 1 "), std::string::npos);
-  EXPECT_NE(refusal("tutti-tune 1\nclass reduce 4\n").find("line 2 "), std::string::npos);
-  for (const char* line : {"class reduce", "class reduce 128", "class reduce -1", "class send 4", "class reduce 4 5",
-                           "kept direct bulk 8 1 2 3", "tried direct bulk 8 1 2 3", "else"}) {
+  EXPECT_NE(refusal("tutti-tune 3\n").find("line 1 "), std::string::npos);
+  EXPECT_NE(refusal("tutti-tune 2\nclass reduce 4\n").find("line 2 "), std::string::npos);
+  for (const char* line :
+       {"class reduce", "class reduce 128", "class reduce -1", "class send 4", "class reduce 4 5", "class reduce 4 map",
+        "class reduce 4 mapped 5", "kept direct bulk 8 1 2 3", "tried direct bulk 8 1 2 3", "else"}) {
     EXPECT_NE(refusal(head + line + "\n" + kept).find("line 3 "), std::string::npos) << line;
   }
   for (const char* line : {"kept direct bulk 8 1 2", "kept direct sand 8 1 2 3", "kept direct bulk -8 1 2 3",

@@ -215,8 +215,8 @@ Result<ExplainRequest> parse(int argc, char** argv) {
 // Of a machine's name the hosts and the transport are looked at: its processors are not asked about. Of several
 // machines the first is taken.
 Result<Measured> measured(const ExplainRequest& request) {
-  // Only calls through lanes on host memory are tried.
-  if (request.tune_file.empty() || request.query.mapped || request.query.teams > 0) return Measured{};
+  // Only calls on host memory are tried.
+  if (request.tune_file.empty() || request.query.teams > 0) return Measured{};
   const Query& query = request.query;
   std::map<Rank, Rank> counts;  // Of hosts, by their ranks.
   if (request.groups.empty()) counts[query.problem.ranks] = 1;
@@ -227,6 +227,7 @@ Result<Measured> measured(const ExplainRequest& request) {
   TunedClass wanted;
   wanted.collective = query.problem.collective;
   wanted.size_class = size_class(query.block_bytes);
+  wanted.mapped = query.mapped;
   const TuneCache cache = TUTTI_TRY(read_tune_cache(request.tune_file));
   for (const TuneCache::Machine& machine : cache.machines) {
     const bool tcp = machine.name.ends_with(", tcp");

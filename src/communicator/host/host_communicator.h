@@ -11,6 +11,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "src/bootstrap/watch.h"
@@ -85,6 +87,13 @@ class HostCommunicator final : public Communicator {
   friend class MessageOperation;
 
   // ---- prepare.cc ----
+  // How a call is to go, where that is not as the tuner predicts.
+  using WayName = std::tuple<std::string_view, Protocol, std::string_view>;
+  struct Way {
+    const Choice& lanes;
+    const Choice* mapped;  // If all ranks show their buffers; null: nobody does.
+    WayName name() const { return {lanes.algorithm, lanes.protocol, mapped == nullptr ? "" : mapped->algorithm}; }
+  };
   struct CallKey {
     std::uint64_t count, shape;
     std::uint32_t forced;
@@ -138,7 +147,7 @@ class HostCommunicator final : public Communicator {
     std::uint64_t input_bytes = 0;
     std::vector<Move> moves;             // Of a call that runs at once and needs nothing but its buffers; else none.
     Learning::Class* learned = nullptr;  // On trial: each call may be made by another of these, and none is `latest_`.
-    std::map<std::size_t, std::unique_ptr<Prepared>> tried;  // By candidate.
+    std::map<WayName, std::unique_ptr<Prepared>> tried;
     // The question of every call, whether it is like the one before.
     bool serves(const Call& call, std::uint32_t forced) const {
       return key.count == call.count && key.shape == own_shape_of(call) && key.forced == forced &&
@@ -151,8 +160,8 @@ class HostCommunicator final : public Communicator {
   bool may_be_mapped(const Call& call) const;
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
   Result<Prepared*> prepare_call(const Call& call, const CommunicatorOptions& options);
-  // `tried`: in this way, if there is such for the call. Null: as the tuner predicts.
-  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* tried);
+  // `way`: in this way, if there is such for the call. Null: as the tuner predicts.
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Way* way);
   void show_ran(const Prepared& prepared);
   Status lay_out(const Call& call, const Choice& choice, Prepared& prepared) const;
   void bind(const Call& call, Prepared& prepared) const;
@@ -193,15 +202,20 @@ class HostCommunicator final : public Communicator {
     CommunicatorOptions options;
     CallRecord record;
   };
+  // A stage of the trial of such calls has ended.
+  struct Ended {
+    Learning::Class* learned = nullptr;
+    Learning::Contest* contest = nullptr;
+  };
   bool learns(const Call& call, const CommunicatorOptions& options) const;
   Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> next_tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
   Status run_learning(const Call& call, const CommunicatorOptions& options);
   Aside recalling(const Call& call, const CommunicatorOptions& options);
-  Aside summing(const Call& call, const CommunicatorOptions& options, const Learning::Class& learned,
+  Aside summing(const Call& call, const CommunicatorOptions& options, const Ended& ended,
                 std::vector<std::uint64_t>& sums_ns) const;
   Result<Prepared*> prepare_aside(const Aside& aside);
-  void conclude(Learning::Class& learned, const std::vector<std::uint64_t>& sums_ns);
+  void conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns);
 
   // ---- waiting.cc ----
   // What a wait has cost so far.

@@ -27,13 +27,16 @@ bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& optio
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_learning(
     const Call& call, const CommunicatorOptions& options) {
-  const Query query = TUTTI_TRY(query_for(call, options));
-  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  Query query = TUTTI_TRY(query_for(call, options));
+  const std::vector<Candidate> predicted = TUTTI_TRY(candidates(query));
   // Nothing measured says whether a call is rounded: under a bound that is as predicted.
-  if (all.empty() || all.front().choice.wire != WireFormat::none) return prepare(call, options, nullptr);
+  if (predicted.empty() || predicted.front().choice.wire != WireFormat::none) return prepare(call, options, nullptr);
+  query.mapped = !far_;
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
   Learning::Class& learned = learning_.class_of(query, std::move(all));
-  if (learned.trial.settled()) return prepare(call, options, &learned.next());
+  const Way way = {learned.through_lanes(), learned.by_mapped()};
+  if (learned.settled()) return prepare(call, options, &way);
   auto on_trial = std::make_unique<Prepared>();
   on_trial->learned = &learned;
   return on_trial;
@@ -43,15 +46,16 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare_le
 Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr<Prepared>& slot, const Call& call,
                                                                  const CommunicatorOptions& options) {
   Learning::Class& learned = *slot->learned;
-  std::unique_ptr<Prepared>& tried = slot->tried[learned.trial.next()];
+  const Way way = {learned.through_lanes(), learned.by_mapped()};
+  std::unique_ptr<Prepared>& tried = slot->tried[way.name()];
   if (tried == nullptr) {
-    tried = TUTTI_TRY(prepare(call, options, &learned.next()));
+    tried = TUTTI_TRY(prepare(call, options, &way));
     tried->key = slot->key;
     tried->learned = &learned;
   }
   if (latest_ == slot.get()) latest_ = nullptr;
   show_ran(*tried);
-  if (!learned.trial.settled()) {
+  if (!learned.settled()) {
     latest_ = nullptr;
     return tried.get();
   }
@@ -74,9 +78,9 @@ HostCommunicator::Aside HostCommunicator::recalling(const Call& call, const Comm
 }
 
 HostCommunicator::Aside HostCommunicator::summing(const Call& call, const CommunicatorOptions& options,
-                                                  const Learning::Class& learned,
-                                                  std::vector<std::uint64_t>& sums_ns) const {
-  sums_ns = learned.trial.seen();
+                                                  const Ended& ended, std::vector<std::uint64_t>& sums_ns) const {
+  sums_ns = ended.contest->trial.seen();
+  const Learning::Class& learned = *ended.learned;
   const std::uint32_t form = kSumming + static_cast<std::uint32_t>(learned.collective) * 256 + learned.size_class;
   const CommunicatorOptions own = options_of_aside(options, form);
   Aside aside = {{}, own, record_of(call, own)};
@@ -94,9 +98,9 @@ Result<HostCommunicator::Prepared*> HostCommunicator::prepare_aside(const Aside&
   return prepared;
 }
 
-void HostCommunicator::conclude(Learning::Class& learned, const std::vector<std::uint64_t>& sums_ns) {
-  learned.trial.conclude(sums_ns, ranks_);
-  learning_.report(learned);
+void HostCommunicator::conclude(const Ended& ended, const std::vector<std::uint64_t>& sums_ns) {
+  ended.learned->conclude(*ended.contest, sums_ns, ranks_);
+  learning_.report(*ended.learned, *ended.contest);
 }
 
 Status HostCommunicator::run_learning(const Call& call, const CommunicatorOptions& options) {
@@ -110,12 +114,14 @@ Status HostCommunicator::run_learning(const Call& call, const CommunicatorOption
   Learning::Class* learned = prepared->learned;
   const std::int64_t began_ns = now_ns();
   TUTTI_CHECK_OK(run_prepared(*prepared, call, options));
-  if (learned == nullptr || !learned->took(prepared->ran_mapped, now_ns() - began_ns)) return {};
+  if (learned == nullptr) return {};
+  const Ended ended = {learned, learned->took(prepared->ran_mapped, now_ns() - began_ns)};
+  if (ended.contest == nullptr) return {};
   std::vector<std::uint64_t> sums_ns;
-  const Aside aside = summing(call, options, *learned, sums_ns);
+  const Aside aside = summing(call, options, ended, sums_ns);
   prepared = TUTTI_TRY(prepare_aside(aside));
   TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
-  conclude(*learned, sums_ns);
+  conclude(ended, sums_ns);
   return {};
 }
 
@@ -132,7 +138,7 @@ Status LearningOperation::begin() {
 Status LearningOperation::begin_call() {
   part_ = Part::call;
   prepared_ = TUTTI_TRY(owner_.prepare_call(call_, options_));
-  learned_ = prepared_->learned;
+  ended_.learned = prepared_->learned;
   began_ns_ = now_ns();
   running_ = std::make_unique<CollectiveOperation>(owner_, *prepared_, call_, options_);
   return {};
@@ -156,14 +162,16 @@ Result<bool> LearningOperation::next() {
       TUTTI_CHECK_OK(begin_call());
       return false;
     case Part::call: {
-      if (learned_ == nullptr || !learned_->took(prepared_->ran_mapped, now_ns() - began_ns_)) return true;
-      const HostCommunicator::Aside aside = owner_.summing(call_, options_, *learned_, sums_ns_);
+      if (ended_.learned == nullptr) return true;
+      ended_.contest = ended_.learned->took(prepared_->ran_mapped, now_ns() - began_ns_);
+      if (ended_.contest == nullptr) return true;
+      const HostCommunicator::Aside aside = owner_.summing(call_, options_, ended_, sums_ns_);
       HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
       running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
       part_ = Part::verdict;
       return false;
     }
-    case Part::verdict: owner_.conclude(*learned_, sums_ns_); return true;
+    case Part::verdict: owner_.conclude(ended_, sums_ns_); return true;
   }
   return true;
 }

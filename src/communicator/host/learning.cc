@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kSizeClasses = 128;
 constexpr std::size_t kLongestModel = 100;
-constexpr std::uint32_t kMostMapped = 64;
+constexpr std::uint32_t kMostAlike = 64;
 
 // Integers wrap around, so their sums and products are the same in any order. Floats are rounded at each step.
 bool is_exact(const Call& call) {
@@ -46,8 +46,39 @@ int processors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-std::string describe(const Candidate& candidate) {
-  return std::string(candidate.choice.algorithm) + " " + name(candidate.choice.protocol);
+std::string describe(const Choice& choice) {
+  return std::string(choice.algorithm) + (choice.mapped ? "" : std::string(" ") + name(choice.protocol));
+}
+
+bool is_mapped(const Candidate& candidate) { return candidate.choice.mapped; }
+
+Learning::Contest contest_of(std::vector<Candidate> candidates, const TrialTerms& terms) {
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
+  return {std::move(candidates), Trial(predicted_us, terms)};
+}
+
+// Whether a mapped candidate is among those that may still come out.
+bool may_map(const Learning::Contest& contest) {
+  for (std::size_t i = 0; i < contest.candidates.size(); ++i) {
+    if (is_mapped(contest.candidates[i]) && contest.trial.tries(i)) return true;
+  }
+  return false;
+}
+
+TunedClass tuned_of(const Learning::Class& learned, const Learning::Contest& contest) {
+  TunedClass tuned;
+  tuned.collective = learned.collective;
+  tuned.size_class = learned.size_class;
+  tuned.mapped = learned.mapped && &contest == &*learned.mapped;
+  for (std::size_t i = 0; i < contest.candidates.size(); ++i) {
+    const Candidate& candidate = contest.candidates[i];
+    tuned.candidates.push_back({std::string(candidate.choice.algorithm), candidate.choice.protocol,
+                                candidate.choice.piece_bytes, candidate.choice.channels, candidate.predicted_us,
+                                contest.trial.measured_us()[i]});
+  }
+  std::swap(tuned.candidates.front(), tuned.candidates[contest.trial.next()]);
+  return tuned;
 }
 
 }  // namespace
@@ -63,12 +94,43 @@ bool Learning::concerns(const Call& call, const CommunicatorOptions& options) {
          options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
 }
 
-// Where buffers are such that calls go by mapped memory from now on, they stop asking.
-bool Learning::Class::took(bool mapped_memory, std::int64_t duration_ns) {
-  mapped = mapped_memory ? mapped + 1 : 0;
-  if (!mapped_memory) return trial.took(duration_ns);
-  if (mapped >= kMostMapped && !trial.settled()) trial.give_up();
-  return false;
+const Choice& Learning::Class::through_lanes() const {
+  const bool tried = mapped && !mapped->trial.settled() && !mapped->next().mapped;
+  return tried ? mapped->next() : lanes.next();
+}
+
+// Where all calls of one kind have settled and none of the other kind come, the trial of those ends, too: as predicted.
+Learning::Contest* Learning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
+  const bool asked = by_mapped() != nullptr;
+  const bool of_mapped = ran_mapped || (mapped && !mapped->trial.settled() && !asked);
+  Contest& contest = of_mapped ? *mapped : lanes;
+  if (contest.trial.took(duration_ns)) return &contest;
+  if (!asked) return nullptr;
+  alike = ran_mapped == was_mapped ? alike + 1 : 1;
+  was_mapped = ran_mapped;
+  Contest& other = ran_mapped ? lanes : *mapped;
+  if (alike >= kMostAlike && contest.trial.settled() && !other.trial.settled()) {
+    other.trial.give_up();
+    stop_asking();
+  }
+  return nullptr;
+}
+
+void Learning::Class::conclude(Contest& contest, std::span<const std::uint64_t> sums_ns, Rank ranks) {
+  contest.trial.conclude(sums_ns, ranks);
+  stop_asking();
+}
+
+void Learning::Class::stop_asking() {
+  if (!mapped || !mapped->trial.settled() || mapped->next().mapped || lanes.trial.settled()) return;
+  const Choice& won = mapped->next();
+  for (std::size_t i = 0; i < lanes.candidates.size(); ++i) {
+    const Choice& choice = lanes.candidates[i].choice;
+    if (choice.algorithm != won.algorithm || choice.protocol != won.protocol) continue;
+    lanes.trial.give_up();
+    lanes.trial.settle(i);
+    return;
+  }
 }
 
 Learning::Class& Learning::class_of(const Query& query, std::vector<Candidate> candidates) {
@@ -79,20 +141,27 @@ Learning::Class& Learning::class_of(const Query& query, std::vector<Candidate> c
   const std::pair<std::uint32_t, std::uint32_t> key = {code, code_of(candidates)};
   const auto known = classes_.find(key);
   if (known != classes_.end()) return known->second;
-  std::vector<double> predicted_us;
-  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
   const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
   const TrialTerms terms = trial_terms(has_root(collective), crowded);
-  Class& made =
-      classes_.emplace(key, Class{collective, size, std::move(candidates), Trial(predicted_us, terms)}).first->second;
   const Kept kept = kept_.empty() ? Kept{} : kept_[code - 1];
-  for (std::size_t i = 0; i < made.candidates.size(); ++i) {
-    const Choice& choice = made.candidates[i].choice;
-    if (code_of(choice.algorithm, choice.protocol) != kept.candidate) continue;
-    made.trial.settle(i);
-    break;
-  }
+  std::vector<Candidate> through_lanes = candidates;
+  std::erase_if(through_lanes, is_mapped);
+  Class& made =
+      classes_.emplace(key, Class{collective, size, contest_of(std::move(through_lanes), terms), {}}).first->second;
+  settle(made.lanes, kept.lanes);
+  made.mapped = contest_of(std::move(candidates), terms);
+  settle(*made.mapped, kept.mapped);
+  made.stop_asking();
+  if (!may_map(*made.mapped)) made.mapped.reset();
   return made;
+}
+
+// What was kept is none of the candidates: then it is not known.
+void Learning::settle(Contest& contest, std::uint32_t kept) {
+  for (std::size_t i = 0; i < contest.candidates.size(); ++i) {
+    const Choice& choice = contest.candidates[i].choice;
+    if (code_of(choice.algorithm, choice.protocol) == kept) return contest.trial.settle(i);
+  }
 }
 
 std::uint32_t Learning::code_of(Collective collective, std::uint32_t size_class) {
@@ -123,7 +192,7 @@ void Learning::read() {
   for (const TunedClass& tuned : machine->classes) {
     const std::uint32_t code = code_of(tuned.collective, tuned.size_class);
     const TunedCandidate& first = tuned.candidates.front();
-    kept_[code - 1].candidate = code_of(first.algorithm, first.protocol);
+    (tuned.mapped ? kept_[code - 1].mapped : kept_[code - 1].lanes) = code_of(first.algorithm, first.protocol);
   }
 }
 
@@ -131,36 +200,28 @@ void Learning::write() const {
   if (rank_ != 0 || file_.empty()) return;
   TuneCache::Machine machine = {machine_, {}};
   for (const auto& [key, learned] : classes_) {
-    if (!learned.trial.settled() || learned.trial.measured_us()[learned.trial.next()] == 0) continue;
-    TunedClass& tuned = machine.classes.emplace_back();
-    tuned.collective = learned.collective;
-    tuned.size_class = learned.size_class;
-    for (std::size_t i = 0; i < learned.candidates.size(); ++i) {
-      const Candidate& candidate = learned.candidates[i];
-      tuned.candidates.push_back({std::string(candidate.choice.algorithm), candidate.choice.protocol,
-                                  candidate.choice.piece_bytes, candidate.choice.channels, candidate.predicted_us,
-                                  learned.trial.measured_us()[i]});
-    }
-    std::swap(tuned.candidates.front(), tuned.candidates[learned.trial.next()]);
+    if (learned.lanes.measured()) machine.classes.push_back(tuned_of(learned, learned.lanes));
+    if (learned.mapped && learned.mapped->measured()) machine.classes.push_back(tuned_of(learned, *learned.mapped));
   }
   if (machine.classes.empty()) return;
   const Status written = add_to_tune_cache(file_, machine);
   if (!written.ok()) log(LogLevel::warn, "nothing is kept in TUTTI_TUNE_FILE: %s", written.message().c_str());
 }
 
-void Learning::report(const Class& learned) const {
-  if (rank_ != 0 || !logs(LogLevel::info) || !learned.trial.settled()) return;
-  const auto& measured_us = learned.trial.measured_us();
+void Learning::report(const Class& learned, const Contest& contest) const {
+  if (rank_ != 0 || !logs(LogLevel::info) || !contest.trial.settled()) return;
+  const auto& measured_us = contest.trial.measured_us();
   std::string others;
-  for (std::size_t i = 0; i < learned.candidates.size(); ++i) {
-    if (i == learned.trial.next() || measured_us[i] == 0) continue;
+  for (std::size_t i = 0; i < contest.candidates.size(); ++i) {
+    if (i == contest.trial.next() || measured_us[i] == 0) continue;
     char text[64];
     std::snprintf(text, sizeof text, " %.3g us", measured_us[i]);
-    others += ", " + describe(learned.candidates[i]) + text;
+    others += ", " + describe(contest.candidates[i].choice) + text;
   }
-  log(LogLevel::info, "%s from %llu bytes on by %s: %.3g us%s", name(learned.collective),
-      static_cast<unsigned long long>(least_bytes(learned.size_class)),
-      describe(learned.candidates[learned.trial.next()]).c_str(), measured_us[learned.trial.next()], others.c_str());
+  const bool mapped = learned.mapped && &contest == &*learned.mapped;
+  log(LogLevel::info, "%s from %llu bytes on%s by %s: %.3g us%s", name(learned.collective),
+      static_cast<unsigned long long>(least_bytes(learned.size_class)), mapped ? ", in memory that ranks can map," : "",
+      describe(contest.next()).c_str(), measured_us[contest.trial.next()], others.c_str());
 }
 
 std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts, Rank ranks) {

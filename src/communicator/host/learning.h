@@ -1,11 +1,14 @@
 // What a communicator on host memory learns of its own calls. Calls of one collective whose blocks are of about one
-// size are a class, and share a trial (src/tuner/measure.h). All ranks make the same calls in the same order, so all
-// count the same operations; where a stage of a trial ends, they add up what they have seen, by a collective of their
-// own. Which candidates earlier runs have kept, rank 0 reads from a file, and tells the others before the first trial.
+// size are a class, and share trials (src/tuner/measure.h): one of those whose buffers all ranks can map, one of the
+// others. All ranks make the same calls in the same order, and know alike of each call which of the two it was once
+// they have met in it, so all count the same operations; where a stage of a trial ends, they add up what they have
+// seen, by a collective of their own. Which candidates earlier runs have kept, rank 0 reads from a file, and tells the
+// others before the first trial.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,16 +23,33 @@ namespace tutti {
 
 class Learning {
  public:
+  struct Contest {
+    std::vector<Candidate> candidates;  // For the size of the first call.
+    Trial trial;
+    const Choice& next() const { return candidates[trial.next()].choice; }
+    bool measured() const { return trial.settled() && trial.measured_us()[trial.next()] > 0; }
+  };
+
   struct Class {
     Collective collective = Collective::all_reduce;
     std::uint32_t size_class = 0;
-    std::vector<Candidate> candidates;  // For the size of the first call.
-    Trial trial;
-    std::uint32_t mapped = 0;  // Calls in a row that went by mapped memory, which there is no trial of.
+    Contest lanes;
+    // Of calls whose buffers all ranks can map. Some of its candidates go through lanes all the same: while it is their
+    // turn nobody asks where buffers are, so that any call counts. None: memory is not mapped for such calls.
+    std::optional<Contest> mapped;
+    std::uint32_t alike = 0;  // Calls in a row of which ranks were asked, and that were mapped, or were not.
+    bool was_mapped = false;
 
-    // A call has been made, and this rank took so long. True: the ranks are to add up what they have seen.
-    bool took(bool mapped_memory, std::int64_t duration_ns);
-    const Choice& next() const { return candidates[trial.next()].choice; }
+    bool settled() const { return lanes.trial.settled() && (!mapped || mapped->trial.settled()); }
+    // How the next call goes: in this way if all ranks can map the buffers; null: nobody asks. Otherwise in that.
+    const Choice* by_mapped() const { return mapped && mapped->next().mapped ? &mapped->next() : nullptr; }
+    const Choice& through_lanes() const;
+    // The call has been made, and this rank took so long. A contest of which a stage has ended: the ranks are to add up
+    // what they have seen of it. Null: none.
+    Contest* took(bool ran_mapped, std::int64_t duration_ns);
+    void conclude(Contest& contest, std::span<const std::uint64_t> sums_ns, Rank ranks);
+    // Where mapped memory has lost, no call is asked about any more: all go through lanes, in the way that won.
+    void stop_asking();
   };
 
   // `place`: what of the machine and the ranks lets another run take what was kept here; see machine_name().
@@ -38,8 +58,9 @@ class Learning {
   // Whether the call is one to learn from: the same answer on every rank. `options`: of the handle it came through.
   static bool concerns(const Call& call, const CommunicatorOptions& options);
 
-  // The class of a call that has these candidates. Made at its first call; later ones have the same candidates, maybe
-  // in another order: where lines end within a size class, there are two.
+  // The class of a call that has these candidates, if all ranks could map its buffers. Made at its first call; later
+  // ones have the same candidates, maybe in another order: where lines end within a size class, or mapped memory begins
+  // to pay, there are two.
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
   // ---- What earlier runs have kept ----
@@ -51,16 +72,17 @@ class Learning {
   // Adds what this run has kept to the file, on rank 0. What is wrong with it is logged.
   void write() const;
 
-  void report(const Class& learned) const;  // Once it is settled: for the log.
+  void report(const Class& learned, const Contest& contest) const;  // Once it is settled: for the log.
 
  private:
-  // Which of the candidates of a class was kept; 0: none.
+  // Which of the candidates of a class was kept, of calls through lanes and of mapped ones; 0: none.
   struct Kept {
-    std::uint32_t candidate = 0;
+    std::uint32_t lanes = 0, mapped = 0;
   };
   static std::uint32_t code_of(Collective collective, std::uint32_t size_class);
   static std::uint32_t code_of(std::string_view algorithm, Protocol protocol);
   static std::uint32_t code_of(std::span<const Candidate> candidates);  // In any order.
+  static void settle(Contest& contest, std::uint32_t kept);
 
   const std::string file_;
   const std::string machine_;

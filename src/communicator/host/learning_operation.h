@@ -31,7 +31,7 @@ class LearningOperation final : public Operation {
   Part part_ = Part::recall;
   HostCommunicator::Prepared* prepared_ = nullptr;  // Of the call, while it runs.
   std::int64_t began_ns_ = 0;
-  Learning::Class* learned_ = nullptr;
+  HostCommunicator::Ended ended_;
   std::vector<std::uint64_t> sums_ns_;
   std::unique_ptr<CollectiveOperation> running_;
 };

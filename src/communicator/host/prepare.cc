@@ -15,13 +15,17 @@ namespace {
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};  // No message is as long.
 
+// The algorithm of this name, if it does the problem.
+const Algorithm* one_that_does(const Problem& problem, std::string_view name) {
+  const Algorithm* algorithm = find(problem.collective, name);
+  return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
+}
+
 // The algorithm that would serve the call if all buffers were mapped; null if lanes serve it as well.
 const Algorithm* mapped_algorithm(Query query) {
   query.mapped = true;
   const auto choice = choose(query);
-  if (!choice.ok() || !choice.value().mapped) return nullptr;
-  const Algorithm* algorithm = find(query.problem.collective, choice.value().algorithm);
-  return algorithm != nullptr && algorithm->supports(query.problem) ? algorithm : nullptr;
+  return choice.ok() && choice.value().mapped ? one_that_does(query.problem, choice.value().algorithm) : nullptr;
 }
 
 // `alone`: the same use where lanes have one slot, which stays in the nearest cache. It is enough where no message is
@@ -120,7 +124,7 @@ Result<double> HostCommunicator::predict_us(const Call& call, const Communicator
 
 Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(const Call& call,
                                                                               const CommunicatorOptions& options,
-                                                                              const Choice* tried) {
+                                                                              const Way* way) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options);
   if (call.count == 0) return prepared;
@@ -128,7 +132,7 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
   Query query = TUTTI_TRY(query_for(call, options));
   const Problem problem = query.problem;
   const bool forced = !query.algorithm.empty();
-  Choice choice = TUTTI_TRY(tried == nullptr ? choose(query) : choose_like(*tried, query));
+  Choice choice = TUTTI_TRY(way == nullptr ? choose(query) : choose_like(way->lanes, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, far_}));
   prepared->in_place_distance = in_place_distance(call, ranks_, rank_);
@@ -157,7 +161,8 @@ Result<std::unique_ptr<HostCommunicator::Prepared>> HostCommunicator::prepare(co
              call.reduction != Reduction::pre_mul_sum) {  // Peers keep their factors.
     query.problem = mine;
     query.protocol = "";
-    prepared->mapped_algorithm = mapped_algorithm(query);
+    if (way == nullptr) prepared->mapped_algorithm = mapped_algorithm(query);
+    else if (way->mapped != nullptr) prepared->mapped_algorithm = one_that_does(mine, way->mapped->algorithm);
   }
   prepared->corrects = choice.wire != WireFormat::none && call.residual != nullptr;
   const bool apart = prepared->corrects && input_blocks(mine, rank_) != output_blocks(mine, rank_);
