@@ -56,7 +56,7 @@ void to_memory(const Setting& at, const std::vector<float>& values, std::byte* m
     std::memcpy(memory, values.data(), at.count * sizeof(float));
     return;
   }
-  const Codec codec = find_codec(at.type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16);
+  const Codec codec = find_codec(memory_format(at.type));
   std::vector<std::byte> groups(message_bytes(WireFormat::bf16, at.count));
   codec.encode(values.data(), at.count, groups.data(), range_of(at.type), nullptr);
   std::memcpy(memory, groups.data(), at.count * 2);
@@ -70,8 +70,7 @@ std::vector<float> from_memory(const Setting& at, const std::byte* memory) {
   }
   std::vector<std::byte> groups(message_bytes(WireFormat::bf16, at.count));
   std::memcpy(groups.data(), memory, at.count * 2);
-  find_codec(at.type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16)
-      .decode(groups.data(), at.count, values.data());
+  find_codec(memory_format(at.type)).decode(groups.data(), at.count, values.data());
   return values;
 }
 

@@ -32,19 +32,13 @@ class WireFold {
   const float* sum(const FoldArguments& arguments, const Encoded& encoded, Stretch& stretch) const;
   const float* load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const;
   void deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values, Stretch& stretch) const;
-  void store(std::byte* target, const float* values, std::uint64_t count) const;
   void encode(const FoldArguments& arguments, const Encoded& encoded, const float* values, const Stretch& stretch,
               std::byte* message) const;
   bool keeps(const FoldArguments& arguments, const Encoded& encoded) const;
 
   WireEncoder encoder_;
-  Codec codec_;
-  Codec memory_;  // Of the elements in memory, where they have 16 bits.
   FoldFunction fold_;
   WireSumFunction sum_ = nullptr;  // Of float32, where the reduction is a sum.
-  WireRange range_;
-  std::uint64_t group_bytes_;
-  std::uint64_t element_bytes_;
   Keeps keeps_;
   bool averages_;
 };
