@@ -2,6 +2,7 @@
 #include "src/base/vector_avx2.h"
 #include "src/executor/cpu/fold_kernels.h"
 #include "src/executor/cpu/wire_sum_kernel.h"
+#include "src/wire/packing_x86.h"
 
 namespace tutti {
 
