@@ -6,6 +6,8 @@
 
 namespace tutti {
 
-WireSumFunction find_wire_sum_avx2(WireFormat format) { return find_wire_sum_in<Avx2>(format); }
+WireSumFunction find_wire_sum_avx2(WireFormat format, DataType memory) {
+  return find_wire_sum_in<Avx2>(format, memory);
+}
 
 }  // namespace tutti

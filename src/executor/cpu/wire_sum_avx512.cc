@@ -6,6 +6,8 @@
 
 namespace tutti {
 
-WireSumFunction find_wire_sum_avx512(WireFormat format) { return find_wire_sum_in<Avx512>(format); }
+WireSumFunction find_wire_sum_avx512(WireFormat format, DataType memory) {
+  return find_wire_sum_in<Avx512>(format, memory);
+}
 
 }  // namespace tutti
