@@ -8,7 +8,7 @@
 //   kSpoils                            whether one that is not finite spoils its block, if there are scales,
 //   bid(x, range)                      an element's part in the block's largest magnitude, as bits,
 //   scale(largest, range)              the scale of a block,
-//   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; of several at once, too,
+//   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; also of several,
 //   stored(bits)                       the scale with these bits,
 //   code(x, scale, range)              an element's code, to nearest,
 //   finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
