@@ -120,10 +120,7 @@ constexpr const char* kColumns =
     "\"identical\", \"repeated\", \"idempotent\", \"lost\", \"wrong\", \"spoilt\", \"stray\"";
 
 // Of the rounding to the tensor's type at the end.
-double type_error(DataType type) {
-  if (type == DataType::float32) return 0;
-  return wire_error(type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16);
-}
+double type_error(DataType type) { return wire_error(memory_format(type)); }
 
 class Report {
  public:

@@ -253,25 +253,31 @@ constexpr std::array kEntries = {
           others},
     Entry{
         {"TUTTI_NCCL_WIRE", nullptr, "",
-         "as TUTTI_WIRE, for those collectives of libnccl.so.2 that the next four say, of 32 or 16 bits; on all ranks "
-         "alike; unset: none of them"},
+         "as TUTTI_WIRE, and in its place, for those collectives of libnccl.so.2 that the next variables say, of 32 or "
+         "16 bits; raw, too; on all ranks alike; unset: none of them"},
         "a name",
         others},
+    Entry{{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", nullptr, "0",
+           "instead of TUTTI_NCCL_WIRE: as TUTTI_MAX_RELATIVE_ERROR, for the same collectives; 0: no bound"},
+          "0, or a number above 0 and below 1",
+          others},
     Entry{{"TUTTI_NCCL_WIRE_MIN_BYTES", nullptr, "262144",
-           "with TUTTI_NCCL_WIRE: from how many bytes on, of the larger of a rank's buffers"},
+           "with TUTTI_NCCL_WIRE or its bound: from how many bytes on, of the larger of a rank's buffers"},
           "a whole number of bytes",
           others},
-    Entry{{"TUTTI_NCCL_WIRE_TYPES", nullptr, "float32,float16,bfloat16", "with TUTTI_NCCL_WIRE: of which types"},
+    Entry{{"TUTTI_NCCL_WIRE_TYPES", nullptr, "float32,float16,bfloat16",
+           "with TUTTI_NCCL_WIRE or its bound: of which types"},
           "a list of float32, float16, bfloat16",
           others},
-    Entry{
-        {"TUTTI_NCCL_WIRE_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce",
-         "with TUTTI_NCCL_WIRE: which collectives, of these, all_gather, broadcast, gather, scatter and all_to_all; of "
-         "those that reduce, only sums and averages"},
-        "a list of collectives",
-        others},
+    Entry{{"TUTTI_NCCL_WIRE_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce",
+           "with TUTTI_NCCL_WIRE or its bound: which collectives, of these, all_gather, broadcast, gather, scatter and "
+           "all_to_all; of "
+           "those that reduce, only sums and averages"},
+          "a list of collectives",
+          others},
     Entry{{"TUTTI_NCCL_WIRE_COMMS", nullptr, "*",
-           "with TUTTI_NCCL_WIRE: patterns of names (ncclConfig_t's commName) that its communicators have: grad*,dp_?"},
+           "with TUTTI_NCCL_WIRE or its bound: patterns of names (ncclConfig_t's commName) that its communicators "
+           "have: grad*,dp_?"},
           "a list of patterns",
           others},
 };

@@ -26,6 +26,15 @@ struct Avx2 : X86<Avx2> {
       return __builtin_bit_cast(Vector<std::uint16_t, 8>, halves);
     }
   }
+  // Bytes of four registers. Instructions pack the lanes of 128 bits, which are put in order at the end.
+  TUTTI_KERNEL static Vector<std::uint8_t, 32> packed_four(Vector<std::uint32_t, 8> a, Vector<std::uint32_t, 8> b,
+                                                           Vector<std::uint32_t, 8> c, Vector<std::uint32_t, 8> d) {
+    const __m256i low = _mm256_packus_epi32(__builtin_bit_cast(__m256i, a), __builtin_bit_cast(__m256i, b));
+    const __m256i high = _mm256_packus_epi32(__builtin_bit_cast(__m256i, c), __builtin_bit_cast(__m256i, d));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return __builtin_bit_cast(Vector<std::uint8_t, 32>,
+                              _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
+  }
   TUTTI_KERNEL static Vector<float, 8> from_halves(Vector<std::uint16_t, 8> x) {
     return __builtin_bit_cast(Vector<float, 8>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, x)));
   }

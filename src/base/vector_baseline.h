@@ -22,6 +22,10 @@ struct Baseline {
     return widened_portably<T, kLanes>(bits);
   }
   template <typename T, unsigned kLanes>
+  TUTTI_KERNEL static Vector<float, kLanes> widened_finite(Vector<Bits<T>, kLanes> bits) {
+    return widened<T, kLanes>(bits);
+  }
+  template <typename T, unsigned kLanes>
   TUTTI_KERNEL static Vector<Bits<T>, kLanes> narrowed(Vector<float, kLanes> value) {
     return narrowed_portably<T, kLanes>(value);
   }

@@ -17,9 +17,22 @@ struct X86 {
     if constexpr (std::is_same_v<T, Float16>) {
       return from_halves<kLanes>(bits);
     } else if constexpr (std::is_same_v<T, Float8E5M2>) {
-      return from_halves<kLanes>(converted<std::uint16_t, std::uint8_t, kLanes>(bits) << 8);  // A half cut short.
+      return from_halves<kLanes>(in_high_bytes<kLanes>(bits));  // A half cut short.
     } else {
       return widen<T, Vector<float, kLanes>>(words<T, kLanes>(bits));
+    }
+  }
+
+  // The same of numbers alone: of E4M3, whose digits are put in the place of those of a half, whose exponent is 8 less.
+  template <typename T, unsigned kLanes>
+  TUTTI_KERNEL static Vector<float, kLanes> widened_finite(Vector<Bits<T>, kLanes> bits) {
+    if constexpr (std::is_same_v<T, Float8E4M3>) {
+      using Signed = Vector<std::int16_t, kLanes>;
+      const auto high = __builtin_bit_cast(Signed, in_high_bytes<kLanes>(bits));
+      const Signed half = high >> 1 & ~std::int16_t{0x4000};  // The sign comes twice.
+      return from_halves<kLanes>(__builtin_bit_cast(Vector<std::uint16_t, kLanes>, half)) * 256.0f;
+    } else {
+      return widened<T, kLanes>(bits);
     }
   }
 
@@ -56,6 +69,16 @@ struct X86 {
   }
 
  private:
+  template <unsigned kLanes>
+  TUTTI_KERNEL static Vector<std::uint16_t, kLanes> in_high_bytes(Vector<std::uint8_t, kLanes> bytes) {
+    if constexpr (kLanes == 8) {
+      const __m128i low = _mm_cvtsi64_si128(__builtin_bit_cast(long long, bytes));
+      return __builtin_bit_cast(Vector<std::uint16_t, 8>, _mm_unpacklo_epi8(_mm_setzero_si128(), low));
+    } else {
+      return converted<std::uint16_t, std::uint8_t, kLanes>(bytes) << 8;
+    }
+  }
+
   template <typename T, unsigned kLanes>
   TUTTI_KERNEL static Vector<std::uint32_t, kLanes> words(Vector<Bits<T>, kLanes> bits) {
     if constexpr (kLanes * sizeof(float) == Self::kBytes) {

@@ -8,7 +8,8 @@ namespace tutti::nccl {
 
 // Empty and unset are the same.
 std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
-// TUTTI_NCCL_WIRE, and by the rest of their names those beside it: "_MIN_BYTES", "_TYPES", "_COLLECTIVES", "_COMMS".
+// TUTTI_NCCL_WIRE, and by the rest of their names those beside it: "_MAX_RELATIVE_ERROR", "_MIN_BYTES", "_TYPES",
+// "_COLLECTIVES", "_COMMS".
 std::string wire_of_environment(const std::string& rest);
 std::optional<int> blocking_of_environment();  // NCCL_COMM_BLOCKING, which NCCL lets override a config: 0 or 1.
 

@@ -75,6 +75,13 @@ Outcome read_bytes(std::size_t& bytes) {
   return no_value("_MIN_BYTES", value, "a whole number of bytes");
 }
 
+Outcome read_bound(double& bound) {
+  const std::string value = value_or("_MAX_RELATIVE_ERROR", "0");
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bound);
+  if (error == std::errc() && end == value.data() + value.size() && bound >= 0 && bound < 1) return {};
+  return no_value("_MAX_RELATIVE_ERROR", value, "0, or a number above 0 and below 1");
+}
+
 bool is_meant(const std::string& name) {
   const std::vector<std::string> patterns = words_of(value_or("_COMMS", kAllNames));
   return std::any_of(patterns.begin(), patterns.end(),
@@ -101,25 +108,29 @@ bool WireRule::takes(const Call& call) const {
 
 Outcome read_wire_rule(const std::string& name, WireRule& rule) {
   rule = {};
-  const std::string format = wire_of_environment("");
-  if (format.empty()) return {};
   WireRule read;
+  read.format = wire_of_environment("");
+  TUTTI_NCCL_CHECK(read_bound(read.max_relative_error));
+  if (!read.asks()) return {};
+  if (!read.format.empty() && read.max_relative_error > 0)
+    return invalid_usage("TUTTI_NCCL_WIRE and TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR are both set: give one of the two");
   TUTTI_NCCL_CHECK(read_bytes(read.least_bytes));
   TUTTI_NCCL_CHECK(read_list("_TYPES", kUsualTypes, kTypes, read.types));
   TUTTI_NCCL_CHECK(read_list("_COLLECTIVES", kUsualKinds, kKinds, read.kinds));
   if (!is_meant(name)) return {};
-  read.format = format;
   rule = std::move(read);
   return {};
 }
 
 Outcome make_narrow(tutti_comm comm, const WireRule& rule, tutti_comm& narrow) {
   narrow = nullptr;
-  if (rule.format.empty()) return {};
+  if (!rule.asks()) return {};
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
-  options.wire = rule.format.c_str();
+  options.wire = rule.format.empty() ? nullptr : rule.format.c_str();
+  options.max_relative_error = rule.max_relative_error;
   Outcome made = outcome_of(tutti_comm_with_options(comm, &options, &narrow));
-  if (made.failed()) made.why = "TUTTI_NCCL_WIRE: " + made.why;
+  const char* const variable = rule.format.empty() ? "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR" : "TUTTI_NCCL_WIRE";
+  if (made.failed()) made.why = std::string(variable) + ": " + made.why;
   return made;
 }
 

@@ -12,13 +12,16 @@ namespace tutti::nccl {
 
 struct Call;
 
-// Off unless TUTTI_NCCL_WIRE is set. The variables beside it say of which calls.
+// Off unless TUTTI_NCCL_WIRE or TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR is set. The variables beside them say of which
+// calls.
 struct WireRule {
-  std::string format;           // A name for options.wire; empty: calls travel as they would without.
-  std::size_t least_bytes = 0;  // Of the larger of a rank's buffers.
-  std::uint32_t types = 0;      // Bit t: ncclDataType_t t.
-  std::uint32_t kinds = 0;      // Bit k: Kind k.
+  std::string format;             // A name for options.wire, "raw" too, whatever TUTTI_WIRE says;
+  double max_relative_error = 0;  // or instead, as in options. Neither: calls travel as they would without.
+  std::size_t least_bytes = 0;    // Of the larger of a rank's buffers.
+  std::uint32_t types = 0;        // Bit t: ncclDataType_t t.
+  std::uint32_t kinds = 0;        // Bit k: Kind k.
 
+  bool asks() const { return !format.empty() || max_relative_error > 0; }
   // Of reductions, only sums and averages: who asks for a minimum wants a number that some rank has.
   bool takes(const Call& call) const;
 };

@@ -67,7 +67,7 @@ double coding_us(const Coding& coding, const Costs& costs) {
   const double own = time_us(encoded, rate(costs.encode_gbytes_per_s, coding.wire)) +
                      time_us(decoded, rate(costs.decode_gbytes_per_s, coding.wire));
   if (coding.type == DataType::float32) return own;
-  const WireFormat memory = coding.type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16;
+  const WireFormat memory = memory_format(coding.type);
   return own + time_us(encoded, rate(costs.decode_gbytes_per_s, memory)) +
          time_us(decoded, rate(costs.encode_gbytes_per_s, memory));
 }

@@ -1,6 +1,7 @@
 // AVX2 and F16C.
 #include "src/base/vector_avx2.h"
 #include "src/wire/codec_kernel.h"
+#include "src/wire/packing_x86.h"
 
 namespace tutti {
 

@@ -1,6 +1,7 @@
 // AVX-512 with F, BW, VL and DQ.
 #include "src/base/vector_avx512.h"
 #include "src/wire/codec_kernel.h"
+#include "src/wire/packing_x86.h"
 
 namespace tutti {
 

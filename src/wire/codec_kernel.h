@@ -8,6 +8,7 @@
 #include "src/base/vector.h"
 #include "src/wire/codec_kernels.h"
 #include "src/wire/forms.h"
+#include "src/wire/packing.h"
 
 namespace tutti {
 
@@ -38,7 +39,11 @@ class GroupKernel {
 
   static void decode(const std::byte* wire, std::uint64_t count, float* values) {
     std::uint64_t i = 0;
-    for (; count - i >= kWireGroup; i += kWireGroup, wire += kGroupBytes<Form>) store_values(read(wire), values + i);
+    for (; count - i >= kWireGroup; i += kWireGroup, wire += kGroupBytes<Form>) {
+      if constexpr (Form::kScaleBytes == 0) store_values(read(wire), values + i);
+      else if (is_finite(wire)) store_values(read_as<true>(wire), values + i);
+      else decode_apart(wire, values + i);
+    }
     if (i == count) return;
     float padded[kWireGroup];
     decode(wire, kWireGroup, padded);
@@ -47,32 +52,18 @@ class GroupKernel {
 
   TUTTI_KERNEL static Values load_values(const float* from) {
     Values values;
-#pragma GCC unroll 8
+#pragma GCC unroll 32
     for (unsigned r = 0; r < kRegisters; ++r)
       values.at[r] = load<float, kLanes>(reinterpret_cast<const std::byte*>(from + r * kLanes));
     return values;
   }
   TUTTI_KERNEL static void store_values(const Values& values, float* to) {
-#pragma GCC unroll 8
+#pragma GCC unroll 32
     for (unsigned r = 0; r < kRegisters; ++r) std::memcpy(to + r * kLanes, &values.at[r], sizeof(Real));
   }
 
   // What a group on the wire means.
-  TUTTI_KERNEL static Values read(const std::byte* wire) {
-    Scales scales;
-    if constexpr (Form::kScaleBytes != 0) scales = stored_scales(wire);
-    const std::byte* codes = wire + kScalesBytes<Form>;
-    Code unpacked[kBits < 8 ? kWireGroup : 1];
-    if constexpr (kBits < 8) {
-      unpack(codes, reinterpret_cast<std::byte*>(unpacked));
-      codes = reinterpret_cast<const std::byte*>(unpacked);
-    }
-    Values values;
-#pragma GCC unroll 8
-    for (unsigned r = 0; r < kRegisters; ++r)
-      values.at[r] = meaning(load<Code, kLanes>(codes + r * kLanes * sizeof(Code)), scales.of(r));
-    return values;
-  }
+  TUTTI_KERNEL static Values read(const std::byte* wire) { return read_as<false>(wire); }
 
   // Encodes a group.
   TUTTI_KERNEL static void write(const Values& values, std::byte* wire, const WireRange& range) {
@@ -80,7 +71,7 @@ class GroupKernel {
     if constexpr (Form::kScaleBytes != 0) {
       const Four largest = largest_of_blocks(values);
       // Rare, and not worth its instructions in registers.
-      if (any_beyond(largest, range)) {
+      if (any_beyond(largest, limit_of(range))) {
         float group[kWireGroup];
         store_values(values, group);
         return encode_singly<Form>(group, kWireGroup, wire, range, nullptr);
@@ -89,12 +80,8 @@ class GroupKernel {
     }
     Code unpacked[kBits < 8 ? kWireGroup : 1];
     std::byte* const codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : wire + kScalesBytes<Form>;
-#pragma GCC unroll 8
-    for (unsigned r = 0; r < kRegisters; ++r) {
-      const CodeRegister code = code_of(values.at[r], scales.of(r), range);
-      std::memcpy(codes + r * sizeof code, &code, sizeof code);
-    }
-    if constexpr (kBits < 8) pack(codes, wire + kScalesBytes<Form>);
+    store_codes(values, scales, range, codes);
+    if constexpr (kBits < 8) Packing<Isa, kBits>::pack(codes, wire + kScalesBytes<Form>);
   }
 
  private:
@@ -144,12 +131,17 @@ class GroupKernel {
     Magnitudes largest[kBlocks];
 #pragma GCC unroll 4
     for (unsigned block = 0; block < kBlocks; ++block) {
-#pragma GCC unroll 8
+      Magnitudes of_many[kEach < 4 ? kEach : 4];  // So that few wait for each other.
+      constexpr unsigned kMany = sizeof of_many / sizeof of_many[0];
+#pragma GCC unroll 32
       for (unsigned r = 0; r < kEach; ++r) {
         const auto bits = __builtin_bit_cast(Magnitudes, values.at[block * kEach + r]);
         const Magnitudes magnitudes = bits & static_cast<std::int32_t>(kMagnitude);
-        largest[block] = r == 0 ? magnitudes : larger(largest[block], magnitudes);
+        of_many[r % kMany] = r < kMany ? magnitudes : larger(of_many[r % kMany], magnitudes);
       }
+      largest[block] = of_many[0];
+#pragma GCC unroll 4
+      for (unsigned k = 1; k < kMany; ++k) largest[block] = larger(largest[block], of_many[k]);
     }
     Magnitudes all;
     if constexpr (kBlocks == 4) {
@@ -166,12 +158,20 @@ class GroupKernel {
     return __builtin_bit_cast(Parts, all).four[0];
   }
 
-  TUTTI_KERNEL static bool any_beyond(Four largest, const WireRange& range) {
-    struct Halves {
-      std::uint64_t low, high;
+  // Of what comparing gives.
+  template <typename Compared>
+  TUTTI_KERNEL static bool any_of(Compared lanes) {
+    struct Words {
+      std::uint64_t at[sizeof lanes / sizeof(std::uint64_t)];
     };
-    const auto halves = __builtin_bit_cast(Halves, below(largest, limit_of(range)));
-    return (halves.low & halves.high) != ~std::uint64_t{0};
+    const auto words = __builtin_bit_cast(Words, lanes);
+    std::uint64_t any = 0;
+    for (const std::uint64_t word : words.at) any |= word;
+    return any != 0;
+  }
+
+  TUTTI_KERNEL static bool any_beyond(Four magnitudes, std::uint32_t limit) {
+    return any_of(~below(magnitudes, limit));
   }
 
   TUTTI_KERNEL static Scales new_scales(Four largest, std::byte* wire, const WireRange& range) {
@@ -193,6 +193,68 @@ class GroupKernel {
     return scales;
   }
 
+  // Bytes are packed from four registers at once where there is a way.
+  static constexpr bool kFourAtOnce = sizeof(Code) == 1 && requires(Word x) { Isa::packed_four(x, x, x, x); };
+
+  TUTTI_KERNEL static void store_codes(const Values& values, const Scales& scales, const WireRange& range,
+                                       std::byte* codes) {
+    if constexpr (kFourAtOnce) {
+#pragma GCC unroll 4
+      for (unsigned r = 0; r < kRegisters; r += 4) {
+        Word words[4];
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < 4; ++k)
+          words[k] = Form::template finite_code<Word>(values.at[r + k], scales.of(r + k), range);
+        const auto bytes = Isa::packed_four(words[0], words[1], words[2], words[3]);
+        std::memcpy(codes + r * kLanes, &bytes, sizeof bytes);
+      }
+    } else {
+#pragma GCC unroll 32
+      for (unsigned r = 0; r < kRegisters; ++r) {
+        const CodeRegister code = code_of(values.at[r], scales.of(r), range);
+        std::memcpy(codes + r * sizeof code, &code, sizeof code);
+      }
+    }
+  }
+
+  // Kept apart, so that the usual case has its values in registers.
+  [[gnu::noinline]] static void decode_apart(const std::byte* wire, float* values) { store_values(read(wire), values); }
+
+  // Whether no scale and no code is infinite or NaN.
+  TUTTI_KERNEL static bool is_finite(const std::byte* wire) {
+    const Four steps = __builtin_bit_cast(Four, stored_scales(wire).step) & kMagnitude;
+    return !any_beyond(steps, kInfinity) && !any_special(wire + kScalesBytes<Form>);
+  }
+  TUTTI_KERNEL static bool any_special(const std::byte* codes) {
+    if constexpr (requires { Form::kMostFinite; }) {
+      using Bytes = Vector<std::int8_t, Isa::kBytes>;
+      Bytes special = {};
+#pragma GCC unroll 32
+      for (unsigned i = 0; i < kWireGroup; i += Isa::kBytes)
+        special |= (load<std::int8_t, Isa::kBytes>(codes + i) & 0x7f) > static_cast<std::int8_t>(Form::kMostFinite);
+      return any_of(special);
+    } else {
+      return false;
+    }
+  }
+
+  template <bool kFinite>
+  TUTTI_KERNEL static Values read_as(const std::byte* wire) {
+    Scales scales;
+    if constexpr (Form::kScaleBytes != 0) scales = stored_scales(wire);
+    const std::byte* codes = wire + kScalesBytes<Form>;
+    Code unpacked[kBits < 8 ? kWireGroup : 1];
+    if constexpr (kBits < 8) {
+      Packing<Isa, kBits>::unpack(codes, reinterpret_cast<std::byte*>(unpacked));
+      codes = reinterpret_cast<const std::byte*>(unpacked);
+    }
+    Values values;
+#pragma GCC unroll 32
+    for (unsigned r = 0; r < kRegisters; ++r)
+      values.at[r] = meaning<kFinite>(load<Code, kLanes>(codes + r * kLanes * sizeof(Code)), scales.of(r));
+    return values;
+  }
+
   TUTTI_KERNEL static CodeRegister code_of(Real x, const BlockScale& scale, const WireRange& range) {
     if constexpr (std::is_same_v<Form, HalfForm<Float16>>) {
       return Isa::template narrowed<Float16, kLanes>(Form::template held<Word>(x, range));
@@ -200,55 +262,18 @@ class GroupKernel {
       return Isa::template packed<Code>(Form::template finite_code<Word>(x, scale, range));
     }
   }
+  template <bool kFinite>
   TUTTI_KERNEL static Real meaning(CodeRegister code, const BlockScale& scale) {
     if constexpr (std::is_same_v<Form, HalfForm<Float16>>) {
       return one_nan<Word>(Isa::template widened<Float16, kLanes>(code));
+    } else if constexpr (kFinite && requires { typename Form::Element; }) {
+      return Isa::template widened_finite<typename Form::Element, kLanes>(code) * scale.step;
+    } else if constexpr (kFinite) {
+      return Form::template finite_value<Real>(Word(Isa::words(code)), scale);
+    } else if constexpr (requires { typename Form::Element; }) {
+      return one_nan<Word>(Isa::template widened<typename Form::Element, kLanes>(code) * scale.step);
     } else {
       return Form::template value<Real>(Word(Isa::words(code)), scale);
-    }
-  }
-
-  // Eight codes of a byte each, in a word, are kBits bytes on the wire. Words are read as they were written just
-  // before, one register at a time, so that none waits until the cache has them.
-  static constexpr unsigned kWords = kLanes < 8 ? 1 : kLanes / 8;
-  using Words = Vector<std::uint64_t, kWords>;
-  static constexpr std::uint64_t kPair = 0x0001000100010001u * ((1u << kBits % 8) - 1);
-  static constexpr std::uint64_t kFour = 0x0000000100000001u * ((1u << 2 * (kBits % 8)) - 1);
-  static constexpr std::uint64_t kEight = (std::uint64_t{1} << 4 * (kBits % 8)) - 1;
-  static constexpr unsigned kGap = 8 - kBits % 8;
-
-  // How many bytes of a word of eight codes may be touched: all but for the last.
-  TUTTI_KERNEL static constexpr unsigned reach(unsigned word) {
-    return kBits == 4 || word == kWireGroup / 8 - 1 ? kBits : sizeof(std::uint64_t);
-  }
-
-  TUTTI_KERNEL static void pack(const std::byte* codes, std::byte* wire) {
-#pragma GCC unroll 16
-    for (unsigned i = 0; i < kWireGroup / 8; i += kWords) {
-      Words x = load<std::uint64_t, kWords>(codes + i * 8);
-      x = (x & kPair) | (x >> kGap & kPair << kBits);
-      x = (x & kFour) | (x >> 2 * kGap & kFour << 2 * kBits);
-      x = (x & kEight) | (x >> 4 * kGap & kEight << 4 * kBits);
-      for (unsigned k = 0; k < kWords; ++k) {
-        const std::uint64_t word = x[k];
-        std::memcpy(wire + (i + k) * kBits, &word, reach(i + k));
-      }
-    }
-  }
-
-  TUTTI_KERNEL static void unpack(const std::byte* wire, std::byte* codes) {
-#pragma GCC unroll 16
-    for (unsigned i = 0; i < kWireGroup / 8; i += kWords) {
-      Words x = {};
-      for (unsigned k = 0; k < kWords; ++k) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, wire + (i + k) * kBits, reach(i + k));
-        x[k] = word;
-      }
-      x = (x & kEight) | (x & kEight << 4 * kBits) << 4 * kGap;
-      x = (x & kFour) | (x & kFour << 2 * kBits) << 2 * kGap;
-      x = (x & kPair) | (x & kPair << kBits) << kGap;
-      std::memcpy(codes + i * 8, &x, sizeof x);
     }
   }
 };

@@ -8,12 +8,15 @@
 //   kSpoils                            whether one that is not finite spoils its block, if there are scales,
 //   bid(x, range)                      an element's part in the block's largest magnitude, as bits,
 //   scale(largest, range)              the scale of a block,
-//   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; of several at once,
-//   too, stored(bits)                       the scale with these bits, code(x, scale, range)              an element's
-//   code, to nearest, finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
+//   finite_scale<Real>(largest, range) the same, where none of its elements counts as infinite; also of several,
+//   stored(bits)                       the scale with these bits,
+//   code(x, scale, range)              an element's code, to nearest,
+//   finite_code(x, scale, range)       the same, where no element of the block counts as infinite,
 //   dithered(x, scale, range, word)    and by a random word; but where the nearest is the top code of a bfloat16 scale,
 //                                      it is that, so that the scale comes back from what is decoded,
-//   value(code, scale)                 what a code means.
+//   value(code, scale)                 what a code means,
+//   finite_value(code, scale)          the same of integers, where the scale is finite,
+//   Element, kMostFinite               of floats of eight bits: which, and the largest magnitude that is finite.
 #pragma once
 
 #include <cstdint>
@@ -212,8 +215,12 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
   }
   template <typename Real, typename Word>
   TUTTI_NUMERIC static Real value(Word code, const BlockScale& scale) {
+    return one_nan<Word>(finite_value<Real>(code, scale));
+  }
+  template <typename Real, typename Word>
+  TUTTI_NUMERIC static Real finite_value(Word code, const BlockScale& scale) {
     const Word raised = (code ^ kSign) + kRulerBits;
-    return one_nan<Word>((__builtin_bit_cast(Real, raised) - (kRuler + static_cast<float>(kSign))) * scale.step);
+    return (__builtin_bit_cast(Real, raised) - (kRuler + static_cast<float>(kSign))) * scale.step;
   }
 
  private:
@@ -229,7 +236,11 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
 // Floats of eight bits, of elements that are finite; the scale is of those alone.
 template <typename T>
 struct Float8Codes {
+  using Element = T;
   static constexpr int kCodeBits = 8;
+  // The largest code without its sign that is a number.
+  static constexpr auto kMostFinite =
+      static_cast<std::uint8_t>(Format<T>::highest - (Placement<T>::has_infinity ? 1 : 0));
   static constexpr bool kSpoils = false;
 
   template <typename Word, typename Real>
@@ -243,7 +254,19 @@ struct Float8Codes {
   }
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const WireRange&) {
-    return narrow<T, Word>(x * scale.inverse);
+    using At = Placement<T>;
+    constexpr auto top = static_cast<std::uint32_t>(Format<T>::overflow);
+    const Word bits = __builtin_bit_cast(Word, x * scale.inverse);
+    const Word magnitude = no_more(bits & kMagnitude, (top << At::shift) + At::rebias);
+    const Word exponent = no_less(magnitude, At::least_normal) & kInfinity;
+    // What is added to a magnitude so that it becomes a multiple of the code's last place, in its own low bits: there
+    // normal codes lack their exponent, less one.
+    constexpr std::uint32_t kBehind = (0u - (At::least_normal >> At::shift)) & 0x7fu;
+    static_assert(kBehind % 2 == 0, "ties go to even codes");
+    const Word ruler = exponent + (static_cast<std::uint32_t>(At::shift << 23) + kBehind);
+    const Real ruled = __builtin_bit_cast(Real, magnitude) + __builtin_bit_cast(Real, ruler);
+    const Word code = __builtin_bit_cast(Word, ruled) + (exponent >> At::shift);
+    return (code & 0x7fu) | (bits >> 24 & 0x80u);
   }
   TUTTI_NUMERIC static std::uint32_t dithered(float x, const BlockScale& scale, const WireRange& range,
                                               std::uint32_t word) {

@@ -36,6 +36,11 @@ std::uint64_t wire_bytes(WireFormat format, std::uint64_t count, DataType type) 
   return (count + kWireGroup - 1) / kWireGroup * wire_bytes(format);
 }
 
+WireFormat memory_format(DataType type) {
+  if (type == DataType::float16) return WireFormat::fp16;
+  return type == DataType::bfloat16 ? WireFormat::bf16 : WireFormat::none;
+}
+
 double wire_error(WireFormat format, Rounding rounding) {
   constexpr double errors[2][kWireFormats] = {{0, .00021, .00166, .0257, .0513, .0294, .00648, .0054, .0219, .0970},
                                               {0, .00029, .00235, .0363, .0723, .0395, .00916, .0076, .0310, .1368}};

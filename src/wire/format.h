@@ -24,6 +24,9 @@ std::uint32_t wire_bytes(WireFormat format);
 // Of so many elements of a type, in whole groups; as they are for `none`.
 std::uint64_t wire_bytes(WireFormat format, std::uint64_t count, DataType type);
 
+// What memory of 16-bit floats is, up to its last group: a message without scales. Of float32: `none`.
+WireFormat memory_format(DataType type);
+
 // What becomes of a number between two codes.
 enum class Rounding : std::uint8_t { nearest, stochastic };
 

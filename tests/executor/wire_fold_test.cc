@@ -56,7 +56,7 @@ void to_memory(const Setting& at, const std::vector<float>& values, std::byte* m
     std::memcpy(memory, values.data(), at.count * sizeof(float));
     return;
   }
-  const Codec codec = find_codec(at.type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16);
+  const Codec codec = find_codec(memory_format(at.type));
   std::vector<std::byte> groups(message_bytes(WireFormat::bf16, at.count));
   codec.encode(values.data(), at.count, groups.data(), range_of(at.type), nullptr);
   std::memcpy(memory, groups.data(), at.count * 2);
@@ -70,8 +70,7 @@ std::vector<float> from_memory(const Setting& at, const std::byte* memory) {
   }
   std::vector<std::byte> groups(message_bytes(WireFormat::bf16, at.count));
   std::memcpy(groups.data(), memory, at.count * 2);
-  find_codec(at.type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16)
-      .decode(groups.data(), at.count, values.data());
+  find_codec(memory_format(at.type)).decode(groups.data(), at.count, values.data());
   return values;
 }
 
@@ -165,6 +164,34 @@ class WireFolds : public testing::Test {
     }
   }
 
+  void expect_in_place(const Setting& at) {
+    SCOPED_TRACE(std::string(name(at.format)) + " of " + name(at.type));
+    std::vector<float> values = numbers(at.count);
+    values[3] = values[300] = std::numeric_limits<float>::infinity();
+    values[4] = -std::numeric_limits<float>::quiet_NaN();
+    const std::vector<std::byte> message = to_message(at, numbers(at.count));
+    Guarded memory(at.count * size_of(at.type)), sent(message.size());
+    to_memory(at, values, memory.data());
+    std::vector<float> sum = from_message(at, message.data());
+    const std::vector<float> held = from_memory(at, memory.data());
+    for (std::size_t i = 0; i < at.count; ++i) {
+      sum[i] += held[i];
+      if (std::isnan(sum[i])) sum[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+    const std::byte* const from[] = {message.data(), memory.data()};
+    std::byte* const to[] = {sent.data(), memory.data()};
+    const std::uint8_t marks[] = {1, 0};
+    const FoldArguments arguments{
+        .sources = from, .targets = to, .source_count = 2, .target_count = 2, .count = at.count};
+    WireFold(at.format, at.type, Reduction::sum, Keeps::nothing, *kernels_)(arguments, {marks, marks});
+    EXPECT_TRUE(memory.intact() && sent.intact());
+    std::vector<std::byte> wanted(memory.size());
+    to_memory(at, sum, wanted.data());
+    EXPECT_EQ(std::memcmp(memory.data(), wanted.data(), wanted.size()), 0);
+    wanted = to_message(at, sum);
+    EXPECT_EQ(std::memcmp(sent.data(), wanted.data(), wanted.size()), 0);
+  }
+
   std::mt19937 random_{7};
   const FoldKernels* kernels_ = nullptr;
   bool streams_ = false;
@@ -200,33 +227,11 @@ TEST_F(WireFolds, AreTheSameAsDecodingAddingAndEncodingOneAfterTheOther) {
 
 // Memory that is read and written, sums that are not finite among them.
 TEST_F(WireFolds, AddUpInPlaceAndPassNoFurtherNan) {
-  constexpr std::size_t kCount = 700;
-  constexpr float kInfinite = std::numeric_limits<float>::infinity();
   for_each_kernel([&](const FoldKernels& kernels) {
+    kernels_ = &kernels;
     for (std::uint32_t f = 1; f < kWireFormats; ++f) {
-      const Setting at{static_cast<WireFormat>(f), DataType::float32, kCount};
-      SCOPED_TRACE(name(at.format));
-      std::vector<float> values = numbers(kCount);
-      values[3] = values[300] = kInfinite;
-      values[4] = -std::numeric_limits<float>::quiet_NaN();
-      const std::vector<std::byte> message = to_message(at, numbers(kCount));
-      std::vector<float> sum = from_message(at, message.data());
-      for (std::size_t i = 0; i < kCount; ++i) {
-        sum[i] += values[i];
-        if (std::isnan(sum[i])) sum[i] = std::numeric_limits<float>::quiet_NaN();
-      }
-      Guarded memory(kCount * sizeof(float)), sent(message.size());
-      std::memcpy(memory.data(), values.data(), memory.size());
-      const std::byte* const from[] = {message.data(), memory.data()};
-      std::byte* const to[] = {sent.data(), memory.data()};
-      const std::uint8_t marks[] = {1, 0};
-      const FoldArguments arguments{
-          .sources = from, .targets = to, .source_count = 2, .target_count = 2, .count = kCount};
-      WireFold(at.format, at.type, Reduction::sum, Keeps::nothing, kernels)(arguments, {marks, marks});
-      EXPECT_TRUE(memory.intact() && sent.intact());
-      EXPECT_EQ(std::memcmp(memory.data(), sum.data(), memory.size()), 0);
-      const std::vector<std::byte> wanted = to_message(at, sum);
-      EXPECT_EQ(std::memcmp(sent.data(), wanted.data(), wanted.size()), 0);
+      for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16})
+        expect_in_place({static_cast<WireFormat>(f), type, 700});
     }
   });
 }

@@ -301,7 +301,8 @@ void expect_no_communicator(const Variables& variables, const std::string& sente
 
 // `tutti doctor` says what a communicator fails with.
 TEST(Wire, ThatIsNoneIsRefused) {
-  for (const auto& [name, value] : Variables{{"TUTTI_NCCL_WIRE_MIN_BYTES", "1M"},
+  for (const auto& [name, value] : Variables{{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", "1 %"},
+                                             {"TUTTI_NCCL_WIRE_MIN_BYTES", "1M"},
                                              {"TUTTI_NCCL_WIRE_TYPES", "float32,float64"},
                                              {"TUTTI_NCCL_WIRE_COLLECTIVES", "all_reduce,allgather"}}) {
     const Variables variables = int4_and({{name, value}});
@@ -311,10 +312,17 @@ TEST(Wire, ThatIsNoneIsRefused) {
     expect_no_communicator(variables, doubts[0]);
   }
   for (const Variables& variables :
-       {int4_and({{"TUTTI_NCCL_WIRE_MIN_BYTES", "-1"}}), int4_and({{"TUTTI_NCCL_WIRE_TYPES", "float32,"}})}) {
+       {int4_and({{"TUTTI_NCCL_WIRE_MIN_BYTES", "-1"}}), int4_and({{"TUTTI_NCCL_WIRE_TYPES", "float32,"}}),
+        Variables{{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", "1"}},
+        Variables{{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", "nan"}}}) {
     EXPECT_EQ(doubts_of(variables).size(), 1U);
     expect_no_communicator(variables, "must be ");
   }
+  const Variables both = int4_and({{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", "0.01"}});
+  ASSERT_EQ(doubts_of(both).size(), 1U);
+  EXPECT_NE(doubts_of(both)[0].find("give one of the two"), std::string::npos) << doubts_of(both)[0];
+  expect_no_communicator(both, doubts_of(both)[0]);
+  EXPECT_TRUE(doubts_of({{"TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", "0.01"}}).empty());
   const Variables unknown = {{"TUTTI_NCCL_WIRE", "int9"}};
   ASSERT_EQ(doubts_of(unknown).size(), 1U);
   EXPECT_NE(doubts_of(unknown)[0].find("int9"), std::string::npos) << doubts_of(unknown)[0];

@@ -33,6 +33,12 @@ TEST(WireFormat, HasTheBytesOfItsPage) {
   for (std::uint32_t f = 0; f < kWireFormats; ++f) EXPECT_EQ(wire_bytes(static_cast<WireFormat>(f)), bytes[f]);
 }
 
+TEST(WireFormat, IsWhatMemoryOf16BitsHas) {
+  EXPECT_EQ(memory_format(DataType::float16), WireFormat::fp16);
+  EXPECT_EQ(memory_format(DataType::bfloat16), WireFormat::bf16);
+  EXPECT_EQ(memory_format(DataType::float32), WireFormat::none);
+}
+
 TEST(WireFormat, HasTheErrorOfASumByTheNumberOfItsRoundings) {
   EXPECT_EQ(wire_error_after(WireFormat::none, 8), 0);
   for (std::uint32_t f = 1; f < kWireFormats; ++f) {

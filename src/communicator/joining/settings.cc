@@ -37,7 +37,19 @@ Status check_list(const Environment& environment, const std::string& variable,
   return {};
 }
 
+Status check_nccl_wire_bound(const Environment& environment) {
+  const std::string text = environment.get("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR").value_or("0");
+  double bound = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bound);
+  if (error != std::errc() || end != text.data() + text.size() || !(bound >= 0 && bound < 1))
+    return invalid_usage("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR is \"" + text +
+                         "\", but must be 0, or a number above 0 and below 1");
+  if (bound == 0 || environment.get("TUTTI_NCCL_WIRE").value_or("").empty()) return {};
+  return invalid_usage("TUTTI_NCCL_WIRE and TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR are both set: give one of the two");
+}
+
 Status check_nccl_wire(const Environment& environment) {
+  TUTTI_CHECK_OK(check_nccl_wire_bound(environment));
   const std::string bytes = environment.get("TUTTI_NCCL_WIRE_MIN_BYTES").value_or("0");
   std::uint64_t parsed = 0;
   const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), parsed);

@@ -34,7 +34,8 @@ std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
        "options.algorithm or TUTTI_ALGORITHM");
   tell("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol), "options.protocol or TUTTI_PROTOCOL");
   tell("wire format ", wire_name(mine.wire), wire_name(other.wire),
-       "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE; a bound: options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR");
+       "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE; a bound: options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
+       "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR");
   tell("channels ", std::to_string(mine.channels), std::to_string(other.channels),
        "options.channels or TUTTI_CHANNELS; 0 is any number");
   return text;
@@ -47,8 +48,9 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (ours.record.advised != 0 || theirs.record.advised != 0)
     return ", and their tuner plugins say different things of it: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and what the "
            "plugin reads must be alike on all ranks";
-  return ", with other bounds on errors (options.max_relative_error or TUTTI_MAX_RELATIVE_ERROR), or another "
-         "TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them alone a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner "
+  return ", with other bounds on errors (options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
+         "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR), or another TUTTI_TUNE or TUTTI_DETERMINISTIC, or on some of them alone "
+         "a TUTTI_TUNE_FILE or, beside TUTTI_TUNE, a tuner "
          "plugin (TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN)";
 }
 

@@ -5,9 +5,9 @@
 
 namespace tutti {
 
-WireSumFunction find_wire_sum_baseline(WireFormat format);
-WireSumFunction find_wire_sum_avx2(WireFormat format);
-WireSumFunction find_wire_sum_avx512(WireFormat format);
+WireSumFunction find_wire_sum_baseline(WireFormat format, DataType memory);
+WireSumFunction find_wire_sum_avx2(WireFormat format, DataType memory);
+WireSumFunction find_wire_sum_avx512(WireFormat format, DataType memory);
 
 extern const FoldKernels kFoldBaseline;
 extern const FoldKernels kFoldAvx2;    // On x86.

@@ -24,19 +24,23 @@ void add_differences(const float* values, const float* decoded, std::uint64_t co
 
 WireEncoder::WireEncoder(WireFormat format, DataType type)
     : codec_(find_codec(format)),
-      memory_(find_codec(type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16)),
       range_(range_of(type)),
       group_bytes_(wire_bytes(format)),
-      element_bytes_(size_of(type)) {}
+      element_bytes_(size_of(type)) {
+  if (type != DataType::float32) memory_ = find_codec(memory_format(type));
+}
 
 void WireEncoder::load(const std::byte* elements, std::uint64_t count, float* values) const {
   if (element_bytes_ == sizeof(float)) {
     std::memcpy(values, elements, count * sizeof(float));
     return;
   }
-  std::byte whole[kMostGroupBytes] = {};
-  std::memcpy(whole, elements, count * element_bytes_);
-  memory_.decode(whole, count, values);
+  const std::uint64_t whole = count / kWireGroup * kWireGroup;
+  memory_.decode(elements, whole, values);
+  if (whole == count) return;
+  std::byte last[kMostGroupBytes] = {};
+  std::memcpy(last, elements + whole * element_bytes_, (count - whole) * element_bytes_);
+  memory_.decode(last, count - whole, values + whole);
 }
 
 void WireEncoder::store(const float* values, std::uint64_t count, std::byte* elements) const {
@@ -44,9 +48,20 @@ void WireEncoder::store(const float* values, std::uint64_t count, std::byte* ele
     std::memcpy(elements, values, count * sizeof(float));
     return;
   }
-  std::byte whole[kMostGroupBytes];
-  memory_.encode(values, count, whole, range_, nullptr);
-  std::memcpy(elements, whole, count * element_bytes_);
+  const std::uint64_t whole = count / kWireGroup * kWireGroup;
+  memory_.encode(values, whole, elements, range_, nullptr);
+  if (whole == count) return;
+  std::byte last[kMostGroupBytes];
+  memory_.encode(values + whole, count - whole, last, range_, nullptr);
+  std::memcpy(elements + whole * element_bytes_, last, (count - whole) * element_bytes_);
+}
+
+void WireEncoder::decode(const std::byte* message, std::uint64_t count, float* values) const {
+  codec_.decode(message, count, values);
+}
+
+void WireEncoder::encode(const float* values, std::uint64_t count, std::byte* message) const {
+  codec_.encode(values, count, message, range_, nullptr);
 }
 
 void WireEncoder::hold(float* values, std::uint64_t count) const {

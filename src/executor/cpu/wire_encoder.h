@@ -1,5 +1,5 @@
-// Floats into messages where rounding to nearest is not all: by random numbers, and with what rounding takes kept, so
-// that it is added the next time.
+// Between messages, floats, and the elements of a tensor: to nearest, by random numbers, and with what rounding takes
+// kept, so that it is added the next time.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,17 @@ class WireEncoder {
   // `type`: of the tensor; one that travels so.
   WireEncoder(WireFormat format, DataType type);
 
-  // By random numbers; in a codec's words.
+  std::uint64_t group_bytes() const { return group_bytes_; }
+  std::uint64_t element_bytes() const { return element_bytes_; }
+  const WireRange& range() const { return range_; }
+
+  // Elements in memory, which may end within a group.
+  void load(const std::byte* elements, std::uint64_t count, float* values) const;
+  void store(const float* values, std::uint64_t count, std::byte* elements) const;
+
+  // In a codec's words; and by random numbers.
+  void decode(const std::byte* message, std::uint64_t count, float* values) const;
+  void encode(const float* values, std::uint64_t count, std::byte* message) const;
   void encode(const float* values, std::uint64_t count, std::byte* message, const Dither& dither) const;
   // The same of elements that a tensor holds. Groups that were decoded from a message before give its bytes.
   void encode_held(const float* values, std::uint64_t count, std::byte* message, const Dither& dither) const;
@@ -33,16 +43,13 @@ class WireEncoder {
                const Dither* dither) const;
 
  private:
-  // A group at most.
-  void load(const std::byte* elements, std::uint64_t count, float* values) const;
-  void store(const float* values, std::uint64_t count, std::byte* elements) const;
   void add_losses(const float* values, const std::byte* message, std::uint64_t count, float terms, float* losses,
                   bool held) const;
-  // As the tensor holds them.
+  // As the tensor holds them; a group at most.
   void hold(float* values, std::uint64_t count) const;
 
   Codec codec_;
-  Codec memory_;  // Of the elements in memory, where they have 16 bits: these are a message without scales.
+  Codec memory_ = {};  // Of elements of 16 bits.
   WireRange range_;
   std::uint64_t group_bytes_;
   std::uint64_t element_bytes_;

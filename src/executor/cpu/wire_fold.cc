@@ -4,13 +4,6 @@
 #include <cstring>
 
 namespace tutti {
-namespace {
-
-// Memory of 16-bit floats is a message without scales.
-WireFormat format_of(DataType type) { return type == DataType::float16 ? WireFormat::fp16 : WireFormat::bf16; }
-
-}  // namespace
-
 struct WireFold::Stretch {
   std::uint64_t begin = 0;
   std::uint64_t count = 0;
@@ -21,16 +14,11 @@ struct WireFold::Stretch {
 
 WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps keeps, const FoldKernels& kernels)
     : encoder_(format, type),
-      codec_(find_codec(format)),
-      memory_(find_codec(format_of(type))),
       fold_(kernels.find_fold(DataType::float32, reduction)),
-      range_(range_of(type)),
-      group_bytes_(wire_bytes(format)),
-      element_bytes_(size_of(type)),
       keeps_(keeps),
       averages_(reduction == Reduction::avg) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
-  if (adds && type == DataType::float32) sum_ = kernels.find_wire_sum(format);
+  if (adds) sum_ = kernels.find_wire_sum(format, type);
 }
 
 void WireFold::operator()(const FoldArguments& arguments, const Encoded& encoded) const {
@@ -55,7 +43,7 @@ std::uint64_t WireFold::sum_groups(const FoldArguments& arguments, const Encoded
   groups.count = arguments.count / kWireGroup * kWireGroup;
   sum_({.fold = groups,
         .encoded = encoded,
-        .range = range_,
+        .range = encoder_.range(),
         .divides = !passed && averages_ && arguments.complete && arguments.ranks > 1,
         .kept = !passed && keeps(arguments, encoded),
         .forwards = passed});
@@ -65,7 +53,7 @@ std::uint64_t WireFold::sum_groups(const FoldArguments& arguments, const Encoded
 // Memory from `begin` on, the first element of a group.
 void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded, std::uint64_t begin) const {
   const std::byte* message = arguments.sources[0];
-  const std::uint64_t bytes = (arguments.count + kWireGroup - 1) / kWireGroup * group_bytes_;
+  const std::uint64_t bytes = (arguments.count + kWireGroup - 1) / kWireGroup * encoder_.group_bytes();
   alignas(64) float values[kStretch];
   for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
     std::byte* target = arguments.targets[k];
@@ -75,27 +63,21 @@ void WireFold::pass_on(const FoldArguments& arguments, const Encoded& encoded, s
     }
     for (std::uint64_t i = begin; i < arguments.count; i += kStretch) {
       const std::uint64_t count = std::min(kStretch, arguments.count - i);
-      codec_.decode(message + i / kWireGroup * group_bytes_, count, values);
-      store(target + i * element_bytes_, values, count);
+      encoder_.decode(message + i / kWireGroup * encoder_.group_bytes(), count, values);
+      encoder_.store(values, count, target + i * encoder_.element_bytes());
     }
   }
 }
 
-// The source's elements as floats: in `room`, or where they are. A codec reads and writes whole groups; memory may end
-// before.
+// The source's elements as floats: in `room`, or where they are.
 const float* WireFold::load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const {
   if (encoded) {
-    codec_.decode(source + stretch.begin / kWireGroup * group_bytes_, stretch.count, room);
+    encoder_.decode(source + stretch.begin / kWireGroup * encoder_.group_bytes(), stretch.count, room);
     return room;
   }
-  const std::byte* at = source + stretch.begin * element_bytes_;
-  if (element_bytes_ == sizeof(float)) return reinterpret_cast<const float*>(at);
-  const std::uint64_t whole = stretch.count / kWireGroup * kWireGroup;
-  memory_.decode(at, whole, room);
-  if (whole == stretch.count) return room;
-  std::byte last[kWireGroup * sizeof(float)] = {};
-  std::memcpy(last, at + whole * element_bytes_, (stretch.count - whole) * element_bytes_);
-  memory_.decode(last, stretch.count - whole, room + whole);
+  const std::byte* at = source + stretch.begin * encoder_.element_bytes();
+  if (encoder_.element_bytes() == sizeof(float)) return reinterpret_cast<const float*>(at);
+  encoder_.load(at, stretch.count, room);
   return room;
 }
 
@@ -139,7 +121,7 @@ void WireFold::encode(const FoldArguments& arguments, const Encoded& encoded, co
   const Dither dither =
       encoded.dither == nullptr ? Dither{} : Dither{encoded.dither->seed, encoded.dither->first + stretch.begin};
   if (encoded.dither == nullptr) {
-    codec_.encode(values, stretch.count, message, range_, nullptr);
+    encoder_.encode(values, stretch.count, message);
   } else if (held) {
     encoder_.encode_held(values, stretch.count, message, dither);
   } else {
@@ -154,8 +136,8 @@ void WireFold::encode(const FoldArguments& arguments, const Encoded& encoded, co
 
 void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values,
                        Stretch& stretch) const {
-  const std::uint64_t bytes = (stretch.count + kWireGroup - 1) / kWireGroup * group_bytes_;
-  const std::uint64_t offset = stretch.begin / kWireGroup * group_bytes_;
+  const std::uint64_t bytes = (stretch.count + kWireGroup - 1) / kWireGroup * encoder_.group_bytes();
+  const std::uint64_t offset = stretch.begin / kWireGroup * encoder_.group_bytes();
   const bool kept = keeps(arguments, encoded);
   const std::byte* message = nullptr;
   for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
@@ -173,25 +155,14 @@ void WireFold::deliver(const FoldArguments& arguments, const Encoded& encoded, c
       encode(arguments, encoded, values, stretch, stretch.message);
       message = stretch.message;
     }
-    codec_.decode(message, stretch.count, stretch.operand);
+    encoder_.decode(message, stretch.count, stretch.operand);
     values = stretch.operand;
   }
   for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
-    if (encoded.targets[k] == 0) store(arguments.targets[k] + stretch.begin * element_bytes_, values, stretch.count);
+    std::byte* const target = arguments.targets[k] + stretch.begin * encoder_.element_bytes();
+    const bool there = target == reinterpret_cast<const std::byte*>(values);
+    if (encoded.targets[k] == 0 && !there) encoder_.store(values, stretch.count, target);
   }
-}
-
-void WireFold::store(std::byte* target, const float* values, std::uint64_t count) const {
-  if (element_bytes_ == sizeof(float)) {
-    if (target != reinterpret_cast<const std::byte*>(values)) std::memcpy(target, values, count * sizeof(float));
-    return;
-  }
-  const std::uint64_t whole = count / kWireGroup * kWireGroup;
-  memory_.encode(values, whole, target, range_, nullptr);
-  if (whole == count) return;
-  std::byte last[kWireGroup * sizeof(float)];
-  memory_.encode(values + whole, count - whole, last, range_, nullptr);
-  std::memcpy(target + whole * element_bytes_, last, (count - whole) * element_bytes_);
 }
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 // Folds operands some of which are messages in a wire format: these are decoded as they are read, the fold is done in
-// float32, and what is sent is encoded once. What is only passed on goes as it came. Whole groups of float32 that are
-// added up go through registers; all else goes through memory, a few groups at a time.
+// float32, and what is sent is encoded once. What is only passed on goes as it came. Whole groups that are added up go
+// through registers; all else goes through memory, a few groups at a time.
 #pragma once
 
 #include <cstddef>
@@ -32,19 +32,13 @@ class WireFold {
   const float* sum(const FoldArguments& arguments, const Encoded& encoded, Stretch& stretch) const;
   const float* load(const std::byte* source, bool encoded, const Stretch& stretch, float* room) const;
   void deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values, Stretch& stretch) const;
-  void store(std::byte* target, const float* values, std::uint64_t count) const;
   void encode(const FoldArguments& arguments, const Encoded& encoded, const float* values, const Stretch& stretch,
               std::byte* message) const;
   bool keeps(const FoldArguments& arguments, const Encoded& encoded) const;
 
   WireEncoder encoder_;
-  Codec codec_;
-  Codec memory_;  // Of the elements in memory, where they have 16 bits.
   FoldFunction fold_;
-  WireSumFunction sum_ = nullptr;  // Of float32, where the reduction is a sum.
-  WireRange range_;
-  std::uint64_t group_bytes_;
-  std::uint64_t element_bytes_;
+  WireSumFunction sum_ = nullptr;  // Where the reduction is a sum.
   Keeps keeps_;
   bool averages_;
 };

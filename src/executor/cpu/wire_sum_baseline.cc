@@ -5,6 +5,8 @@
 
 namespace tutti {
 
-WireSumFunction find_wire_sum_baseline(WireFormat format) { return find_wire_sum_in<Baseline>(format); }
+WireSumFunction find_wire_sum_baseline(WireFormat format, DataType memory) {
+  return find_wire_sum_in<Baseline>(format, memory);
+}
 
 }  // namespace tutti

@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-template <class Isa, class Form>
+// `kNarrow`: memory is of 16 bits, which of the two the range says.
+template <class Isa, class Form, bool kNarrow>
 class WireSum {
  public:
   static void run(const WireSumArguments& arguments) {
@@ -22,7 +23,8 @@ class WireSum {
   using Group = GroupKernel<Isa, Form>;
   using Values = typename Group::Values;
   using Real = typename Group::Real;
-  static constexpr std::uint64_t kMemoryBytes = kWireGroup * sizeof(float);
+  static constexpr std::uint64_t kElementBytes = kNarrow ? 2 : sizeof(float);
+  static constexpr std::uint64_t kMemoryBytes = kWireGroup * kElementBytes;
 
   explicit WireSum(const WireSumArguments& arguments)
       : arguments_(arguments), fold_(arguments.fold), combines_(arguments.divides || arguments.fold.source_count > 1) {
@@ -43,7 +45,8 @@ class WireSum {
   bool can_stream(std::uint32_t t) {
     const std::uint64_t behind = reinterpret_cast<std::uintptr_t>(fold_.targets[t]) % Isa::kBytes;
     if (behind == 0) return true;
-    if (Isa::kBytes != kLineBytes || behind % sizeof(float) != 0 || carries_ != FoldArguments::kNone) return false;
+    if (kNarrow || Isa::kBytes != kLineBytes || behind % sizeof(float) != 0 || carries_ != FoldArguments::kNone)
+      return false;
     carries_ = t;
     behind_ = static_cast<std::uint32_t>(behind / sizeof(float));
     return true;
@@ -58,24 +61,38 @@ class WireSum {
 
   TUTTI_KERNEL Values source(std::uint32_t s, std::uint64_t i) const {
     if (arguments_.encoded.sources[s] != 0) return Group::read(fold_.sources[s] + i / kWireGroup * kGroupBytes<Form>);
-    const std::byte* const from = fold_.sources[s] + i * sizeof(float);
+    const std::byte* const from = fold_.sources[s] + i * kElementBytes;
     if (s < 64 && (fold_.fetched_sources >> s & 1) != 0) {
       for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes)
         __builtin_prefetch(from + kFetchedAheadBytes + line);
     }
-    return Group::load_values(reinterpret_cast<const float*>(from));
+    if constexpr (!kNarrow) return Group::load_values(reinterpret_cast<const float*>(from));
+    else return is_half() ? widened<Float16>(from) : widened<BFloat16>(from);
+  }
+
+  bool is_half() const { return arguments_.range.type == DataType::float16; }
+
+  template <typename T>
+  TUTTI_KERNEL static Values widened(const std::byte* from) {
+    Values values;
+#pragma GCC unroll 32
+    for (unsigned r = 0; r < Group::kRegisters; ++r) {
+      const auto bits = load<Bits<T>, Group::kLanes>(from + r * Group::kLanes * sizeof(T));
+      values.at[r] = one_nan<typename Group::Word>(Isa::template widened<T, Group::kLanes>(bits));
+    }
+    return values;
   }
 
   TUTTI_KERNEL Values add_up(std::uint64_t i) const {
     Values sum = source(0, i);
     for (std::uint32_t s = 1; s < fold_.source_count; ++s) {
       const Values next = source(s, i);
-#pragma GCC unroll 8
+#pragma GCC unroll 32
       for (unsigned r = 0; r < Group::kRegisters; ++r) sum.at[r] += next.at[r];
     }
     if (arguments_.divides) {
       const auto divisor = static_cast<float>(fold_.ranks);
-#pragma GCC unroll 8
+#pragma GCC unroll 32
       for (unsigned r = 0; r < Group::kRegisters; ++r) sum.at[r] /= divisor;
     }
     return sum;
@@ -105,13 +122,16 @@ class WireSum {
 
   TUTTI_KERNEL void store_all(Values values, std::uint64_t i, Real& carried) const {
     if (combines_) {
-#pragma GCC unroll 8
+#pragma GCC unroll 32
       for (unsigned r = 0; r < Group::kRegisters; ++r) values.at[r] = one_nan<typename Group::Word>(values.at[r]);
     }
     for (std::uint32_t t = 0; t < fold_.target_count; ++t) {
       if (arguments_.encoded.targets[t] != 0) continue;
+      std::byte* const to = fold_.targets[t] + i * kElementBytes;
       if (Isa::kBytes == kLineBytes && t == carries_) carry(values, i, carried);
-      else store(values, t, fold_.targets[t] + i * sizeof(float));
+      else if constexpr (!kNarrow) store(values.at, t, to);
+      else if (is_half()) store(narrowed<Float16>(values).at, t, to);
+      else store(narrowed<BFloat16>(values).at, t, to);
     }
   }
 
@@ -124,7 +144,7 @@ class WireSum {
     lanes += static_cast<std::int32_t>(Group::kLanes - behind_);
     std::byte* const to = fold_.targets[carries_] + i * sizeof(float);
     std::byte* const line = to - behind_ * sizeof(float);
-#pragma GCC unroll 8
+#pragma GCC unroll 32
     for (unsigned r = 0; r < Group::kRegisters; ++r) {
       const Real before = r == 0 ? carried : values.at[r - 1];
       if (r == 0 && i == 0) std::memcpy(to, &values.at[0], sizeof(Real));
@@ -134,15 +154,35 @@ class WireSum {
     if (i + kWireGroup >= fold_.count) std::memcpy(to + (Group::kRegisters - 1) * sizeof(Real), &carried, sizeof(Real));
   }
 
-  TUTTI_KERNEL void store(const Values& values, std::uint32_t t, std::byte* to) const {
+  // The elements of two registers in one.
+  struct Narrowed {
+    Real at[Group::kRegisters / 2];
+  };
+  template <typename T>
+  TUTTI_KERNEL static Narrowed narrowed(const Values& values) {
+    struct Two {
+      Vector<Bits<T>, Group::kLanes> at[2];
+    };
+    Narrowed result;
+#pragma GCC unroll 16
+    for (unsigned r = 0; r < Group::kRegisters / 2; ++r) {
+      const Two two = {{Isa::template narrowed<T, Group::kLanes>(values.at[2 * r]),
+                        Isa::template narrowed<T, Group::kLanes>(values.at[2 * r + 1])}};
+      result.at[r] = __builtin_bit_cast(Real, two);
+    }
+    return result;
+  }
+
+  template <std::size_t kRegisters>
+  TUTTI_KERNEL void store(const Real (&values)[kRegisters], std::uint32_t t, std::byte* to) const {
     const std::uint64_t bit = t < 64 ? std::uint64_t{1} << t : 0;
     if ((fresh_ & bit) != 0) {
       for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes) Isa::prepare(to + kAheadBytes + line);
     }
     const bool streams = (streamed_ & bit) != 0;
-#pragma GCC unroll 8
-    for (unsigned r = 0; r < Group::kRegisters; ++r) {
-      const Real value = values.at[r];
+#pragma GCC unroll 32
+    for (unsigned r = 0; r < kRegisters; ++r) {
+      const Real value = values[r];
       std::byte* const at = to + r * sizeof value;
       if (streams) Isa::stream(value, at);
       else std::memcpy(at, &value, sizeof value);
@@ -159,8 +199,10 @@ class WireSum {
 };
 
 template <class Isa>
-WireSumFunction find_wire_sum_in(WireFormat format) {
-  return visit_form(format, []<class Form>(Type<Form>) -> WireSumFunction { return WireSum<Isa, Form>::run; });
+WireSumFunction find_wire_sum_in(WireFormat format, DataType memory) {
+  return visit_form(format, [memory]<class Form>(Type<Form>) -> WireSumFunction {
+    return memory == DataType::float32 ? WireSum<Isa, Form, false>::run : WireSum<Isa, Form, true>::run;
+  });
 }
 
 }  // namespace tutti
