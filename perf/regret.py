@@ -1,13 +1,17 @@
 """Chosen against best forced: every collective, over a ladder of sizes, for 2 and 4 ranks, over shm and tcp.
 
 In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
-them alike. A cell is one size of one collective; its regret is the time of what was chosen, by the best time of the cell,
-each the median over the passes. Contestants that turn out to run the same steps, as many do between two ranks, are one,
-with the samples of all.
+them alike. Each has processes of its own in each pass, since these are fast or slow as a whole. A cell is one size of one
+collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the middle half of
+the passes: between two modes a median jumps. Who was far behind in each of three passes or more, takes part in no more.
+Contestants that turn out to run the same steps, as many do between two ranks, are one, with the samples of all.
 
 What is chosen is measured twice, unforced and forced by its name. How far the two are apart is the noise of the cell.
 The best of many that are alike is the one that had luck, so that a regret is too large. Held out of that is a pass in
-which the two are compared after the others have said which is the best; of all passes it is the median again.
+which the two are compared after the others have said which is the best; of all passes it is the middle again.
+
+With --second what is judged is the second best of each cell, as if the library had chosen that: what there is to find,
+and whether it is found.
 """
 
 import argparse
@@ -27,8 +31,10 @@ ROOTED = ["broadcast", "reduce", "gather", "scatter"]
 LINES_MOST = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
 # Iterations up to so many bytes: where all ranks wait for each other; where they run ahead of each other; and where these
 # share cores, and calls are to last for many turns of the scheduler.
-LENGTHS = [(0, 128 << 10, (200, 1000, 3000)), (128 << 10, 1 << 20, (50, 200, 600)), (1 << 20, 1 << 62, (20, 20, 40))]
+LENGTHS = [(0, 128 << 10, (240, 720, 2400)), (128 << 10, 1 << 20, (96, 160, 480)), (1 << 20, 1 << 62, (32, 32, 40))]
 NEAR, LEARNED = 1.05, 1.03  # Bounds.
+# From so many passes on, those are out that took, in each of them, so many times as long as who is in front.
+LEAST_PASSES, FAR_BEHIND = 3, 1.15
 
 
 def arguments():
@@ -44,6 +50,8 @@ def arguments():
     parser.add_argument("--show", metavar="FILE", help="print the results of a file, and measure nothing")
     parser.add_argument("--learned", action="store_true",
                         help="the choice is what calls have come to in a run before (TUTTI_TUNE=1)")
+    parser.add_argument("--second", action="store_true",
+                        help="with --show: as if the second best of each cell had been chosen")
     parser.add_argument("--worst", type=int, default=15, help="cells that are printed (default 15)")
     return parser.parse_args()
 
@@ -97,10 +105,9 @@ def learn(options, collective, ranks, place, environment):
                        capture_output=True, env=environment)
 
 
-def run(options, collective, ranks, place, contestant, environment):
-    """Rows of (bytes, algorithm, protocol, time), or None where it does not do this."""
-    algorithm, protocol, largest = contestant
-    sizes = [size for size in ladder(options.sizes) if not largest or size <= largest]
+def run(options, collective, ranks, place, contestant, environment, sizes):
+    """Rows of (bytes, algorithm, protocol, time), of these sizes and maybe others, or None where it does not do this."""
+    algorithm, protocol, _ = contestant
     rows = []
     ahead = collective in ROOTED
     crowded = ahead and ranks > os.cpu_count()
@@ -125,9 +132,10 @@ def ran(timing, crowded):
     """Algorithm, protocol and time of a call; crowded: ranks on the way from or to a root share cores.
 
     Then they run ahead of each other for as long as they have a core, so many calls wait for nobody, and some for many
-    others: only all of them together tell what one takes. Elsewhere the median leaves out what else the machine did.
+    others: only all of them together tell what one takes. Elsewhere the median leaves out what else the machine did, of
+    spells of calls in a row: of a ring of ranks that share cores three calls take 22 us, and then one 7.
     """
-    time = timing.get("time" if crowded else "median_us")
+    time = timing.get("time" if crowded else "spell_us")
     return timing.get("algorithm"), timing.get("protocol"), time and float(f"{time:.4g}")
 
 
@@ -139,14 +147,20 @@ def measure(options, collective, ranks, place, environment):
     """
     cells, out, idle = {}, set(), set()
     field = list(contestants(options.build, collective, place))
+    sizes = {one: [size for size in ladder(options.sizes) if not one[2] or size <= one[2]] for one in field}
     for turn in range(options.passes):
         for at in range(len(field)):
             contestant = field[(at + turn) % len(field)]
-            rows = None if contestant in out else run(options, collective, ranks, place, contestant, environment)
+            left = [size for size in sizes[contestant] if goes_on(cells.get(size), contestant)]
+            if contestant in out or not left:
+                continue
+            rows = run(options, collective, ranks, place, contestant, environment, left)
             if rows is None:
                 out.add(contestant)
                 continue
             for size, algorithm, protocol, time in rows:
+                if size not in left:
+                    continue
                 name = f"{algorithm}/{protocol}"
                 if not algorithm:  # Nothing to do for so few elements.
                     idle.add(size)
@@ -165,10 +179,22 @@ def measure(options, collective, ranks, place, environment):
     return cells
 
 
+def goes_on(cell, contestant):
+    """Whether a contestant can still be the best of the cell. The choice always goes on, forced by its name as well."""
+    name = f"{contestant[0]}/{contestant[1]}"
+    forced = [name] if contestant[1] != "bulk" else [name, f"{contestant[0]}/"]  # Without messages there is no protocol.
+    times = [time for one in forced for time in cell["times"].get(one, [])] if cell else []
+    if not contestant[0] or len(times) < LEAST_PASSES or cell["chosen"] in forced:
+        return True
+    return min(times) <= FAR_BEHIND * min(middle(those) for those in cell["times"].values() if those)
+
+
 @functools.cache
 def steps(build, collective, ranks, algorithm):
     """What the ranks do, line by line, with and without the stages, which matter only if there are several pieces."""
     text = tutti(build, "plan", collective, "--algorithm", algorithm, "--ranks", str(ranks), "--fused").stdout
+    if "scratch[" not in text:
+        text = re.sub(r", \d+ of scratch", "", text)  # Which nobody touches.
     lines = text.split("\n")[1:]  # Without its name.
     return "\n".join(lines), "\n".join(line for line in lines if "->" in line or line.startswith("rank"))
 
@@ -195,47 +221,61 @@ def same_steps(options, collective, ranks, place, size, cell):
     return same
 
 
+def middle(times):
+    """The mean of the middle half; of few, their median."""
+    times = sorted(times)
+    aside = min((len(times) - 1) // 2, -(-len(times) // 4))
+    return statistics.mean(times[aside:len(times) - aside])
+
+
 def regret(cell):
     samples = {cell["same"][cell["chosen"]]: list(cell["choice"])}
     for name, times in cell["times"].items():
         samples.setdefault(cell["same"][name], []).extend(times)
-    medians = {name: statistics.median(times) for name, times in samples.items()}
-    best = min(medians, key=medians.get)
-    return medians[cell["same"][cell["chosen"]]] / medians[best], best, medians
+    middles = {name: middle(times) for name, times in samples.items() if times}
+    best = min(middles, key=middles.get)
+    return middles[cell["same"][cell["chosen"]]] / middles[best], best, middles
+
+
+def with_second(cell):
+    """The cell as if its second best had been chosen; None where there is no other than the best."""
+    _, best, middles = regret(cell)
+    others = sorted((middles[name], name) for name in middles if name != best)
+    return {**cell, "chosen": others[0][1], "choice": []} if others else None
 
 
 def noise(cell):
     """How far what was chosen is from itself, forced by its name; 1 where nobody forced it."""
     forced = cell["times"][cell["chosen"]]
-    if not forced:
+    if not forced or not cell["choice"]:
         return 1.0
-    ratio = statistics.median(cell["choice"]) / statistics.median(forced)
+    ratio = middle(cell["choice"]) / middle(forced)
     return max(ratio, 1 / ratio)
 
 
 def held_out(cell):
-    """The regret in passes that had no say in what is the best; none of a single pass, or where passes failed."""
+    """The regret in passes that had no say in what is the best, of those that were in all; none of a single pass."""
+    passes = max(len(times) for times in [cell["choice"], *cell["times"].values()])
     samples = {}
     for name, times in list(cell["times"].items()) + [(cell["chosen"], cell["choice"])]:
-        if times:
+        if len(times) == passes:
             samples.setdefault(cell["same"][name], []).append(times)
-    passes = len(cell["choice"])
-    every = [times for rows in samples.values() for times in rows]
-    if passes < 2 or any(len(times) != passes for times in every):
+    chosen = cell["same"][cell["chosen"]]
+    if passes < 2 or chosen not in samples or regret(cell)[1] not in samples:
         return None
 
-    def medians(turns):
-        return {name: statistics.median(times[turn] for times in rows for turn in turns) for name, rows in samples.items()}
+    def middles(turns):
+        return {name: middle([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
 
     ratios = []
     for turn in range(passes):
-        known, seen = medians([other for other in range(passes) if other != turn]), medians([turn])
-        ratios.append(seen[cell["same"][cell["chosen"]]] / seen[min(known, key=known.get)])
-    return statistics.median(ratios)
+        known, seen = middles([other for other in range(passes) if other != turn]), middles([turn])
+        ratios.append(seen[chosen] / seen[min(known, key=known.get)])
+    return middle(ratios)
 
 
 def table(results, worst):
-    every = [(key, int(size), cell) for key, sizes in results.items() for size, cell in sizes.items()]
+    every = [(key, int(size), cell) for key, sizes in results.items() for size, cell in sizes.items() if cell]
     cells = [(regret(cell), key, size, cell) for key, size, cell in every if cell["chosen"]]
     failed = failures([(key, size) for key, size, cell in every if not cell["chosen"]])
     if not cells:
@@ -309,7 +349,11 @@ def cpu():
 def main():
     options = arguments()
     if options.show:
-        sys.stdout.write(table(load(options.show), options.worst))
+        results = load(options.show)
+        if options.second:
+            results = {key: {size: with_second(cell) if cell["chosen"] else cell for size, cell in cells.items()}
+                       for key, cells in results.items()}
+        sys.stdout.write(table(results, options.worst))
         return
     if options.quick:
         options.passes, options.sizes = 1, "1K:1M:32"

@@ -56,6 +56,7 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     if (timing.checked) json.field("nwrong", timing.wrong);
     json.field("min_us", timing.min_us);
     json.field("median_us", timing.median_us);
+    json.field("spell_us", timing.spell_us);
     json.field("calls_per_iteration", std::uint64_t{timing.calls});
     json.field("algorithm", timing.algorithm);
     json.field("protocol", timing.protocol);

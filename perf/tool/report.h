@@ -17,6 +17,8 @@ struct Timing {
   double time_us = 0;  // Mean over the iterations, of the rank that -a picks.
   double min_us = 0;   // Of the slowest rank: fastest and median iteration.
   double median_us = 0;
+  double spell_us =
+      0;  // Likewise, the median spell of 16 iterations in a row: ranks run ahead of each other, and wait.
   std::uint32_t calls = 1;  // Per iteration.
   double bus_bandwidth = 0;
   double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.

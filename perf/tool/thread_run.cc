@@ -25,10 +25,30 @@ double seconds(clockid_t clock) {
 struct Sample {
   std::uint64_t mark = 0;
   std::uint64_t wrong = 0;
-  double mean_us = 0, min_us = 0, median_us = 0;
+  double mean_us = 0, min_us = 0, median_us = 0, spell_us = 0;
   Squares squares;
 };
 constexpr std::uint64_t kMark = 0x7475747469000000;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Means of so many iterations in a row, or of all where there are fewer; what is left over does not count.
+constexpr std::size_t kSpell = 16;
+
+std::vector<double> spells_of(const std::vector<double>& iterations) {
+  const std::size_t each = std::min(kSpell, iterations.size());
+  std::vector<double> spells;
+  for (std::size_t end = each; end <= iterations.size(); end += each) {
+    double sum = 0;
+    for (std::size_t i = end - each; i < end; ++i) sum += iterations[i];
+    spells.push_back(sum / static_cast<double>(each));
+  }
+  return spells;
+}
 
 class ThreadRun {
  public:
@@ -236,11 +256,10 @@ class ThreadRun {
     const double mean = (seconds(clock()) - start) / options_.iterations;
     if (options_.memory == Memory::cuda) std::fill(iterations.begin(), iterations.end(), mean);
     const double per_call_us = 1e6 / calls / options_.aggregated;
-    const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>(iterations.size() / 2);
-    std::nth_element(iterations.begin(), middle, iterations.end());
     Sample sample;
     sample.mean_us = mean * per_call_us;
-    sample.median_us = *middle * per_call_us;
+    sample.spell_us = median(spells_of(iterations)) * per_call_us;
+    sample.median_us = median(iterations) * per_call_us;
     sample.min_us = *std::min_element(iterations.begin(), iterations.end()) * per_call_us;
     return sample;
   }
@@ -265,7 +284,7 @@ class ThreadRun {
     const double in_all = static_cast<double>(options_.graph_launches) * options_.iterations * calls;
     Sample sample;
     sample.mean_us = (seconds(clock()) - start) * 1e6 / in_all / options_.aggregated;
-    sample.median_us = sample.min_us = sample.mean_us;
+    sample.spell_us = sample.median_us = sample.min_us = sample.mean_us;
     return sample;
   }
 
@@ -321,6 +340,7 @@ class ThreadRun {
       timing.squares.results += samples[thread].squares.results;
       timing.min_us = std::max(timing.min_us, samples[thread].min_us);
       timing.median_us = std::max(timing.median_us, samples[thread].median_us);
+      timing.spell_us = std::max(timing.spell_us, samples[thread].spell_us);
     }
     double sum = 0;
     for (const double mean : means) sum += mean;

@@ -11,8 +11,8 @@ namespace {
 constexpr double kLeastUs = 0.01;           // Predictions below count as this.
 constexpr std::uint32_t kShortLead = 1;     // Operations that a burst begins with and that are not counted,
 constexpr std::uint32_t kLongLead = 4;      // and where they are so short that more of them may be under way at once.
-constexpr std::uint32_t kLongGlance = 2;    // Operations of which the least counts,
-constexpr std::uint32_t kShortGlance = 16;  // and where they are so short that one turn of a scheduler meets several.
+constexpr std::uint32_t kLongGlance = 2;    // Spells of which the least counts,
+constexpr std::uint32_t kShortGlance = 16;  // and operations, so short that one turn of a scheduler meets several.
 
 // Some bursts are disturbed, and some lucky.
 std::uint64_t median(std::span<const std::uint64_t> bursts) {
@@ -28,6 +28,7 @@ TrialTerms trial_terms(bool rooted, bool crowded) {
   TrialTerms terms;
   terms.run_ahead = rooted;
   if (!rooted && !crowded) return terms;
+  if (crowded) terms.spell = terms.least_counted = 4;
   terms.burst_us = 1000;
   terms.most_counted = rooted ? 2000 : 500;
   if (rooted) terms.most_after_glance = 3;
@@ -60,7 +61,7 @@ Trial::Extent Trial::extent(Stage stage) const {
     case Stage::idle: return {1, 0, terms_.idle};
     case Stage::glance:
       if (terms_.run_ahead) return {1, lead, std::max(counted_ / 4, kLongGlance)};
-      return {1, kShortLead, brief ? kShortGlance : kLongGlance};
+      return {1, kShortLead, brief ? kShortGlance : kLongGlance * terms_.spell};
     case Stage::first: return {2, lead, counted_};
     case Stage::rest: return {5, lead, counted_};
     case Stage::settled: break;
@@ -90,7 +91,11 @@ bool Trial::took(std::int64_t duration_ns) {
   const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 1));
   if (++operation_ > extent.uncounted) {
     sum_ns_ += duration;
-    least_ns_ = std::min(least_ns_, duration);
+    spell_ns_ += duration;
+    if ((operation_ - extent.uncounted) % terms_.spell == 0) {
+      least_ns_ = std::min(least_ns_, std::max<std::uint64_t>(spell_ns_ / terms_.spell, 1));
+      spell_ns_ = 0;
+    }
   }
   return operation_ == extent.uncounted + extent.counted && end_burst();
 }
@@ -103,7 +108,7 @@ bool Trial::end_burst() {
   }
   const std::uint64_t each = std::max<std::uint64_t>(sum_ns_ / extent.counted, 1);
   bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? least_ns_ : each);
-  sum_ns_ = operation_ = 0;
+  sum_ns_ = spell_ns_ = operation_ = 0;
   least_ns_ = ~std::uint64_t{0};
   if (++turn_ < remaining_.size()) return false;
   turn_ = 0;
@@ -114,7 +119,7 @@ void Trial::enter(Stage stage) {
   stage_ = stage;
   turn_ = 0;
   round_ = operation_ = 0;
-  sum_ns_ = 0;
+  sum_ns_ = spell_ns_ = 0;
   least_ns_ = ~std::uint64_t{0};
 }
 

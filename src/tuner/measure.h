@@ -33,6 +33,9 @@ struct TrialTerms {
   // Ranks run ahead of each other, as on the way from or to a root: a few operations say nothing of what one takes, so
   // that bursts are long, and a glance is half a burst.
   bool run_ahead = false;
+  // Operations in a row, of which the glance takes the quickest: where ranks share cores, who has waited for all others
+  // is quick in the next one, so the quickest operation says nothing of what one takes.
+  std::uint32_t spell = 1;
   std::uint32_t most_after_glance = 8;  // Candidates, the best of them and the first choice.
 };
 
@@ -87,7 +90,8 @@ class Trial {
   std::uint32_t round_ = 0;      // Of the stage.
   std::uint32_t operation_ = 0;  // Of the burst.
   std::uint64_t sum_ns_ = 0;
-  std::uint64_t least_ns_ = 0;
+  std::uint64_t spell_ns_ = 0;
+  std::uint64_t least_ns_ = 0;  // Of an operation, in the quickest spell of the burst.
 };
 
 }  // namespace tutti

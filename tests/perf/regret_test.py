@@ -2,6 +2,7 @@
 """What perf/regret.py makes of its measurements."""
 
 import os
+import random
 import sys
 import unittest
 from types import SimpleNamespace
@@ -33,7 +34,7 @@ class Regret(unittest.TestCase):
         self.assertEqual((factor, best, medians["a/bulk"]), (1, "a/bulk", 1))
 
     def test_takes_what_was_chosen_and_what_was_forced_together(self):
-        found = cell("a/bulk", choice=[5, 5, 5], a_bulk=[1, 1, 1, 1], b_bulk=[1])
+        found = cell("a/bulk", choice=[5, 5], a_bulk=[1, 1, 1, 1], b_bulk=[1])
         self.assertEqual(regret.regret(found)[0], 1)
         self.assertEqual(regret.regret(cell("a/bulk", choice=[2], a_bulk=[], b_bulk=[1]))[0], 2)
 
@@ -62,7 +63,7 @@ class Regret(unittest.TestCase):
         self.assertIsNone(regret.held_out(cell("a/bulk", a_bulk=[2, 2], b_bulk=[1])))
 
     def test_takes_all_calls_where_ranks_run_ahead_and_the_median_elsewhere(self):
-        timing = {"algorithm": "direct", "protocol": "bulk", "time": 2.5, "median_us": 0.5}
+        timing = {"algorithm": "direct", "protocol": "bulk", "time": 2.5, "spell_us": 0.5}
         self.assertEqual(regret.ran(timing, True), ("direct", "bulk", 2.5))
         self.assertEqual(regret.ran(timing, False), ("direct", "bulk", 0.5))
 
@@ -85,14 +86,56 @@ class Regret(unittest.TestCase):
         self.assertIn("| all | 1 | 100% | 100% | 1.000 | 1.00 |", text)
 
     def test_keeps_the_cells_of_a_choice_that_crashed(self):
-        options = SimpleNamespace(build="", passes=2)
+        options = SimpleNamespace(build="", passes=2, sizes="8:8:2")
         field = [("", "", None), ("ring", "bulk", None)]
         rows = {"": None, "ring": [(8, "ring", "bulk", 2.0)]}
         with mock.patch.multiple(regret, contestants=lambda *_: field, same_steps=lambda *_: {"ring/bulk": "ring/bulk"},
-                                 run=lambda options, collective, ranks, place, contestant, environment: rows[contestant[0]]):
+                                 run=lambda options, collective, ranks, place, contestant, *_: rows[contestant[0]]):
             cells = regret.measure(options, "reduce", 2, "shm", {})
         self.assertEqual(cells[8]["chosen"], "")
         self.assertEqual(cells[8]["times"], {"ring/bulk": [2.0, 2.0]})
+
+    def test_holds_out_passes_of_those_that_went_on_to_the_end(self):
+        self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[2, 2, 2, 2], b_bulk=[1, 1, 1, 1], c_bulk=[9, 9, 9])), 2)
+
+    def test_a_middle_is_steady_between_two_modes(self):
+        self.assertEqual(regret.middle([3, 1, 9]), 3)
+        self.assertEqual(regret.middle([1, 1, 1, 1, 2, 2, 2, 2]), 1.5)
+        self.assertEqual(regret.middle([1, 1, 1, 1, 1, 1, 1, 99]), 1)
+        self.assertEqual(regret.middle([4]), 4)
+
+    # Processes are slow as a whole every other time, by more than the choice is: who measures once per contestant is blind.
+    def test_finds_a_choice_that_is_not_the_best_among_processes_of_two_speeds(self):
+        seed = random.randrange(1 << 32)
+        luck = random.Random(seed)
+        found = []
+        for _ in range(40):
+            def run(options, collective, ranks, place, contestant, *_):
+                name, us = contestant[0] or "b", {"a": 1, "b": 1.2, "c": 1.3, "d": 4}[contestant[0] or "b"]
+                return [(8, name, "bulk", us * luck.choice([1, 1.4]) * luck.uniform(0.97, 1.03))]
+            field = [("", "", None)] + [(name, "bulk", None) for name in "abcd"]
+            with mock.patch.multiple(regret, contestants=lambda *_: field, run=run,
+                                     same_steps=lambda *_: {f"{name}/bulk": f"{name}/bulk" for name in "abcd"}):
+                measured = regret.measure(SimpleNamespace(build="", passes=12, sizes="8:8:2"), "reduce", 2, "shm", {})[8]
+            self.assertEqual(len(measured["times"]["d/bulk"]), regret.LEAST_PASSES, f"seed {seed}")
+            self.assertEqual(len(measured["times"]["b/bulk"]), 12, f"seed {seed}")
+            found.append(regret.regret(measured)[0])
+        self.assertGreater(sum(factor > regret.NEAR for factor in found), 24, f"seed {seed}")
+        self.assertAlmostEqual(sum(found) / len(found), 1.2, delta=0.1, msg=f"seed {seed}")
+
+    def test_judges_the_second_best_if_asked(self):
+        found = regret.with_second(cell("a/bulk", {"d/bulk": "a/bulk"}, a_bulk=[2], b_bulk=[3], c_bulk=[5], d_bulk=[2]))
+        self.assertEqual(regret.regret(found)[:2], (1.5, "a/bulk"))
+        self.assertIsNone(regret.with_second(cell("a/bulk", a_bulk=[2])))
+
+    def test_leaves_out_scratch_that_nobody_touches(self):
+        def plan(build, command, collective, *rest):
+            scratch = {"a": ("0", "input[0]"), "b": ("2", "input[0]"), "c": ("2", "scratch[0]")}[rest[1]]
+            return SimpleNamespace(stdout=f"{rest[1]}: ...\nrank 0: 1 units per block, {scratch[0]} of scratch\n"
+                                          f"  stage 0\n      {scratch[1]} -> lane 1\n")
+        with mock.patch.object(regret, "tutti", plan):
+            self.assertEqual(regret.steps("", "gather", 2, "a"), regret.steps("", "gather", 2, "b"))
+            self.assertNotEqual(regret.steps("", "gather", 2, "b"), regret.steps("", "gather", 2, "c"))
 
     def test_says_so_where_there_is_nothing(self):
         self.assertEqual(regret.table({}, 5), "nothing was measured\n")

@@ -239,6 +239,22 @@ TEST(Trial, OutlastsWhatRanksRunAhead) {
   EXPECT_EQ(verdict(false), 0U);
 }
 
+// A ring of four ranks on two cores: every fourth operation finds all there already. What it takes in a row counts.
+TEST(Trial, IsNotTakenInByEveryFourthOperationOfRanksThatShareCores) {
+  for (const double predicted_us : {10.0, 1000.0}) {
+    const auto verdict = [&](std::int64_t even_ns) {
+      Ranks ranks(4, {predicted_us, 1.1 * predicted_us}, trial_terms(false, true));
+      ranks.run([&](std::size_t, std::size_t candidate, std::uint32_t operation) -> std::int64_t {
+        if (candidate == 0) return even_ns;
+        return operation % 4 == 0 ? 7'000 : 22'000;  // 18.25 us each.
+      });
+      return ranks.verdict();
+    };
+    EXPECT_EQ(verdict(16'000), 0U) << predicted_us;
+    EXPECT_EQ(verdict(20'000), 1U) << predicted_us;
+  }
+}
+
 // Broadcasts of 0.1 us, by eight candidates that are alike.
 TEST(Trial, OfShortCallsWithARootIsBounded) {
   const TrialTerms terms = trial_terms(true, true);
