@@ -234,7 +234,7 @@ Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& prog
   entry.call.image = prepared.memory;
   entry.call.images = static_cast<std::uint32_t>(programs.size());
   entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
-  entry.call.place = place_;
+  if (launch.cut.group == 1) entry.call.place = place_;
   entry.call.rank = rank_;
   prepared.team_bytes = team_bytes;
   if (prepared.team_bytes <= device().traits().team_bytes) return {};
