@@ -61,6 +61,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   // To take memory may wait for the device: no team may be waiting there for a rank that still does. And nobody may go
   // before all have found each other.
   TUTTI_CHECK_OK(Neighbours::await_all(controls));
+  for (const auto& each : made) each->on_device()->joining_ = each->board().last(each->rank());
   return made;
 }
 
