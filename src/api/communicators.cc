@@ -203,9 +203,6 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
         "TUTTI_PROTOCOL)");
   }
   if (merged.memory != Memory::host) merged.max_relative_error = 0;  // Raw keeps to any.
-  if (merged.memory != Memory::host && merged.wire_rounding.rounding != Rounding::nearest &&
-      options.wire_rounding != nullptr)
-    return unsupported("options.wire_rounding \"stochastic\": on GPUs numbers are rounded to nearest");
   if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();
   return merged;
