@@ -121,7 +121,7 @@ typedef struct {
   double max_relative_error; /* Instead of a format, above 0 and below 1: each call travels in what is predicted to be
                               quickest of the formats that are expected to keep to it, or raw; never in fp16 or int4.
                               The error is what tutti_comm_last_wire expects. It is known of sums, averages and copies:
-                              min, max and prod travel raw, and so does all on GPUs. Not with
+                              min, max and prod travel raw. On GPUs by estimates, which nobody has measured. Not with
                               stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
   const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
                                 that the mean of many results is right, but for the largest elements of blocks, of

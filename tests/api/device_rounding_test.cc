@@ -113,5 +113,14 @@ TEST_F(DeviceRounding, GoesByRandomNumbersOfASeed) {
   end(views);
 }
 
+TEST_F(DeviceRounding, IsNotBoundedAndAtRandom) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.max_relative_error = 0.01;
+  options.wire_rounding = "stochastic";
+  tutti_comm view = nullptr;
+  EXPECT_EQ(tutti_comm_with_options(comms_[0], &options, &view), tutti_invalid_argument);
+  EXPECT_NE(std::string(tutti_last_error(nullptr)).find("max_relative_error"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tutti

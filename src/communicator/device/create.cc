@@ -73,6 +73,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       neighbours_(std::move(neighbours)),
       embedding_(embedding_of(neighbours_.hosts().leaders())),
       by_rails_(rail_embedding(neighbours_.hosts())),
+      machine_(machine_of_gpus(neighbours_.hosts())),
       advice_(control_->options().tuner_plugin, neighbours_.hosts()),
       rounds_(ring_orders(neighbours_.hosts(), std::min(neighbours_.teams(), neighbours_.lanes().channels))),
       links_(rank_, neighbours_),

@@ -255,6 +255,7 @@ class DeviceCommunicator final : public Communicator {
   Rank rank_, ranks_;
   Neighbours neighbours_;
   const Embedding embedding_, by_rails_;
+  const Machine machine_;
   Advice advice_;
   const RingOrders rounds_;  // Of plans that go round.
   DeviceLinks links_;
