@@ -121,13 +121,13 @@ typedef struct {
   double max_relative_error; /* Instead of a format, above 0 and below 1: each call travels in what is predicted to be
                               quickest of the formats that are expected to keep to it, or raw; never in fp16 or int4.
                               The error is what tutti_comm_last_wire expects. It is known of sums, averages and copies:
-                              min, max and prod travel raw, and so does all on GPUs. Not with
+                              min, max and prod travel raw. On GPUs by estimates, which nobody has measured. Not with
                               stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no such bound. */
   const char* wire_rounding; /* Of what travels in a narrower format: "nearest", or "stochastic", by random numbers, so
                                 that the mean of many results is right, but for the largest elements of blocks, of
                                 which mxfp8 cuts many off; each rank may choose. The same seed, rank and call, counted
                                 per communicator, give the same bits. All ranks end with the same ones either way. Null:
-                                TUTTI_WIRE_ROUNDING, or nearest. On GPUs there is nearest alone. */
+                                TUTTI_WIRE_ROUNDING, or nearest. A graph draws other numbers each time it runs. */
   uint64_t wire_seed;        /* Of these numbers. 0: TUTTI_WIRE_SEED, or 0. */
 } tutti_comm_options;
 
@@ -469,8 +469,9 @@ TUTTI_API tutti_status tutti_window_deregister(tutti_window window, tutti_comm c
  * options.max_relative_error and tutti_comm_last_wire say, which know of none. docs/wire-formats.md says more.
  *   `type` is tutti_float32, tutti_float16 or tutti_bfloat16. Buffers with residuals do not overlap, nor do residuals;
  * and none overlaps a buffer: tutti_invalid_argument. A sum of these types with `send` only partly in the buffer, or of
- * another of them, is tutti_invalid_usage, even one that would travel raw; sums of other types leave it alone. They are
- * for host memory: on GPUs, tutti_unsupported. Blocks for nobody. */
+ * another of them, is tutti_invalid_usage, even one that would travel raw; sums of other types leave it alone. On GPUs
+ * buffer and residual are memory that the GPU reaches, which calls read and write in their turn in the stream; a graph
+ * does so whenever it runs, even when the residual has been detached. Blocks for nobody. */
 TUTTI_API tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type type, float* residual,
                                              tutti_comm comm);
 

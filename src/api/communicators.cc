@@ -112,10 +112,9 @@ Status force_names(const tutti_comm_options& given, CommunicatorOptions& merged)
     merged.wire_rounding.rounding = TUTTI_TRY(parse_rounding("options.wire_rounding", given.wire_rounding));
   if (given.wire_seed != 0) merged.wire_rounding.seed = given.wire_seed;
   const bool asked = given.wire_rounding != nullptr || given.max_relative_error > 0;
-  if (merged.memory == Memory::host)
-    TUTTI_CHECK_OK(check_bounded_rounding(asked ? "options.wire_rounding and options.max_relative_error"
-                                                : "TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
-                                          merged.wire_rounding.rounding, merged.max_relative_error));
+  TUTTI_CHECK_OK(check_bounded_rounding(asked ? "options.wire_rounding and options.max_relative_error"
+                                              : "TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
+                                        merged.wire_rounding.rounding, merged.max_relative_error));
   return check_protocol(given.protocol != nullptr ? "options.protocol" : "TUTTI_PROTOCOL", merged.protocol);
 }
 
@@ -202,10 +201,6 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
         "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
         "TUTTI_PROTOCOL)");
   }
-  if (merged.memory != Memory::host) merged.max_relative_error = 0;  // Raw keeps to any.
-  if (merged.memory != Memory::host && merged.wire_rounding.rounding != Rounding::nearest &&
-      options.wire_rounding != nullptr)
-    return unsupported("options.wire_rounding \"stochastic\": on GPUs numbers are rounded to nearest");
   if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();
   return merged;

@@ -267,9 +267,9 @@ Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& do
   Call call = call_of(entry);
   call.unequal = unequal;
   TUTTI_CHECK_OK(resolve(entry, door, call));
-  if (door.membership->on_device != nullptr) return enter_on_device(entry, door, call);
   if (door.membership->has_residuals)
     TUTTI_CHECK_OK(find_residual(door.membership->residuals, door.rank, door.ranks, call));
+  if (door.membership->on_device != nullptr) return enter_on_device(entry, door, call);
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
   if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
     return telling(*door.membership, door.membership->communicator->run(call, door.options));

@@ -101,8 +101,6 @@ tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type 
     TUTTI_CHECK_OK(tutti::check_attaching(buffer, count, type, residual));
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
     if (door->runner == nullptr) return tutti::no_runner(*door);
-    if (door->membership->on_device != nullptr)
-      return tutti::unsupported("residuals of buffers on GPUs: they are for host memory");
     return tutti::attach(*door->membership, {.buffer = static_cast<const std::byte*>(buffer),
                                              .count = count,
                                              .type = static_cast<tutti::DataType>(type),

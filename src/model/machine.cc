@@ -39,6 +39,14 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .handover_us = 5.5,
                         .woken_us = 8};  // None in memory, which ranks look at when they have a core.
 
+// A channel reads and writes as fast as it copies, and arithmetic goes on beside that. What it encodes or decodes are 4
+// bytes for each value, but those of the message, which is moved, are counted there as read and as written. Nobody has
+// measured it: see perf/results/PENDING.md.
+double coding_gbytes_per_s(WireFormat wire, double copied_gbytes_per_s) {
+  const double value_bytes = sizeof(float), message_bytes = static_cast<double>(wire_bytes(wire)) / kWireGroup;
+  return 2 * copied_gbytes_per_s * value_bytes / (value_bytes - message_bytes);
+}
+
 Costs device_costs() {
   Costs costs;
   costs.name = "a GPU, estimated";
@@ -55,6 +63,9 @@ Costs device_costs() {
   costs.wire_bytes[kLines] = 2;
   costs.wire_bytes[kRows] = 128.0 / 120;
   costs.most_channels = 32;
+  for (std::uint32_t i = 1; i < kWireFormats; ++i)
+    costs.encode_gbytes_per_s[i] = costs.decode_gbytes_per_s[i] =
+        coding_gbytes_per_s(static_cast<WireFormat>(i), costs.channel_gbytes_per_s[kBulk]);
   return costs;
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 // Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
 constexpr std::uint64_t kMostUnitsOfMessage = 1024;
-constexpr double kMostPeers = 63;       // Lanes take memory. An all-to-all has them all the same.
-constexpr double kWorthRounding = 1.1;  // Digits are not given up for less.
+constexpr double kMostPeers = 63;  // Lanes take memory. An all-to-all has them all the same.
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -92,8 +91,10 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
 // What a device does unasked, it can do.
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.teams == 0 || !algorithm.supports(query.problem)) return false;
-  if (query.wire != WireFormat::none && (is_mapped(algorithm) || !algorithm.bears_rounding(query.problem)))
+  const bool narrow = query.wire != WireFormat::none;
+  if (narrow && (is_mapped(algorithm) || protocol != Protocol::bulk || !algorithm.bears_rounding(query.problem)))
     return false;
+  if (!against_error(query, algorithm.effort(query.problem)).empty()) return false;
   const Choice choice = choose_for_teams(query);
   return choice.algorithm == algorithm.name() && choice.protocol == protocol && (query.mapped || !choice.mapped);
 }
@@ -146,6 +147,11 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                    .type = query.type,
                    .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
                    .blocks = coded_of(query.problem, effort)};
+  // A team has memory to wait for, and makes 16 bits float32 meanwhile.
+  if (query.teams > 0 && choice.wire != WireFormat::none) {
+    load.coding.type = DataType::float32;
+    load.coding.values_bytes = static_cast<double>(query.block_bytes);
+  }
   return predict(effort, load, query.machine != nullptr ? *query.machine : usual);
 }
 
@@ -163,9 +169,11 @@ Result<std::vector<Candidate>> candidates(const Query& query) {
   std::stable_sort(found.begin(), found.end(),
                    [&](const Candidate& a, const Candidate& b) { return weight(a) < weight(b); });
   if (query.teams == 0) return found;
-  const Choice first = choose_for_teams(query);
+  asked.wire = format_for_teams(query);
+  const Choice first = choose_for_teams(asked);
   const auto table = std::find_if(found.begin(), found.end(), [&](const Candidate& candidate) {
-    return candidate.choice.algorithm == first.algorithm && candidate.choice.protocol == first.protocol;
+    return candidate.choice.algorithm == first.algorithm && candidate.choice.protocol == first.protocol &&
+           candidate.choice.wire == first.wire;
   });
   if (table != found.end()) std::rotate(found.begin(), table, table + 1);
   return found;

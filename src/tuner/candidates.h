@@ -10,6 +10,8 @@
 
 namespace tutti {
 
+inline constexpr double kWorthRounding = 1.1;  // Digits are not given up for less.
+
 struct Candidate {
   Choice choice;
   double predicted_us = 0;

@@ -55,7 +55,11 @@ Choice choice_of(const Query& query, std::string_view algorithm, Protocol protoc
 
 Result<Choice> choose(const Query& query) {
   TUTTI_CHECK_OK(check_query(query));
-  if (query.teams > 0) return choose_for_teams(query);
+  if (query.teams > 0) {
+    Query asked = query;
+    asked.wire = format_for_teams(query);
+    return choose_for_teams(asked);
+  }
   const std::vector<Candidate> possible = TUTTI_TRY(candidates(query));
   if (!possible.empty()) return possible.front().choice;
   if (!query.algorithm.empty()) return forced_choice(query);

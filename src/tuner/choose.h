@@ -58,7 +58,10 @@ Status check_query(const Query& query);
 std::uint64_t message_bytes(const Query& query, WireFormat wire);
 // How an algorithm is run with a protocol, and messages as the query says.
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
-// The part of choose() that is for devices, and heeds what is forced.
+// The part of choose() that is for devices, and heeds what is forced; messages as the query says, whatever the bound.
 Choice choose_for_teams(const Query& query);
+// The format in which messages of a call on devices are predicted to take the least time, of those that are expected to
+// keep to the query's bound; none where rounding does not gain enough. Without a bound that of the query.
+WireFormat format_for_teams(const Query& query);
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "src/base/pages.h"
+#include "src/executor/team/correct.h"
 #include "src/executor/team/narrow_machine.h"
 #include "tests/executor/host_team.h"
 
@@ -334,6 +335,13 @@ void HostDevice::run_teams(const Batch& batch) const {
 Status HostDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
   return stream_of(stream).put([to, from, bytes] {
     std::memmove(to, from, bytes);
+    return Status();
+  });
+}
+
+Status HostDevice::correct(const CorrectTask& task, DeviceStream stream) {
+  return stream_of(stream).put([task, workers = options_.workers] {
+    for (std::uint32_t worker = 0; worker < workers; ++worker) tutti::correct(task, {worker, workers});
     return Status();
   });
 }

@@ -80,6 +80,7 @@ class HostDevice final : public Device {
   Result<std::uint64_t> capture_of(DeviceStream stream) override { return stream_of(stream).capture(); }
   Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
+  Status correct(const CorrectTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Result<DeviceStream> make_queue() override { return make_stream(); }

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <barrier>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "src/executor/cpu/wire_fold.h"
+#include "tests/executor/warp_of_threads.h"
 
 namespace tutti {
 namespace {
@@ -29,13 +29,14 @@ struct Case {
   std::uint32_t messages = 0;  // Bit k: source k is one.
   std::uint64_t count = 0;
   std::size_t skew = 0;  // Elements by which memory is off its alignment.
+  bool dithers = false, loses = false;
 };
 
 std::string describe(const Case& at) {
   return std::string(name(at.reduction)) + " of " + std::to_string(at.count) + " " + name(at.type) + " in " +
          name(at.format) + ", " + std::to_string(at.sources) + " sources, messages " + std::to_string(at.messages) +
          ", keeps " + std::to_string(static_cast<int>(at.keeps)) + (at.complete ? ", complete" : "") + ", skew " +
-         std::to_string(at.skew);
+         std::to_string(at.skew) + (at.dithers ? ", by random numbers" : "") + (at.loses ? ", losses kept" : "");
 }
 
 std::size_t message_bytes(const Case& at) { return (at.count + kWireGroup - 1) / kWireGroup * wire_bytes(at.format); }
@@ -55,45 +56,6 @@ class Buffer {
  private:
   std::vector<Pack> packs_;
   std::byte* at_;
-};
-
-// Threads that have a group together, as those of a warp.
-class WarpOfThreads {
- public:
-  static constexpr std::uint32_t kWorkers = 32;
-  template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 3 : 2;
-  template <std::uint32_t kBlock>
-  static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
-
-  WarpOfThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
-  std::uint32_t first() const { return worker_ / kWorkers; }
-  std::uint32_t step() const { return workers_ / kWorkers; }
-  std::uint32_t place() const { return worker_ % kWorkers; }
-
-  template <std::uint32_t kBlock>
-  std::uint32_t largest(std::uint32_t own) const {
-    constexpr std::uint32_t kTogether = kBlock / kShare<kBlock>;
-    owned()[worker_] = own;
-    join();
-    std::uint32_t most = 0;
-    for (std::uint32_t k = 0; k < kTogether; ++k) most = std::max(most, owned()[worker_ / kTogether * kTogether + k]);
-    join();
-    return most;
-  }
-  void join() const { barrier().arrive_and_wait(); }
-
- private:
-  static std::uint32_t* owned() {
-    static std::uint32_t owned[kWorkers];
-    return owned;
-  }
-  static std::barrier<>& barrier() {
-    static std::barrier<> barrier(kWorkers);
-    return barrier;
-  }
-
-  const std::uint32_t worker_, workers_;
 };
 
 enum class Crews { of_one, of_a_warp };
@@ -119,6 +81,7 @@ class NarrowFolds : public testing::TestWithParam<int> {
     std::vector<float> values(at.count);
     const bool zeros = random_() % 8 == 0;
     for (float& value : values) value = zeros ? 0 : number();
+    if (random_() % 2 == 0) decode_some(at, values);
     if (message) return find_codec(at.format).encode(values.data(), at.count, memory, range_of(at.type), nullptr);
     for (std::uint64_t i = 0; i < at.count; ++i) {
       const float value = values[i];
@@ -126,6 +89,18 @@ class NarrowFolds : public testing::TestWithParam<int> {
       const std::uint16_t half =
           at.type == DataType::float16 ? from_float<Float16>(value).bits : from_float<BFloat16>(value).bits;
       if (at.type != DataType::float32) std::memcpy(memory + i * 2, &half, 2);
+    }
+  }
+
+  // Groups of which are as if they had come in messages.
+  void decode_some(const Case& at, std::vector<float>& values) {
+    const Codec codec = find_codec(at.format);
+    for (std::uint64_t i = 0; i < at.count; i += kWireGroup) {
+      if (random_() % 2 == 0) continue;
+      std::byte group[kWireGroup * sizeof(float)];
+      const std::uint64_t length = std::min<std::uint64_t>(kWireGroup, at.count - i);
+      codec.encode(values.data() + i, length, group, range_of(at.type), nullptr);
+      codec.decode(group, length, values.data() + i);
     }
   }
 
@@ -150,9 +125,18 @@ class NarrowFolds : public testing::TestWithParam<int> {
       targets->emplace_back(message_bytes(at));
     }
     const auto targets = static_cast<std::uint32_t>(at.keeps == Keeps::nothing && at.messages == 0 ? 1 : 3);
-    by_cpu(at, sources, wanted, {marks.data(), to_marks.data()}, targets, scaled.back() != 0);
-    const Team team{at, found, {marks.data(), to_marks.data()}, targets, scaled.data()};
+    std::vector<float> losses(at.count);
+    for (float& loss : losses) loss = random_() % 50 == 0 ? -0.0F : normal_(random_);
+    std::vector<float> lost = losses;
+    const Dither dither = {random_(), random_()};
+    const Encoded encoded = {.sources = marks.data(),
+                             .targets = to_marks.data(),
+                             .dither = at.dithers ? &dither : nullptr,
+                             .losses = at.loses ? losses.data() : nullptr};
+    by_cpu(at, sources, wanted, encoded, targets, scaled.back() != 0);
+    const Team team{at, found, encoded, targets, scaled.data(), {dither, at.loses ? lost.data() : nullptr, at.dithers}};
     crews == Crews::of_one ? by_team(team, sources) : by_warp(team, sources);
+    ASSERT_EQ(std::memcmp(lost.data(), losses.data(), at.count * sizeof(float)), 0) << "what is lost";
     ASSERT_TRUE(found[0] == wanted[0]) << "in memory";
     ASSERT_TRUE(found[1] == wanted[1]) << "in the message";
     ASSERT_TRUE(found[2] == wanted[2]) << "in the second message";
@@ -185,6 +169,8 @@ class NarrowFolds : public testing::TestWithParam<int> {
     Encoded marks;
     std::uint32_t target_count;
     const std::uint8_t* scaled;
+    FoldRounding rounding;
+    bool as_asked() const { return at.dithers || at.loses; }
   };
 
   // `fold` takes a task, operands and marks.
@@ -206,15 +192,23 @@ class NarrowFolds : public testing::TestWithParam<int> {
     for (std::uint32_t k = 0; k < at.sources; ++k)
       kinds.push_back(team.marks.sources[k] != 0 ? NarrowOperand::message
                       : team.scaled[k] != 0      ? NarrowOperand::own_input
-                                                 : NarrowOperand::memory);
-    constexpr NarrowOperand kTargets[] = {NarrowOperand::memory, NarrowOperand::message, NarrowOperand::message};
+                                                 : NarrowOperand::scratch);
+    constexpr NarrowOperand kTargets[] = {NarrowOperand::output, NarrowOperand::message, NarrowOperand::message};
     fold(task, operands, NarrowMarks{kinds.data(), kTargets});
   }
 
   static void by_team(const Team& team, std::vector<Buffer>& sources) {
     with_operands(team, sources, [&](const auto& task, const auto& operands, const auto& marks) {
-      for (std::uint32_t worker = 0; worker < kWorkers; ++worker)
-        narrow_fold(task, team.at.keeps, operands, marks, {worker, kWorkers});
+      for (std::uint32_t worker = 0; worker < kWorkers; ++worker) {
+        const Crew crew = {worker, kWorkers};
+        if (!team.as_asked()) {
+          narrow_fold(task, team.at.keeps, operands, marks, crew);
+          continue;
+        }
+        visit_form(task.wire, [&]<class Form>(Type<Form>) {
+          narrow_fold_as<Form>(task, team.at.keeps, operands, marks, crew, team.rounding);
+        });
+      }
     });
   }
 
@@ -225,7 +219,11 @@ class NarrowFolds : public testing::TestWithParam<int> {
         for (std::uint32_t worker = 0; worker < WarpOfThreads::kWorkers; ++worker) {
           threads.emplace_back([&, worker] {
             const Crew crew = {worker, WarpOfThreads::kWorkers};
-            NarrowFold<Form, WarpOfThreads>(task, team.at.keeps, operands, marks, crew).run();
+            const auto fold = [&]<Rounds kRounds>() {
+              NarrowFold<Form, WarpOfThreads, kRounds>(task, team.at.keeps, operands, marks, crew, team.rounding).run();
+            };
+            team.as_asked() ? fold.template operator()<Rounds::as_asked>()
+                            : fold.template operator()<Rounds::to_nearest>();
           });
         }
         for (std::thread& thread : threads) thread.join();
@@ -248,9 +246,13 @@ TEST_P(NarrowFolds, HaveTheBitsOfTheCpu) {
         for (std::uint32_t sources = 1; sources <= 3; ++sources) {
           for (std::uint32_t messages = 0; messages < 1U << sources; ++messages) {
             for (const std::uint64_t count : {1U, 127U, 128U, 641U}) {
-              ASSERT_NO_FATAL_FAILURE(compare(
-                  {format(), type, static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages, count, any(4)},
-                  Crews::of_one));
+              Case at = {format(), type,  static_cast<Reduction>(r), keeps, any(2) == 0, sources, messages,
+                         count,    any(4)};
+              ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
+              const std::uint32_t asked = 1 + any(3);
+              at.dithers = asked % 2 == 1;
+              at.loses = asked > 1;
+              ASSERT_NO_FATAL_FAILURE(compare(at, Crews::of_one));
             }
           }
         }
@@ -261,13 +263,13 @@ TEST_P(NarrowFolds, HaveTheBitsOfTheCpu) {
 
 TEST_P(NarrowFolds, OfAWarpHaveTheBitsOfTheCpu) {
   for (const std::uint64_t count : {131U, 1100U}) {
-    for (int turn = 0; turn < 4; ++turn) {
+    for (std::uint32_t turn = 0; turn < 8; ++turn) {
       const std::uint32_t sources = 1 + any(3);
       constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
-      ASSERT_NO_FATAL_FAILURE(
-          compare({format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)),
-                   any(2) == 0, sources, any(1U << sources), count, any(2) * any(4)},
-                  Crews::of_a_warp));
+      ASSERT_NO_FATAL_FAILURE(compare(
+          {format(), kTypes[any(3)], static_cast<Reduction>(any(kReductions)), static_cast<Keeps>(any(3)), any(2) == 0,
+           sources, any(1U << sources), count, any(2) * any(4), turn % 4 == 1 || turn == 7, turn % 4 == 2 || turn == 7},
+          Crews::of_a_warp));
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
+#include "src/tuner/candidates.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -96,6 +97,41 @@ TEST(ChooseForTeams, SharesOutElementsNotMessages) {
   ASSERT_GT(raw, 1U);
   query.wire = WireFormat::int8;
   EXPECT_EQ(choose(query).value().channels, raw);
+}
+
+// Of the formats that keep to a bound the one that is predicted to be quickest, if that is worth its digits.
+TEST(ChooseForTeams, TakesAFormatWithinABoundWhereItPays) {
+  const auto format = [](Query query, double bound) {
+    query.max_relative_error = bound;
+    const Choice choice = choose(query).value();
+    EXPECT_EQ(candidates(query).value().front().choice.wire, choice.wire);
+    EXPECT_EQ(candidates(query).value().front().choice.algorithm, choice.algorithm);
+    return choice.wire;
+  };
+  Query far = query_on(Collective::all_reduce, 16 << 20);
+  far.network = true;
+  EXPECT_EQ(format(far, 0), WireFormat::none);
+  EXPECT_EQ(format(far, 0.0025), WireFormat::bf16);
+  EXPECT_EQ(format(far, 0.0101), WireFormat::int8);
+  EXPECT_EQ(format(far, 0.0001), WireFormat::none) << "none keeps to it";
+  far.block_bytes = 2048;
+  EXPECT_EQ(format(far, 0.0101), WireFormat::none) << "rounds count, and not bytes";
+  Machine slow = machine_of_devices();
+  slow.levels[1].rank_gbytes_per_s = 0.1;
+  far.machine = &slow;
+  EXPECT_EQ(format(far, 0.0101), WireFormat::int8);
+
+  Query near = query_on(Collective::all_reduce, 16 << 20);
+  near.mapped = true;
+  EXPECT_EQ(format(near, 0.0101), WireFormat::none) << "in mapped memory nothing is sent";
+  for (const char* forced : {"one_shot", "recursive_doubling"}) {
+    far.algorithm = forced;
+    EXPECT_EQ(format(far, 0.3), WireFormat::none) << "it does not bear rounding";
+  }
+  far.algorithm = "";
+  far.network = false;
+  far.protocol = "lines";
+  EXPECT_EQ(format(far, 0.3), WireFormat::none) << "formats go in bulk";
 }
 
 }  // namespace

@@ -174,8 +174,6 @@ Status settle(ExplainRequest& request, bool has_ranks) {
   TUTTI_CHECK_OK(
       check_wire_or_bound("--wire and --max-relative-error", request.wire, request.query.max_relative_error));
   if (request.wire.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(heed_wire(query, request.environment));
-  if (query.teams > 0 && query.max_relative_error > 0)
-    return unsupported("on GPUs a bound on the error has no effect: --max-relative-error is of host memory");
   if (message_bytes(query, query.wire) >= query.block_bytes) query.wire = WireFormat::none;  // As calls do.
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)

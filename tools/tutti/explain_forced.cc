@@ -48,13 +48,12 @@ Status heed_wire(Query& query, std::string& words) {
   if (!from.refused.empty()) return invalid_argument(from.refused);
   TUTTI_CHECK_OK(check_bounded_rounding("TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
                                         from.wire_stochastic ? Rounding::stochastic : Rounding::nearest,
-                                        query.teams == 0 ? from.max_relative_error : 0));
+                                        from.max_relative_error));
   if (!from.wire.empty()) query.wire = TUTTI_TRY(parse_wire(from.wire));
-  if (query.teams == 0) query.max_relative_error = from.max_relative_error;
+  query.max_relative_error = from.max_relative_error;
   TUTTI_CHECK_OK(check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", from.wire, query.max_relative_error));
   if (query.wire != WireFormat::none) words += "TUTTI_WIRE asks for " + from.wire + ".";
   if (query.max_relative_error > 0) words += "TUTTI_MAX_RELATIVE_ERROR bounds the error.";
-  else if (from.max_relative_error > 0) words += "TUTTI_MAX_RELATIVE_ERROR has no effect on GPUs.";
   return {};
 }
 

@@ -26,8 +26,8 @@ Result<std::string_view> DeviceCommunicator::protocol_of(const CommunicatorOptio
 // Sees what all ranks share: of windows, what the program promises.
 Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& problem,
                                            const CommunicatorOptions& options) const {
-  const WireFormat wire = wire_request(call, options, ranks_).wire;
-  const std::string_view protocol = TUTTI_TRY(protocol_of(options, wire));
+  const WireRequest wire = wire_request(call, options, ranks_);
+  const std::string_view protocol = TUTTI_TRY(protocol_of(options, wire.wire));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // Those of the peers, too.
   const bool mapped = (neighbours_.on_one_device() || windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
@@ -35,12 +35,14 @@ Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& prob
                .mapped = mapped,
                .algorithm = forced_algorithm(options, problem),
                .protocol = protocol,
-               .wire = wire,
+               .wire = wire.wire,
+               .max_relative_error = wire.max_relative_error,
                .type = call.type,
                .network = neighbours_.network(),
                .teams = neighbours_.teams(),
                .only_rings = rounds_.only_rings,
-               .catalogue = catalogue(problem.collective)};
+               .catalogue = catalogue(problem.collective),
+               .machine = &machine_};
 }
 
 void DeviceCommunicator::limit_channels(const CommunicatorOptions& options, Choice& choice) const {

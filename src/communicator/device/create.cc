@@ -61,6 +61,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   // To take memory may wait for the device: no team may be waiting there for a rank that still does. And nobody may go
   // before all have found each other.
   TUTTI_CHECK_OK(Neighbours::await_all(controls));
+  for (const auto& each : made) each->on_device()->joining_ = each->board().last(each->rank());
   return made;
 }
 
@@ -72,6 +73,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
       neighbours_(std::move(neighbours)),
       embedding_(embedding_of(neighbours_.hosts().leaders())),
       by_rails_(rail_embedding(neighbours_.hosts())),
+      machine_(machine_of_gpus(neighbours_.hosts())),
       advice_(control_->options().tuner_plugin, neighbours_.hosts()),
       rounds_(ring_orders(neighbours_.hosts(), std::min(neighbours_.teams(), neighbours_.lanes().channels))),
       links_(rank_, neighbours_),

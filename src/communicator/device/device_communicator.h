@@ -1,7 +1,7 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, choice.cc, prepare.cc, wire.cc, in_windows.cc, messages.cc, streams.cc, network.cc
-// and failing.cc; enqueue.cc puts their jobs into streams.
+// Its functions lie in create.cc, choice.cc, prepare.cc, wire.cc, rounding.cc, in_windows.cc, messages.cc, streams.cc,
+// network.cc and failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@
 #include "src/communicator/planning/rings.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/team/batch.h"
+#include "src/executor/team/correct.h"
 
 namespace tutti {
 
@@ -28,11 +29,13 @@ class Proxy;
 class Turns;
 struct DeviceLaunch;
 
-// What one call comes to: a copy, then a launch, or only one of them, or nothing.
+// What one call comes to: a copy, or an input that is rounded with its residual, then a launch, or only one of them, or
+// nothing.
 struct DeviceJob {
   std::byte* copy_to = nullptr;  // Null: no copy.
   const std::byte* copy_from = nullptr;
   std::size_t copy_bytes = 0;
+  CorrectTask correct;  // Of no format: none.
   bool launches = false;
   BatchCall entry;
   std::uint32_t team_bytes = 0;
@@ -153,7 +156,7 @@ class DeviceCommunicator final : public Communicator {
     std::vector<std::unique_ptr<CompiledPlan>> compiled;
     std::uint32_t scratch_units = 0;
     Room room;
-    Ran ran;  // Calls by it, as who asks is told.
+    Ran ran, at_random;  // Calls by it, as who asks is told; and where numbers are rounded at random.
     std::vector<const Program*> programs() const;
   };
   // All that a call of this shape needs but its buffers.
@@ -161,8 +164,10 @@ class DeviceCommunicator final : public Communicator {
     std::uint64_t count = 0, shape = 0;
     std::uint32_t forced = 0;
     bool in_place = false, in_windows = false;
+    bool has_residual = false;
+    bool corrects = false;  // What it reads is the input with its residual, rounded.
     bool mapped = false;
-    const Ran* ran = nullptr;  // Its plan's, which stays.
+    const WiredPlan* plan = nullptr;  // Stays.
     CallRecord record;
     BatchCall entry;
     std::uint32_t team_bytes = 0;
@@ -171,7 +176,7 @@ class DeviceCommunicator final : public Communicator {
     std::byte* workspace = nullptr;
     std::size_t workspace_bytes = 0;
     std::size_t scratch_bytes = 0;
-    std::size_t copied_bytes = 0;  // The algorithm does not work in place: it reads a copy of so much.
+    std::size_t copied_bytes = 0;  // What it reads is not the caller's input, but as much elsewhere.
     std::uint64_t latest = 0;      // Number of the last call that used it.
     bool replayed = false;         // By a graph.
     Carried carried;               // Where messages round.
@@ -210,6 +215,10 @@ class DeviceCommunicator final : public Communicator {
   Status add_order(const Embedding& embedding, const ProvedPlans& proved, Protocol protocol, WiredPlan& wired);
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
 
+  // ---- rounding.cc ----
+  Status bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked, DeviceJob& job);
+  Result<const TeamRounding*> show_rounding(TeamRounding rounding, std::uint32_t channels);
+
   // ---- in_windows.cc ----
   // Numbers of the windows that a call's buffers lie in.
   struct CallWindows {
@@ -246,6 +255,7 @@ class DeviceCommunicator final : public Communicator {
   Rank rank_, ranks_;
   Neighbours neighbours_;
   const Embedding embedding_, by_rails_;
+  const Machine machine_;
   Advice advice_;
   const RingOrders rounds_;  // Of plans that go round.
   DeviceLinks links_;
@@ -263,8 +273,8 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
   std::uint64_t capture_ = 0;               // Of the calls from the last begin() on; 0: they are not captured.
   std::uint64_t captured_in_ = 0;           // Where captured_ lies.
-  std::uint64_t sequence_ = 0;              // Collectives so far,
-  std::uint64_t number_ = 0;                // and all calls.
+  std::uint64_t joining_ = 0;               // Collectives by which ranks joined,
+  std::uint64_t number_ = 0;                // and all calls since.
   std::uint64_t mapped_calls_ = 0;
   std::atomic<const Ran*> last_run_{nullptr};  // For any thread.
   std::byte* scratch_ = nullptr;

@@ -70,6 +70,7 @@ class Departure {
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? communicator.message(call->call, call->options)
                                                              : communicator.collective(call->call, call->options));
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
+      if (job.correct.wire != WireFormat::none) TUTTI_CHECK_OK(device().correct(job.correct, stream()));
       if (!job.launches) continue;
       if (communicator.in_turns()) {
         in_turns_[&communicator].push_back(job);

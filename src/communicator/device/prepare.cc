@@ -125,7 +125,10 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   const bool rounds = prepared != nullptr && prepared->entry.call.task.wire != WireFormat::none;
   if (rounds) wire_counter_.add(prepared->carried);
-  last_run_.store(prepared == nullptr ? nullptr : prepared->ran, std::memory_order_release);
+  const Ran* ran = nullptr;
+  if (prepared != nullptr)
+    ran = options.wire_rounding.rounding == Rounding::nearest ? &prepared->plan->ran : &prepared->plan->at_random;
+  last_run_.store(ran, std::memory_order_release);
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
 
@@ -136,10 +139,12 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Cal
   const bool in_place =
       call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
   const bool in_windows = windows_of(call).both();
-  const std::uint64_t manner = (in_place ? 1 : 0) + (in_windows ? 2 : 0);
+  const bool has_residual = call.residual != nullptr;
+  const std::uint64_t manner = (in_place ? 1 : 0) + (in_windows ? 2 : 0) + (has_residual ? 4 : 0);
   auto& slot = calls_[mix(call.count * 31 + shape * 7 + manner + options.forced) % calls_.size()];
   const bool known = slot != nullptr && slot->count == call.count && slot->shape == shape &&
-                     slot->in_place == in_place && slot->in_windows == in_windows && slot->forced == options.forced;
+                     slot->in_place == in_place && slot->in_windows == in_windows &&
+                     slot->has_residual == has_residual && slot->forced == options.forced;
   if (known) return slot.get();
   auto fresh = TUTTI_TRY(call.kind == Kind::collective ? prepare(call, options) : prepare_message(call));
   if (slot != nullptr) retire(*slot);
@@ -148,6 +153,7 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Cal
   slot->shape = shape;
   slot->in_place = in_place;
   slot->in_windows = in_windows;
+  slot->has_residual = has_residual;
   slot->forced = options.forced;
   return slot.get();
 }
@@ -175,24 +181,26 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
-  if (problem.in_place && !algorithm->supports(problem)) {
-    problem.in_place = false;
+  prepared->corrects = choice.wire != WireFormat::none && call.residual != nullptr;
+  const bool apart = prepared->corrects && input_blocks(problem, rank_) != output_blocks(problem, rank_);
+  const bool copies_input = problem.in_place && (apart || !algorithm->supports(problem));
+  if (copies_input) problem.in_place = false;
+  if (copies_input || (prepared->corrects && !problem.in_place))
     prepared->copied_bytes = input_blocks(problem, rank_) * block_bytes;
-  }
   WiredPlan* plan = TUTTI_TRY(wired_plan(
-      {problem, algorithm, choice.protocol, message_bytes(query, query.wire) > choice.piece_bytes, query.wire},
+      {problem, algorithm, choice.protocol, message_bytes(query, choice.wire) > choice.piece_bytes, choice.wire},
       choice));
-  prepared->ran = &plan->ran;
+  prepared->plan = plan;
   TUTTI_CHECK_OK(links_.lay(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
-  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch, query.wire));
+  TUTTI_CHECK_OK(cut_call(call, choice, plan->room, ranks_, launch, choice.wire));
   prepared->scratch_bytes =
       plan->scratch_units == 0 ? 0 : round_up((plan->scratch_units / plan->room.units + 1) * block_bytes, kPackGranule);
   FoldTask& task = prepared->entry.call.task;
   task.type = call.type;
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
-  task.wire = query.wire;
+  task.wire = choice.wire;
   task.ranks = ranks_;
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
@@ -234,7 +242,7 @@ Status DeviceCommunicator::put_on_device(const std::vector<const Program*>& prog
   entry.call.image = prepared.memory;
   entry.call.images = static_cast<std::uint32_t>(programs.size());
   entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
-  entry.call.place = place_;
+  if (launch.cut.group == 1) entry.call.place = place_;
   entry.call.rank = rank_;
   prepared.team_bytes = team_bytes;
   if (prepared.team_bytes <= device().traits().team_bytes) return {};
@@ -277,10 +285,14 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
   if (room > 0) entry.scratch = TUTTI_TRY(scratch(room));
   if (prepared.copied_bytes > 0) {
     entry.input_window = kNotShown;  // Who works in place in peers' memory does so in their outputs.
-    job.copy_to = entry.self.input = entry.scratch + prepared.scratch_bytes;
+    entry.self.input = entry.scratch + prepared.scratch_bytes;
+  }
+  if (prepared.copied_bytes > 0 && !prepared.corrects) {
+    job.copy_to = entry.self.input;
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
   }
+  if (entry.task.wire != WireFormat::none) TUTTI_CHECK_OK(bind_rounding(prepared, call, options.wire_rounding, job));
   prepared.latest = number_;
   prepared.replayed = prepared.replayed || capture_ != 0;
   TeamWatch& watch = job.entry.watch;

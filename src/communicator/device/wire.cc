@@ -68,7 +68,12 @@ Result<DeviceCommunicator::WiredPlan*> DeviceCommunicator::wired_plan(const Plan
   wired->ran = {.algorithm = algorithm.name(), .protocol = choice.mapped || ranks_ == 1 ? "" : name(key.protocol)};
   if (rounds) {
     wired->ran.wire = name(key.wire);
-    wired->ran.error = expected_error(key.wire, algorithm.effort(key.problem));
+    const Effort effort = algorithm.effort(key.problem);
+    wired->ran.error = expected_error(key.wire, effort);
+    wired->at_random = wired->ran;
+    wired->at_random.error = wire_error_after(key.wire, effort.rounded, Rounding::stochastic);
+  } else {
+    wired->at_random = wired->ran;
   }
   wired->room = {.algorithm = algorithm.name(),
                  .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),

@@ -1,12 +1,9 @@
 // What a call asks of rounding beyond the format: random numbers, and error feedback.
 #include "src/communicator/host/host_communicator.h"
-#include "src/communicator/planning/planning.h"
-#include "src/wire/philox.h"
+#include "src/communicator/planning/call_numbers.h"
 
 namespace tutti {
 namespace {
-
-std::uint64_t joined(std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; }
 
 constexpr int index_of(Place place) { return static_cast<int>(place); }
 
@@ -17,26 +14,21 @@ void HostCommunicator::bind_rounding(Prepared& prepared, const Call& call, const
   const bool dithers = asked.rounding == Rounding::stochastic;
   prepared.interpreter->machine().round(dithers || prepared.corrects ? &prepared.rounding : nullptr);
   if (!dithers && !prepared.corrects) return;
-  // Ranks draw numbers of their own, and each call others: so errors are independent, and the same in every run.
-  const std::uint64_t sequence = prepared.record.sequence;
-  const PhiloxBlock keys = philox(
-      {{rank_, static_cast<std::uint32_t>(sequence), static_cast<std::uint32_t>(sequence >> 32), 0}}, asked.seed);
-  const Dither of_inputs = {joined(keys.words[2], keys.words[3]), 0};
+  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence, asked.seed);
+  const Dither of_inputs = {numbers.input_key, 0};
   if (prepared.corrects) correct_input(prepared, call, dithers ? &of_inputs : nullptr);
 
-  const Problem problem = problem_of(call, ranks_);
-  const std::uint64_t inputs = input_blocks(problem, rank_), outputs = output_blocks(problem, rank_);
   CallRounding& rounding = prepared.rounding;
   rounding = {.dithers = dithers,
-              .key = joined(keys.words[0], keys.words[1]),
+              .key = numbers.key,
               .losses = prepared.corrects ? call.residual : nullptr,
-              .elements = std::max(inputs, outputs) * call.count,
+              .elements = numbers.elements,
               .element_bytes = size_of(call.type)};
   rounding.begins[index_of(Place::input)] = prepared.launch.self.input;
   rounding.begins[index_of(Place::output)] = prepared.launch.self.output;
   rounding.begins[index_of(Place::scratch)] = prepared.launch.scratch;
-  if (outputs > inputs) rounding.firsts[index_of(Place::input)] = rank_ * call.count;
-  if (inputs > outputs) rounding.firsts[index_of(Place::output)] = rank_ * call.count;
+  rounding.firsts[index_of(Place::input)] = numbers.first_input;
+  rounding.firsts[index_of(Place::output)] = numbers.first_output;
 }
 
 void HostCommunicator::correct_input(Prepared& prepared, const Call& call, const Dither* dither) {

@@ -118,6 +118,12 @@ Machine machine_of(const Hosts& hosts) {
   return machine;
 }
 
+Machine machine_of_gpus(const Hosts& hosts) {
+  Machine machine = machine_of_devices();
+  if (hosts.network()) adopt(*hosts.network(), machine.costs, hosts.one_machine(), machine.levels[1]);
+  return machine;
+}
+
 std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, options.algorithm);
   if (algorithm == nullptr) return {};

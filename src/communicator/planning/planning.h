@@ -50,6 +50,8 @@ struct Whereabouts {
 
 // What ranks on host memory run on: whose cores they share, and whether there are links between them at all.
 Machine machine_of(const Hosts& hosts);
+// The same of ranks on GPUs.
+Machine machine_of_gpus(const Hosts& hosts);
 
 // The algorithm that options force; "" for a collective that has none of the name, or where it is NCCL's and does not
 // do the problem.

@@ -10,6 +10,7 @@
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/nvml.h"
+#include "src/executor/team/correct.h"
 
 namespace tutti {
 namespace {
@@ -335,6 +336,17 @@ Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint
 Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
   const OnDevice here(ordinal_);
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)), "cudaMemcpyAsync");
+}
+
+// A few blocks for each processor, each of which takes what is left as it goes.
+Status CudaDevice::correct(const CorrectTask& task, DeviceStream stream) {
+  const OnDevice here(ordinal_);
+  constexpr std::uint64_t kGroupsOfBlock = kThreads / 32;
+  const std::uint64_t blocks = (task.groups_of_block() * task.blocks + kGroupsOfBlock - 1) / kGroupsOfBlock;
+  const auto grid = static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, std::uint64_t{4} * traits_.teams));
+  void* arguments[] = {const_cast<CorrectTask*>(&task)};
+  return check(cudaLaunchKernel(correct_kernel(), dim3(grid), dim3(kThreads), arguments, 0, as_stream(stream)),
+               "cudaLaunchKernel");
 }
 
 Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) {

@@ -1,4 +1,5 @@
-// The kernel that obeys plans: a block for each channel of each call of a TeamBatch, which is its only argument.
+// The kernels that obey plans: a block for each channel of each call of a TeamBatch, which is their only argument; and
+// what goes before calls whose inputs have residuals.
 #pragma once
 
 #include <cstdint>
@@ -12,5 +13,8 @@ inline constexpr std::uint32_t kThreads = 512;  // Of a block.
 const void* team_kernel();
 // The same for a batch that has_narrow_messages().
 const void* narrow_team_kernel();
+// What a CorrectTask, its only argument, asks for: a warp has a group at a time, so any grid does, of blocks of
+// kThreads.
+const void* correct_kernel();
 
 }  // namespace tutti

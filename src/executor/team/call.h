@@ -60,12 +60,17 @@ struct MeetingPlace {
 };
 static_assert(sizeof(MeetingPlace) == 40);
 
+struct TeamRounding;
+
 // A call as a team gets it. Addresses are the device's.
 struct TeamCall {
-  const std::byte* image = nullptr;     // Of `images` of equal size, one behind the other, the first.
-  LaneState* const* ends = nullptr;     // [channel * lanes_apart + lane], see Image.
-  const MeetingPlace* place = nullptr;  // Where the plan names peers' memory.
-  std::byte* workspace = nullptr;       // Null: the team's memory suffices. Else channel_bytes() per channel.
+  const std::byte* image = nullptr;  // Of `images` of equal size, one behind the other, the first.
+  LaneState* const* ends = nullptr;  // [channel * lanes_apart + lane], see Image.
+  union {
+    const MeetingPlace* place = nullptr;  // Where the plan names peers' memory,
+    const TeamRounding* rounding;         // or messages are narrow; null: these are rounded to nearest.
+  };
+  std::byte* workspace = nullptr;  // Null: the team's memory suffices. Else channel_bytes() per channel.
   std::uint16_t input_window = 0, output_window = 0;  // In which the buffers lie; or kNotShown.
   std::uint32_t images = 1;                           // Channel c obeys number c % images.
   RankBuffers self;

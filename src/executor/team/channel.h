@@ -7,6 +7,7 @@
 #include "src/executor/team/call.h"
 #include "src/executor/team/image.h"
 #include "src/executor/team/machine.h"
+#include "src/executor/team/narrow_rounding.h"
 
 namespace tutti {
 
@@ -30,7 +31,7 @@ struct ChannelLayout {
     targets = take(widest, sizeof(std::byte*));
     stages = take(image.stage_bytes != 0 ? widest + 1 : 0, image.stage_bytes);
     scaled = take(widest, 1);
-    marks = take(image.launch.cut.group > 1 ? 2 * widest : 0, 1);
+    marks = take(image.launch.cut.group > 1 ? static_cast<std::uint32_t>(sizeof(TeamRounding)) + 2 * widest : 0, 1);
     bytes = at;
   }
 };
@@ -230,9 +231,10 @@ class Channel {
                                .stage = at<std::byte>(layout.stages),
                                .stage_bytes = image.stage_bytes,
                                .stop = &image.stop};
-    Interpreter<Machine> interpreter(program, image.launch, Machine(team_, memory, image), memory.pointers);
+    Interpreter<Machine> interpreter(program, image.launch, Machine(team_, memory, image, call_), memory.pointers);
     if (resumes_) interpreter.resume(turn_->cursor, turn_->more != 0);
     const Progress progress = interpreter.advance();
+    if (progress == Progress::done) interpreter.machine().end();
     if (progress == Progress::waiting && turn_ != nullptr) suspend(image, layout, interpreter);
     if (progress != Progress::done) {
       blocked_ = interpreter.blocked();

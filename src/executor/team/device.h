@@ -17,6 +17,8 @@
 
 namespace tutti {
 
+struct CorrectTask;
+
 // A queue of a device's work, the caller's own: a cudaStream_t. Null is one too.
 using DeviceStream = void*;
 
@@ -136,6 +138,8 @@ class Device {
   // same time at some point, or it fails; what runs in other streams has to leave them room.
   virtual Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
+  // Waits for nobody, and may use all of the device.
+  virtual Status correct(const CorrectTask& task, DeviceStream stream) = 0;
 
   // In the stream's turn, a word of host memory is written, behind all that was before it in the stream; or nothing
   // more of the stream is done until the word has this value, and no team waits for that. Addresses are the device's.

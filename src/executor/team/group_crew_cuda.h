@@ -36,6 +36,7 @@ class GroupCrew {
       return own;
     }
   }
+  __device__ static bool all(bool own) { return __all_sync(kAll, own) != 0; }
   __device__ static void join() { __syncwarp(); }
 
  private:

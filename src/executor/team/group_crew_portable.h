@@ -29,6 +29,8 @@ class GroupCrew {
   TUTTI_HOST_DEVICE static std::uint32_t largest(std::uint32_t own) {
     return own;
   }
+  // Whether it is so for all of the crew.
+  TUTTI_HOST_DEVICE static bool all(bool own) { return own; }
   // All of the crew have read what others of it may write.
   TUTTI_HOST_DEVICE static void join() {}
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "src/executor/interpreter.h"
+#include "src/executor/team/call.h"
 #include "src/executor/team/fold.h"
 #include "src/executor/team/image.h"
 #include "src/executor/team/rows.h"
@@ -23,7 +24,7 @@ struct TeamMemory {
   const std::byte** sources = nullptr;
   std::byte** targets = nullptr;
   std::uint8_t* scaled = nullptr;  // By source.
-  std::uint8_t* marks = nullptr;   // By source, then by target: a NarrowOperand each.
+  std::uint8_t* marks = nullptr;   // A TeamRounding; then by source, and by target, a NarrowOperand each.
   std::byte* stage = nullptr;      // widest + 1 messages.
   std::uint64_t stage_bytes = 0;   // Of each.
   std::uint32_t* stop = nullptr;
@@ -52,8 +53,9 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_rows(Team team,
 template <typename Team>
 class TeamMachine {
  public:
-  TUTTI_HOST_DEVICE TeamMachine(Team team, const TeamMemory& memory, const Image& image)
+  TUTTI_HOST_DEVICE TeamMachine(Team team, const TeamMemory& memory, const Image& image, const TeamCall&)
       : team_(team), memory_(memory), task_(image.task) {}
+  TUTTI_HOST_DEVICE void end() {}
 
   TUTTI_HOST_DEVICE std::byte* stage(std::uint32_t operand) { return memory_.stage + operand * memory_.stage_bytes; }
   TUTTI_HOST_DEVICE bool plain() const { return task_.reduction != Reduction::pre_mul_sum; }

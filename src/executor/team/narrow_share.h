@@ -2,9 +2,10 @@
 // this source.
 #pragma once
 
-#include "src/executor/numeric_reduce.h"
 #include "src/executor/team/operands.h"
+#include "src/executor/team/scalar.h"
 #include "src/wire/forms.h"
+#include "src/wire/philox.h"
 
 #if defined(__CUDA_ARCH__)
 #include "src/executor/team/group_crew_cuda.h"
@@ -28,6 +29,22 @@ struct Spot {
   }
   TUTTI_HOST_DEVICE std::uint64_t begin() const { return group * kWireGroup + at; }
 };
+
+// An element's bits in memory as a float, with the one NaN where they are to be rounded; and back.
+TUTTI_NUMERIC float value_of(DataType type, std::uint32_t bits) {
+  if (type == DataType::float32) return __builtin_bit_cast(float, bits);
+  const auto half = static_cast<std::uint16_t>(bits);
+  return one_nan<std::uint32_t>(type == DataType::float16 ? TeamScalar::widened<Float16>(half)
+                                                          : TeamScalar::widened<BFloat16>(half));
+}
+TUTTI_NUMERIC std::uint32_t bits_of(DataType type, float value) {
+  if (type == DataType::float32) return __builtin_bit_cast(std::uint32_t, value);
+  return type == DataType::float16 ? TeamScalar::narrowed<Float16>(value) : TeamScalar::narrowed<BFloat16>(value);
+}
+
+TUTTI_NUMERIC bool is_finite(float value) {
+  return (__builtin_bit_cast(std::uint32_t, value) & kMagnitude) < kInfinity;
+}
 
 // Four elements of memory, read and written at once.
 template <typename Unit>
@@ -102,22 +119,16 @@ struct NarrowShare {
   }
 
   TUTTI_HOST_DEVICE void encode(const float* values, const WireRange& range, const Workers& crew) {
-    BlockScale block = {};
-    if constexpr (Form::kScaleBytes != 0) {
-      std::uint32_t largest = 0;
-      for (std::uint32_t i = 0; i < kCount; ++i) {
-        const auto magnitude = Form::template bid<std::uint32_t>(values[i], range);
-        largest = magnitude > largest ? magnitude : largest;
-      }
-      block = Form::scale(crew.template largest<Form::kBlock>(largest), range);
-      scale = block.bits;
-    }
-    for (std::uint32_t i = 0; i < kCount; i += 4) {
-      Codes four = 0;
-      for (std::uint32_t k = 0; k < 4; ++k)
-        four |= Codes{Form::template code<std::uint32_t>(values[i + k], block, range)} << Form::kCodeBits * k;
-      put(i, four);
-    }
+    encode_by(values, range, crew, [&](std::uint32_t i, const BlockScale& block) {
+      return Form::template code<std::uint32_t>(values[i], block, range);
+    });
+  }
+  // By random numbers: of the share's first element on.
+  TUTTI_HOST_DEVICE void encode(const float* values, const WireRange& range, const Workers& crew,
+                                const Dither& dither) {
+    encode_by(values, range, crew, [&](std::uint32_t i, const BlockScale& block) {
+      return Form::dithered(values[i], block, range, philox_word(dither.first + i, dither.seed));
+    });
   }
 
   TUTTI_HOST_DEVICE void decode(float* values) const {
@@ -138,6 +149,26 @@ struct NarrowShare {
   static constexpr std::uint32_t kAlike = kGroupBytes<Form> | kScalesBytes<Form> | kFourBytes<Form>;
   using Part = UnsignedOf<(kAlike & (~kAlike + 1))>;
   using ScaleBits = UnsignedOf<Form::kScaleBytes == 0 ? 1 : Form::kScaleBytes>;
+
+  // `code`: of element i of the share, under the scale of its block.
+  template <typename Code>
+  TUTTI_NUMERIC void encode_by(const float* values, const WireRange& range, const Workers& crew, Code&& code) {
+    BlockScale block = {};
+    if constexpr (Form::kScaleBytes != 0) {
+      std::uint32_t largest = 0;
+      for (std::uint32_t i = 0; i < kCount; ++i) {
+        const auto magnitude = Form::template bid<std::uint32_t>(values[i], range);
+        largest = magnitude > largest ? magnitude : largest;
+      }
+      block = Form::scale(crew.template largest<Form::kBlock>(largest), range);
+      scale = block.bits;
+    }
+    for (std::uint32_t i = 0; i < kCount; i += 4) {
+      Codes four = 0;
+      for (std::uint32_t k = 0; k < 4; ++k) four |= Codes{code(i + k, block)} << Form::kCodeBits * k;
+      put(i, four);
+    }
+  }
 
   template <typename Unit>
   TUTTI_HOST_DEVICE static bool is_aligned(const std::byte* memory) {

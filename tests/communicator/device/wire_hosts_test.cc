@@ -26,15 +26,15 @@ class DeviceWire : public OnDevices {
  protected:
   struct Pair {
     template <class Rig>
-    Pair(Rig& rig, const std::vector<Rank>& host_of)
+    Pair(Rig& rig, const std::vector<Rank>& host_of, std::size_t count = kCount)
         : devices(rig, std::move(Communicator::create_all(Hosts(host_of), sending("", ""))).value()),
           hosts(std::move(Communicator::create_all(Hosts(host_of), sending("", ""))).value()) {
       std::mt19937 random(20);
       std::normal_distribution<float> normal;
       for (Rank rank = 0; rank < host_of.size(); ++rank) {
-        inputs.push_back(devices.take<float>(host_of.size() * kCount));
-        outputs.push_back(devices.take<float>(host_of.size() * kCount));
-        for (std::size_t i = 0; i < host_of.size() * kCount; ++i) inputs[rank][i] = normal(random);
+        inputs.push_back(devices.take<float>(host_of.size() * count));
+        outputs.push_back(devices.take<float>(host_of.size() * count));
+        for (std::size_t i = 0; i < host_of.size() * count; ++i) inputs[rank][i] = normal(random);
       }
     }
 
@@ -95,6 +95,43 @@ TEST_P(DeviceWire, HasTheBitsOfHostMemoryOverHosts) {
     }
   }
   EXPECT_GE(compared_, 16);
+}
+
+// In a format that is expected to keep to it, where that is predicted to pay; and as if it had been asked for.
+TEST_P(DeviceWire, GoesAsABoundOnTheErrorAllows) {
+  constexpr Rank kRanks = 3;
+  const auto bounded = [](double bound) {
+    CommunicatorOptions options = sending("", "");
+    options.max_relative_error = bound;
+    options.force();
+    return options;
+  };
+  constexpr std::uint64_t kMost = kRanks * 100'000;
+  Pair pair(*rig_, {0, 1, 2}, 100'000);
+  const auto ran_with = [&](const CommunicatorOptions& options, std::uint64_t count, Reduction reduction) {
+    std::vector<DeviceCall> calls;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      Call call = call_of(Collective::all_reduce, DataType::float32, count, pair.inputs[rank], pair.outputs[rank]);
+      call.reduction = reduction;
+      calls.push_back(pair.devices.call(rank, call));
+      calls.back().options = options;
+    }
+    const Status enqueued = enqueue(calls);
+    EXPECT_TRUE(enqueued.ok()) << enqueued.message();
+    pair.devices.synchronize();
+    return pair.devices[0].last_run();
+  };
+  for (const double bound : {0.3, 0.0101, 0.0025}) {
+    const Ran ran = ran_with(bounded(bound), kMost, Reduction::sum);
+    EXPECT_STRNE(ran.wire, "raw") << bound;
+    EXPECT_LE(ran.error, bound);
+    const std::vector<float> found(pair.outputs[1], pair.outputs[1] + kMost);
+    (void)ran_with(sending(ran.wire, ran.algorithm), kMost, Reduction::sum);
+    EXPECT_EQ(std::vector<float>(pair.outputs[1], pair.outputs[1] + kMost), found) << bound;
+  }
+  EXPECT_STREQ(ran_with(bounded(0.0001), kMost, Reduction::sum).wire, "raw") << "no format is as exact";
+  EXPECT_STREQ(ran_with(bounded(0.3), 200, Reduction::sum).wire, "raw") << "it does not pay";
+  EXPECT_STREQ(ran_with(bounded(0.3), kMost, Reduction::max).wire, "raw") << "no law says how its error grows";
 }
 
 // Who sends nothing takes part all the same.

@@ -28,13 +28,15 @@ struct WireCall {
   Reduction reduction = Reduction::sum;
   std::uint64_t count = 0;
   bool in_place = false;
+  bool feeds_back = false;
   CommunicatorOptions options;
 };
 
 std::string describe(const WireCall& call) {
   return tutti::describe(call.problem) + " by '" + call.options.algorithm + "', " + name(call.reduction) + " of " +
          std::to_string(call.count) + " " + name(call.type) + " in " + call.options.wire +
-         (call.in_place ? ", in place" : "");
+         (call.in_place ? ", in place" : "") + (call.feeds_back ? ", with residuals" : "") +
+         (call.options.wire_rounding.rounding == Rounding::stochastic ? ", at random" : "");
 }
 
 // A rank's buffers, in memory that both take, and what it is to be called with.
@@ -52,9 +54,12 @@ class WirePart {
     std::mt19937_64 random(call.count * 64 + rank);
     std::normal_distribution<float> normal;
     for (std::uint64_t i = 0; i < input_bytes_ / size_of(call.type); ++i) put(i, normal(random));
+    residual_ = reinterpret_cast<float*>(memory + (bytes(call) - residual_bytes(call)));
+    for (std::uint64_t i = 0; i < input_bytes_ / size_of(call.type); ++i) residual_[i] = 0.01F * normal(random);
   }
   static std::uint64_t bytes(const WireCall& call) {
-    return (std::uint64_t{2} * call.problem.ranks + 1) * call.count * size_of(call.type);
+    const std::uint64_t buffers = (std::uint64_t{2} * call.problem.ranks + 1) * call.count * size_of(call.type);
+    return (buffers + sizeof(float) - 1) / sizeof(float) * sizeof(float) + residual_bytes(call);
   }
 
   Call call() const {
@@ -62,11 +67,17 @@ class WirePart {
     made.root = call_.problem.root;
     made.reduction = call_.reduction;
     made.scalar = 1.0 + rank_;
+    if (call_.feeds_back) made.residual = residual_;
     return made;
   }
-  bool operator==(const WirePart& other) const { return std::memcmp(output_, other.output_, output_bytes_) == 0; }
+  // In results, and in what is left for the next call.
+  bool operator==(const WirePart& other) const {
+    return std::memcmp(output_, other.output_, output_bytes_) == 0 &&
+           std::memcmp(residual_, other.residual_, input_bytes_ / size_of(call_.type) * sizeof(float)) == 0;
+  }
 
  private:
+  static std::uint64_t residual_bytes(const WireCall& call) { return call.problem.ranks * call.count * sizeof(float); }
   void put(std::uint64_t i, float value) {
     const std::uint16_t half =
         call_.type == DataType::float16 ? from_float<Float16>(value).bits : from_float<BFloat16>(value).bits;
@@ -77,6 +88,7 @@ class WirePart {
   WireCall call_;
   Rank rank_;
   std::byte *memory_, *input_, *output_;
+  float* residual_;
   std::uint64_t input_bytes_, output_bytes_;
 };
 
@@ -101,6 +113,10 @@ std::vector<WireCall> wire_calls(Rank ranks, std::mt19937_64& random) {
                          .count = counts[f % 4 == 0 && ranks < 4 ? 2 : f % 2],
                          .in_place = turn >= 18,
                          .options = sending(wire, algorithm->name())});
+        WireCall& call = calls.back();
+        const bool sums = call.reduction == Reduction::sum || call.reduction == Reduction::avg;
+        call.feeds_back = reduces(problem.collective) && sums && random() % 3 != 0;
+        if (random() % 2 == 0) call.options.wire_rounding = {Rounding::stochastic, random()};
       }
     }
   }
@@ -156,7 +172,7 @@ class DeviceWire : public OnDevices {
   void take_memory(DeviceRanks& ranks) {
     memory_.clear();
     for (Rank rank = 0; rank < ranks.size(); ++rank)
-      memory_.push_back(ranks.take<std::byte>(std::size_t{2} * 9 * 100'000 * sizeof(float)));
+      memory_.push_back(ranks.take<std::byte>(std::size_t{14} * 100'000 * sizeof(float)));
   }
 
   std::vector<std::byte*> memory_;

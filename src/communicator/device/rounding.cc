@@ -1,0 +1,49 @@
+// What a call asks of rounding beyond the format: random numbers, and error feedback.
+#include <cstring>
+
+#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/planning/call_numbers.h"
+
+namespace tutti {
+
+// As on host memory: a call has the same number there, where ranks join without collectives.
+Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked,
+                                         DeviceJob& job) {
+  const bool dithers = asked.rounding == Rounding::stochastic;
+  if (!dithers && !prepared.corrects) return {};
+  const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence - joining_, asked.seed);
+  TeamRounding rounding = {.key = numbers.key,
+                           .input_key = numbers.input_key,
+                           .losses = prepared.corrects ? call.residual : nullptr,
+                           .elements = numbers.elements,
+                           .firsts = {numbers.first_input, numbers.first_output},
+                           .dithers = dithers ? 1U : 0U};
+  TeamCall& entry = job.entry.call;
+  entry.rounding = TUTTI_TRY(show_rounding(rounding, job.entry.channels));
+  if (!prepared.corrects) return {};
+  job.correct = {.input = call.input,
+                 .held = const_cast<std::byte*>(entry.self.input),
+                 .residual = call.residual,
+                 .rounding = entry.rounding,
+                 .count = call.count,
+                 .blocks = input_blocks(problem_of(call, ranks_), rank_),
+                 .wire = entry.task.wire,
+                 .type = call.type};
+  return {};
+}
+
+// A call's own piece of memory, until a later call has begun. A graph keeps its own, and counts in it how often it has
+// run, by channel: else its calls would draw the same numbers each time, and the mean of them would not be right.
+Result<const TeamRounding*> DeviceCommunicator::show_rounding(TeamRounding rounding, std::uint32_t channels) {
+  std::byte bytes[sizeof(TeamRounding) + kMostChannels * sizeof(std::uint32_t)] = {};
+  const bool counts = capture_ != 0 && rounding.dithers != 0;
+  const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
+  std::byte* memory = TUTTI_TRY(home().take_any(used));
+  if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
+  std::memcpy(bytes, &rounding, sizeof rounding);
+  TUTTI_CHECK_OK(device().upload(memory, std::span(bytes, used)));
+  if (capture_ == 0) home().retire(memory, used, number_);
+  return reinterpret_cast<const TeamRounding*>(memory);
+}
+
+}  // namespace tutti

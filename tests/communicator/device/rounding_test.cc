@@ -1,0 +1,177 @@
+// What calls on devices ask of rounding beyond the format, from call to call: random numbers and residuals, in streams
+// and in graphs. Each call by itself is in wire_test.cc.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tests/communicator/device/part.h"
+
+namespace tutti {
+namespace {
+
+constexpr Rank kRanks = 3;
+constexpr std::size_t kCount = 4001;
+
+CommunicatorOptions sending(const char* wire, const char* algorithm, AskedRounding rounding = {}) {
+  CommunicatorOptions options = over_transport();
+  options.timeout_ms = 60'000;
+  options.wire = wire;
+  options.algorithm = algorithm;
+  options.wire_rounding = rounding;
+  options.force();
+  return options;
+}
+
+using Floats = std::vector<float>;
+struct Delivered {
+  std::vector<Floats> outputs, residuals;  // By rank.
+  bool operator==(const Delivered&) const = default;
+};
+
+class DeviceRounding : public OnDevices {
+ protected:
+  // Ranks on the device, and what calls there give.
+  struct Program {
+    Program(DeviceRig& rig, const CommunicatorOptions& given) : devices(rig, kRanks), options(given) {
+      std::mt19937 random(11);
+      std::normal_distribution<float> normal;
+      for (Rank rank = 0; rank < kRanks; ++rank) {
+        inputs.push_back(devices.take<float>(kCount));
+        outputs.push_back(devices.take<float>(kCount));
+        residuals.push_back(devices.take<float>(kCount));
+        for (std::size_t i = 0; i < kCount; ++i) inputs[rank][i] = normal(random);
+      }
+    }
+
+    Status enqueue(bool feeds_back, bool in_one_stream = false) {
+      std::vector<DeviceCall> calls;
+      for (Rank rank = 0; rank < kRanks; ++rank) {
+        Call call = call_of(Collective::all_reduce, DataType::float32, kCount, inputs[rank], outputs[rank]);
+        if (feeds_back) call.residual = residuals[rank];
+        calls.push_back(devices.call(rank, call));
+        calls.back().options = options;
+        if (in_one_stream) calls.back().stream = devices.stream(0);
+      }
+      return tutti::enqueue(calls);
+    }
+    Delivered result() const {
+      Delivered now;
+      for (Rank rank = 0; rank < kRanks; ++rank) {
+        now.outputs.emplace_back(outputs[rank], outputs[rank] + kCount);
+        now.residuals.emplace_back(residuals[rank], residuals[rank] + kCount);
+      }
+      return now;
+    }
+
+    DeviceRanks devices;
+    CommunicatorOptions options;
+    std::vector<float*> inputs, outputs, residuals;
+  };
+
+  // What so many calls in a row give on host memory, each.
+  static std::vector<Delivered> on_hosts(const Program& program, int calls, bool feeds_back) {
+    Communicators hosts = std::move(Communicator::create_all(kRanks, program.options)).value();
+    Delivered now;
+    now.outputs.assign(kRanks, Floats(kCount));
+    now.residuals.assign(kRanks, Floats(kCount, 0));
+    std::vector<Delivered> results;
+    for (int made = 0; made < calls; ++made) {
+      std::vector<Status> statuses(kRanks);
+      std::vector<std::thread> threads;
+      for (Rank rank = 0; rank < kRanks; ++rank) {
+        threads.emplace_back([&, rank] {
+          Call call = call_of(Collective::all_reduce, DataType::float32, kCount, program.inputs[rank],
+                              now.outputs[rank].data());
+          if (feeds_back) call.residual = now.residuals[rank].data();
+          statuses[rank] = hosts[rank]->run(call, &program.options);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+      results.push_back(now);
+    }
+    return results;
+  }
+};
+
+// Many are enqueued before the first is done, each with what it asks in memory of its own.
+TEST_P(DeviceRounding, OfEachCallIsThatOnHostMemory) {
+  constexpr int kCalls = 40;
+  Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 77}));
+  const std::vector<Delivered> wanted = on_hosts(program, kCalls, true);
+  ASSERT_NE(wanted[1].outputs, wanted[0].outputs);
+  std::size_t made = 0;
+  for (const int ahead : {1, 3, kCalls - 4}) {
+    for (int i = 0; i < ahead; ++i, ++made) {
+      const Status status = program.enqueue(true);
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+    program.devices.synchronize();
+    ASSERT_TRUE(program.result() == wanted[made - 1]) << "call " << made;
+  }
+}
+
+TEST_P(DeviceRounding, SaysItsError) {
+  Program program(*rig_, sending("int8", "two_shot"));
+  ASSERT_TRUE(program.enqueue(false).ok());
+  const double nearest = program.devices[0].last_run().error;
+  program.options = sending("int8", "two_shot", {Rounding::stochastic, 1});
+  ASSERT_TRUE(program.enqueue(false).ok());
+  program.devices.synchronize();
+  EXPECT_GT(program.devices[0].last_run().error, 1.3 * nearest);
+}
+
+// What a graph has kept of a call it feeds to the next run of it.
+TEST_P(DeviceRounding, IsFedBackByGraphs) {
+  constexpr int kRuns = 4;
+  Program program(*rig_, sending("int4", "two_shot"));
+  const std::vector<Delivered> wanted = on_hosts(program, kRuns, true);
+  ASSERT_TRUE(rig_->begin_capture(program.devices.stream(0)).ok());
+  const Status status = program.enqueue(true, true);
+  ASSERT_TRUE(status.ok()) << status.message();
+  auto graph = rig_->end_capture(program.devices.stream(0));
+  ASSERT_TRUE(graph.ok());
+  for (int run = 0; run < kRuns; ++run) {
+    ASSERT_TRUE(graph.value()->replay(program.devices.stream(0)).ok());
+    program.devices.synchronize();
+    ASSERT_TRUE(program.result() == wanted[static_cast<std::size_t>(run)]) << "run " << run;
+  }
+}
+
+// The first time those of the call, then others; and the same in each program. In between calls as ever.
+TEST_P(DeviceRounding, OfGraphsDrawsOtherNumbersEachTime) {
+  const auto runs = [&](bool feeds_back) {
+    Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));
+    std::vector<Delivered> results;
+    EXPECT_TRUE(rig_->begin_capture(program.devices.stream(0)).ok());
+    EXPECT_TRUE(program.enqueue(feeds_back, true).ok());
+    auto graph = rig_->end_capture(program.devices.stream(0));
+    EXPECT_TRUE(graph.ok());
+    for (int run = 0; run < 3; ++run) {
+      EXPECT_TRUE(graph.value()->replay(program.devices.stream(0)).ok());
+      program.devices.synchronize();
+      results.push_back(program.result());
+      if (run == 0) {
+        EXPECT_TRUE(results[0] == on_hosts(program, 1, feeds_back)[0]);
+      }
+      for (const Floats& output : results.back().outputs) EXPECT_EQ(output, results.back().outputs[0]);
+      if (run == 1) {
+        EXPECT_TRUE(program.enqueue(feeds_back, true).ok());
+      }
+    }
+    return results;
+  };
+  for (const bool feeds_back : {false, true}) {
+    const std::vector<Delivered> first = runs(feeds_back);
+    EXPECT_TRUE(runs(feeds_back) == first);
+    EXPECT_NE(first[1].outputs, first[0].outputs);
+    EXPECT_NE(first[2].outputs, first[1].outputs);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceRounding, testing::ValuesIn(shared_device_kinds()), kind_of);
+
+}  // namespace
+}  // namespace tutti

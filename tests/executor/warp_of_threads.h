@@ -1,0 +1,58 @@
+// Threads that have a group of elements together, as those of a warp do: a GroupCrew for tests.
+#pragma once
+
+#include <algorithm>
+#include <barrier>
+#include <cstdint>
+
+#include "src/wire/format.h"
+
+namespace tutti {
+
+class WarpOfThreads {
+ public:
+  static constexpr std::uint32_t kWorkers = 32;
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kGroups = kBlock == kWireGroup ? 3 : 2;
+  template <std::uint32_t kBlock>
+  static constexpr std::uint32_t kShare = kWireGroup / kWorkers;
+
+  WarpOfThreads(std::uint32_t worker, std::uint32_t workers) : worker_(worker), workers_(workers) {}
+  std::uint32_t first() const { return worker_ / kWorkers; }
+  std::uint32_t step() const { return workers_ / kWorkers; }
+  std::uint32_t place() const { return worker_ % kWorkers; }
+
+  template <std::uint32_t kBlock>
+  std::uint32_t largest(std::uint32_t own) const {
+    constexpr std::uint32_t kTogether = kBlock / kShare<kBlock>;
+    owned()[worker_] = own;
+    join();
+    std::uint32_t most = 0;
+    for (std::uint32_t k = 0; k < kTogether; ++k) most = std::max(most, owned()[worker_ / kTogether * kTogether + k]);
+    join();
+    return most;
+  }
+  bool all(bool own) const {
+    owned()[worker_] = own ? 1 : 0;
+    join();
+    std::uint32_t so = 0;
+    for (std::uint32_t k = 0; k < kWorkers; ++k) so += owned()[k];
+    join();
+    return so == kWorkers;
+  }
+  void join() const { barrier().arrive_and_wait(); }
+
+ private:
+  static std::uint32_t* owned() {
+    static std::uint32_t owned[kWorkers];
+    return owned;
+  }
+  static std::barrier<>& barrier() {
+    static std::barrier<> barrier(kWorkers);
+    return barrier;
+  }
+
+  const std::uint32_t worker_, workers_;
+};
+
+}  // namespace tutti
