@@ -28,7 +28,8 @@ Costs host_costs() {
   return costs;
 }
 
-constexpr Level kMemoryOfHosts = {.links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.62};
+constexpr Level kMemoryOfHosts = {
+    .links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.62, .passed_on_us = 0.06};
 constexpr Level kTcp = {.links = LinkClass::network,
                         .member_gbytes_per_s = 1.2,  // 10 Gbit/s, as nobody has asked.
                         .latency_us = 10,            // Of cards and a switch; none within one machine.
@@ -37,7 +38,8 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .work_gbytes_per_s = 10,
                         .stall_us = 0.1,
                         .handover_us = 5.5,
-                        .woken_us = 8};  // None in memory, which ranks look at when they have a core.
+                        .passed_on_us = 1.5,  // As a hop takes.
+                        .woken_us = 8};       // None in memory, which ranks look at when they have a core.
 
 Costs device_costs() {
   Costs costs;

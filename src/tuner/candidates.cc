@@ -12,6 +12,9 @@ namespace {
 constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 constexpr double kMostPeers = 63;       // Lanes take memory. An all-to-all has them all the same.
 constexpr double kWorthRounding = 1.1;  // Digits are not given up for less.
+// By mapped memory a call begins when each rank has said where its buffers are and has heard all others, and nobody
+// goes ahead of them, on a way from or to a root neither.
+constexpr double kHopsToMeet = 2;
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -55,9 +58,9 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
     return "memory is not mapped for less than " + std::to_string(kMappedBytes) + " bytes";
   if (protocol != Protocol::lines || !query.protocol.empty()) return "";
   const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
-  if (has_root(collective) && crowded) return "where ranks share cores nobody waits for a line";
   if (query.wire != WireFormat::none && effort.longest > 1) return "groups of a wire format cannot be cut to fit lines";
-  const std::uint64_t most = has_root(collective) ? kOneWayLinesBytes : kLinesBytes;
+  const std::uint64_t one_way = crowded ? kOneLineBytes : kOneWayLinesBytes;
+  const std::uint64_t most = has_root(collective) ? one_way : kLinesBytes;
   const auto bytes = static_cast<double>(message_bytes(query, query.wire));
   if (effort.longest * bytes <= static_cast<double>(most)) return "";
   return "a message of lines has " + std::to_string(most) + " bytes at most";
@@ -140,7 +143,10 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                .piece_bytes = static_cast<double>(choice.piece_bytes),
                .channels = choice.channels,
                .level = alone ? 1U : 0U,
-               .rooted = has_root(query.problem.collective)};
+               .rooted = has_root(query.problem.collective),
+               .ranks = static_cast<double>(query.problem.ranks),
+               .copied = query.problem.collective == Collective::reduce ? 0.0 : 1.0,
+               .met = choice.mapped && query.teams == 0 ? kHopsToMeet : 0};
   if (choice.wire != WireFormat::none)
     load.coding = {.wire = choice.wire,
                    .type = query.type,
