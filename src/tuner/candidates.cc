@@ -13,8 +13,9 @@ constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 constexpr double kMostPeers = 63;       // Lanes take memory. An all-to-all has them all the same.
 constexpr double kWorthRounding = 1.1;  // Digits are not given up for less.
 // By mapped memory a call begins when each rank has said where its buffers are and has heard all others, and nobody
-// goes ahead of them, on a way from or to a root neither.
-constexpr double kHopsToMeet = 2;
+// goes ahead of them, on a way from or to a root neither. Who shares a core needs it twice, to say it and to hear it.
+constexpr double kHopsToMeet = 1;
+constexpr double kTurnsToMeet = 2;
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -135,6 +136,7 @@ std::vector<WireFormat> formats_of(const Query& query) {
 
 Prediction prediction_of(const Query& query, const Choice& choice) {
   const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
+  const Machine& machine = query.machine != nullptr ? *query.machine : usual;
   const bool alone = query.network && query.problem.groups.empty();
   const auto named = [&](const Algorithm* algorithm) { return choice.algorithm == algorithm->name(); };
   const Effort effort = (*std::find_if(query.catalogue.begin(), query.catalogue.end(), named))->effort(query.problem);
@@ -146,13 +148,15 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                .rooted = has_root(query.problem.collective),
                .ranks = static_cast<double>(query.problem.ranks),
                .copied = query.problem.collective == Collective::reduce ? 0.0 : 1.0,
-               .met = choice.mapped && query.teams == 0 ? kHopsToMeet : 0};
+               .met = !choice.mapped || query.teams > 0 ? 0
+                      : machine.ranks_per_core > 1      ? kTurnsToMeet
+                                                        : kHopsToMeet};
   if (choice.wire != WireFormat::none)
     load.coding = {.wire = choice.wire,
                    .type = query.type,
                    .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
                    .blocks = coded_of(query.problem, effort)};
-  return predict(effort, load, query.machine != nullptr ? *query.machine : usual);
+  return predict(effort, load, machine);
 }
 
 Result<std::vector<Candidate>> candidates(const Query& query) {
