@@ -39,7 +39,7 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .stall_us = 0.1,
                         .handover_us = 5.5,
                         .passed_on_us = 1.5,  // As a hop takes.
-                        .woken_us = 8};       // None in memory, which ranks look at when they have a core.
+                        .woken_us = 15};      // None in memory, which ranks look at when they have a core.
 
 Costs device_costs() {
   Costs costs;
