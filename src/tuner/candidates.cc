@@ -60,7 +60,7 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
   if (protocol != Protocol::lines || !query.protocol.empty()) return "";
   const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
   if (query.wire != WireFormat::none && effort.longest > 1) return "groups of a wire format cannot be cut to fit lines";
-  const std::uint64_t one_way = crowded ? kOneLineBytes : kOneWayLinesBytes;
+  const std::uint64_t one_way = crowded ? kFewLinesBytes : kOneWayLinesBytes;
   const std::uint64_t most = has_root(collective) ? one_way : kLinesBytes;
   const auto bytes = static_cast<double>(message_bytes(query, query.wire));
   if (effort.longest * bytes <= static_cast<double>(most)) return "";

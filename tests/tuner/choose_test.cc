@@ -86,16 +86,16 @@ TEST(Choose, TakesTheProtocolOfLessWorkWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
 }
 
-// One line is less to move than a counter and data; two are not, where nobody waits for them.
-TEST(Choose, TakesOneLineOnTheWayToARootWhereRanksShareCores) {
+// Two lines are less to move than a counter and data; three are not, where nobody waits for them.
+TEST(Choose, TakesFewLinesOnTheWayToARootWhereRanksShareCores) {
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = 2;
   for (const Collective collective :
        {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
-    Query asked = query(collective, 4, 56);
+    Query asked = query(collective, 4, 112);
     asked.machine = &machine;
     EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
-    asked.block_bytes = 64;
+    asked.block_bytes = 120;
     EXPECT_EQ(choose(asked).value().protocol, Protocol::bulk);
     asked.machine = nullptr;
     EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
