@@ -129,6 +129,27 @@ TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().algorithm, "direct");
   machine.ranks_per_core = 2;
   EXPECT_EQ(choose(asked).value().algorithm, "ring");
+  asked.block_bytes = 64 << 10;
+  EXPECT_EQ(choose(asked).value().algorithm, "ring");
+  asked.block_bytes = 128 << 10;  // Its pieces wait for each other in turn.
+  EXPECT_EQ(choose(asked).value().algorithm, "direct");
+}
+
+// All have to say where their buffers are, and to hear it, before the first byte moves.
+TEST(Choose, MapsOnlyWhatIsWorthMeetingFor) {
+  Machine machine = machine_of_hosts();
+  const auto chosen = [&](Collective collective, std::uint64_t bytes) {
+    Query asked = query(collective, 4, bytes);
+    asked.mapped = true;
+    asked.machine = &machine;
+    return choose(asked).value().algorithm;
+  };
+  EXPECT_EQ(chosen(Collective::all_gather, 32 << 10), "direct_mapped");
+  machine.ranks_per_core = 2;
+  EXPECT_EQ(chosen(Collective::all_gather, 32 << 10), "direct");
+  EXPECT_EQ(chosen(Collective::all_gather, 128 << 10), "direct_mapped");
+  EXPECT_EQ(chosen(Collective::broadcast, 128 << 10), "chain");
+  EXPECT_EQ(chosen(Collective::broadcast, 512 << 10), "split_mapped");
 }
 
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
