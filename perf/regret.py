@@ -2,13 +2,14 @@
 
 In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
 them alike. Each has processes of its own in each pass, since these are fast or slow as a whole. A cell is one size of one
-collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the middle half of
-the passes: between two modes a median jumps. Who was far behind in each of three passes or more, takes part in no more.
+collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the quicker half of
+the passes: what else the machine does makes them slower alone, and between two speeds a median jumps. Who was far behind in each of three passes or more, takes part in no more.
 Contestants that turn out to run the same steps, as many do between two ranks, are one, with the samples of all.
 
 What is chosen is measured twice, unforced and forced by its name. How far the two are apart is the noise of the cell.
 The best of many that are alike is the one that had luck, so that a regret is too large. Held out of that is a pass in
-which the two are compared after the others have said which is the best; of all passes it is the middle again.
+which the two are compared after the others have said which is the best; of all passes the middle half counts, slow ones among
+them.
 
 With --second what is judged is the second best of each cell, as if the library had chosen that: what there is to find,
 and whether it is found.
@@ -186,7 +187,7 @@ def goes_on(cell, contestant):
     times = [time for one in forced for time in cell["times"].get(one, [])] if cell else []
     if not contestant[0] or len(times) < LEAST_PASSES or cell["chosen"] in forced:
         return True
-    return min(times) <= FAR_BEHIND * min(middle(those) for those in cell["times"].values() if those)
+    return min(times) <= FAR_BEHIND * min(quick(those) for those in cell["times"].values() if those)
 
 
 @functools.cache
@@ -228,19 +229,24 @@ def middle(times):
     return statistics.mean(times[aside:len(times) - aside])
 
 
+def quick(times):
+    """The mean of the quicker half."""
+    return statistics.mean(sorted(times)[:(len(times) + 1) // 2])
+
+
 def regret(cell):
     samples = {cell["same"][cell["chosen"]]: list(cell["choice"])}
     for name, times in cell["times"].items():
         samples.setdefault(cell["same"][name], []).extend(times)
-    middles = {name: middle(times) for name, times in samples.items() if times}
-    best = min(middles, key=middles.get)
-    return middles[cell["same"][cell["chosen"]]] / middles[best], best, middles
+    found = {name: quick(times) for name, times in samples.items() if times}
+    best = min(found, key=found.get)
+    return found[cell["same"][cell["chosen"]]] / found[best], best, found
 
 
 def with_second(cell):
     """The cell as if its second best had been chosen; None where there is no other than the best."""
-    _, best, middles = regret(cell)
-    others = sorted((middles[name], name) for name in middles if name != best)
+    _, best, found = regret(cell)
+    others = sorted((found[name], name) for name in found if name != best)
     return {**cell, "chosen": others[0][1], "choice": []} if others else None
 
 
@@ -249,7 +255,7 @@ def noise(cell):
     forced = cell["times"][cell["chosen"]]
     if not forced or not cell["choice"]:
         return 1.0
-    ratio = middle(cell["choice"]) / middle(forced)
+    ratio = quick(cell["choice"]) / quick(forced)
     return max(ratio, 1 / ratio)
 
 
@@ -264,12 +270,12 @@ def held_out(cell):
     if passes < 2 or chosen not in samples or regret(cell)[1] not in samples:
         return None
 
-    def middles(turns):
-        return {name: middle([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
+    def found(turns):
+        return {name: quick([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
 
     ratios = []
     for turn in range(passes):
-        known, seen = middles([other for other in range(passes) if other != turn]), middles([turn])
+        known, seen = found([other for other in range(passes) if other != turn]), found([turn])
         ratios.append(seen[chosen] / seen[min(known, key=known.get)])
     return middle(ratios)
 

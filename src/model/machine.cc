@@ -28,7 +28,8 @@ Costs host_costs() {
   return costs;
 }
 
-constexpr Level kMemoryOfHosts = {.links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.62};
+constexpr Level kMemoryOfHosts = {
+    .links = LinkClass::memory, .stall_us = 0.05, .handover_us = 1.62, .passed_on_us = 0.06};
 constexpr Level kTcp = {.links = LinkClass::network,
                         .member_gbytes_per_s = 1.2,  // 10 Gbit/s, as nobody has asked.
                         .latency_us = 10,            // Of cards and a switch; none within one machine.
@@ -37,7 +38,8 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .work_gbytes_per_s = 10,
                         .stall_us = 0.1,
                         .handover_us = 5.5,
-                        .woken_us = 8};  // None in memory, which ranks look at when they have a core.
+                        .passed_on_us = 1.5,  // As a hop takes.
+                        .woken_us = 15};      // None in memory, which ranks look at when they have a core.
 
 // A channel reads and writes as fast as it copies, and arithmetic goes on beside that. What it encodes or decodes are 4
 // bytes for each value, but those of the message, which is moved, are counted there as read and as written. Nobody has

@@ -11,6 +11,10 @@ namespace {
 // Hosts of many different sizes share blocks out in so many units that a piece has a few bytes of each, or none.
 constexpr std::uint64_t kMostUnitsOfMessage = 1024;
 constexpr double kMostPeers = 63;  // Lanes take memory. An all-to-all has them all the same.
+// By mapped memory a call begins when each rank has said where its buffers are and has heard all others, and nobody
+// goes ahead of them, on a way from or to a root neither. Who shares a core needs it twice, to say it and to hear it.
+constexpr double kHopsToMeet = 1;
+constexpr double kTurnsToMeet = 2;
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -54,9 +58,9 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
     return "memory is not mapped for less than " + std::to_string(kMappedBytes) + " bytes";
   if (protocol != Protocol::lines || !query.protocol.empty()) return "";
   const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
-  if (has_root(collective) && crowded) return "where ranks share cores nobody waits for a line";
   if (query.wire != WireFormat::none && effort.longest > 1) return "groups of a wire format cannot be cut to fit lines";
-  const std::uint64_t most = has_root(collective) ? kOneWayLinesBytes : kLinesBytes;
+  const std::uint64_t one_way = crowded ? kFewLinesBytes : kOneWayLinesBytes;
+  const std::uint64_t most = has_root(collective) ? one_way : kLinesBytes;
   const auto bytes = static_cast<double>(message_bytes(query, query.wire));
   if (effort.longest * bytes <= static_cast<double>(most)) return "";
   return "a message of lines has " + std::to_string(most) + " bytes at most";
@@ -133,6 +137,7 @@ std::vector<WireFormat> formats_of(const Query& query) {
 
 Prediction prediction_of(const Query& query, const Choice& choice) {
   const Machine& usual = query.teams > 0 ? machine_of_devices() : machine_of_hosts();
+  const Machine& machine = query.machine != nullptr ? *query.machine : usual;
   const bool alone = query.network && query.problem.groups.empty();
   const auto named = [&](const Algorithm* algorithm) { return choice.algorithm == algorithm->name(); };
   const Effort effort = (*std::find_if(query.catalogue.begin(), query.catalogue.end(), named))->effort(query.problem);
@@ -141,7 +146,12 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                .piece_bytes = static_cast<double>(choice.piece_bytes),
                .channels = choice.channels,
                .level = alone ? 1U : 0U,
-               .rooted = has_root(query.problem.collective)};
+               .rooted = has_root(query.problem.collective),
+               .ranks = static_cast<double>(query.problem.ranks),
+               .copied = query.problem.collective == Collective::reduce ? 0.0 : 1.0,
+               .met = !choice.mapped || query.teams > 0 ? 0
+                      : machine.ranks_per_core > 1      ? kTurnsToMeet
+                                                        : kHopsToMeet};
   if (choice.wire != WireFormat::none)
     load.coding = {.wire = choice.wire,
                    .type = query.type,
@@ -152,7 +162,7 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
     load.coding.type = DataType::float32;
     load.coding.values_bytes = static_cast<double>(query.block_bytes);
   }
-  return predict(effort, load, query.machine != nullptr ? *query.machine : usual);
+  return predict(effort, load, machine);
 }
 
 Result<std::vector<Candidate>> candidates(const Query& query) {

@@ -22,14 +22,16 @@ struct Passing {
 };
 
 // Where ranks share cores, who waits for a message waits for a core, and the message is there before: by lines or in
-// bulk is the same then. Along a way from or to a root, cores are handed over for other reasons anyway.
+// bulk is the same then. Along a way from or to a root nobody waits for a core either: it has other calls to go on
+// with.
 double hops_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
-  const bool handed_over = passing.crowded && !passing.load.rooted;
+  const bool handed_over = passing.crowded && (!passing.load.rooted || passing.load.met > 0);
   const double alone_us = passing.costs.hop_us[static_cast<std::size_t>(passing.level.links)][protocol];
-  const double hop_us = passing.level.latency_us + (handed_over ? passing.level.handover_us : alone_us);
+  const double shared_us = handed_over ? passing.level.handover_us : passing.level.passed_on_us;
+  const double hop_us = passing.level.latency_us + (passing.crowded ? shared_us : alone_us);
   const double at_once = std::max(0.0, traffic.messages / 2 - traffic.depth);  // Received, beside one for each hop.
-  return (traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us +
+  return (passing.load.met + traffic.depth + traffic.stalls * (passing.pieces - 1)) * hop_us +
          (handed_over ? at_once * passing.level.woken_us : 0);
 }
 
@@ -72,14 +74,32 @@ double coding_us(const Coding& coding, const Costs& costs) {
          time_us(decoded, rate(costs.encode_gbytes_per_s, memory));
 }
 
+// In a call with a root ranks have unlike work. Over a network, where they wait in system calls, the busiest one
+// decides.
+bool evens_out(const Load& load, const Machine& machine) {
+  return load.rooted && load.level == 0 && machine.ranks_per_core > 1;
+}
+
+// How many times what the busiest rank does a core has to do that ranks share: all have as much to do, or `all`
+// together, so that the busiest one shares its core with others that have less.
+double shared(double busiest, double all, const Load& load, const Machine& machine) {
+  if (!evens_out(load, machine) || load.met > 0 || !(busiest > 0)) return machine.ranks_per_core;
+  const double others = std::clamp((all - busiest) / (load.ranks - 1), 0.0, busiest);
+  return 1 + (machine.ranks_per_core - 1) * others / busiest;
+}
+
 // Sums and copies in the memory of a rank.
-double local_us(const Effort& effort, const Load& load, const Costs& costs) {
+double local_us(const Effort& effort, const Load& load, const Machine& machine) {
+  const Costs& costs = machine.costs;
   const bool raw = load.coding.wire == WireFormat::none;
   const double halves = load.coding.type == DataType::float32 ? 1 : 2;
   const double summed_bytes = raw ? load.block_bytes : load.coding.values_bytes;
   const double copied_bytes = raw ? load.block_bytes : load.coding.values_bytes / halves;
-  return time_us(effort.folded * summed_bytes, costs.fold_gbytes_per_s) +
-         time_us(effort.copied * copied_bytes, costs.copy_gbytes_per_s);
+  const bool by_root = evens_out(load, machine);  // By a chain, too, although it is not the busiest rank there.
+  const double copied = by_root ? std::max(load.copied, effort.copied) : machine.ranks_per_core * effort.copied;
+  return shared(effort.folded, load.ranks - 1, load, machine) *
+             time_us(effort.folded * summed_bytes, costs.fold_gbytes_per_s) +
+         time_us(copied * copied_bytes, costs.copy_gbytes_per_s);
 }
 
 }  // namespace
@@ -97,11 +117,12 @@ Prediction predict(const Effort& effort, const Load& load, const Machine& machin
     const Passing passing = {costs, load, machine.levels[std::min(i + load.level, machine.levels.size() - 1)], pieces,
                              machine.ranks_per_core > 1};
     predicted.hops_us += hops_us(traffic, passing);
-    predicted.work_us += work_us(traffic, passing);
+    const double ends = i == 0 ? 2 * (load.ranks - 1) : load.ranks * traffic.messages;  // Of messages.
+    predicted.work_us += shared(traffic.messages, ends, load, machine) * work_us(traffic, passing);
     predicted.links_us = std::max(predicted.links_us, links_us(traffic, passing));
   }
-  predicted.work_us += local_us(effort, load, costs) + coding_us(load.coding, costs);
-  predicted.work_us *= machine.ranks_per_core / std::max(1U, load.channels);
+  predicted.work_us += local_us(effort, load, machine) + machine.ranks_per_core * coding_us(load.coding, costs);
+  predicted.work_us /= std::max(1U, load.channels);
   return predicted;
 }
 

@@ -37,6 +37,9 @@ struct Load {
   // The level of the machine at which levels[0] of the effort are: 1 where every rank is alone on its host.
   std::size_t level = 0;
   bool rooted = false;  // Nobody waits for the whole way: calls follow each other.
+  double ranks = 2;     // Of such a call.
+  double copied = 0;    // Blocks that its root copies, whatever the algorithm.
+  double met = 0;       // Hops until all ranks know where the buffers of all are.
   LaunchMode launch = LaunchMode::eager;
   Coding coding = {};  // Of none, messages have the bytes that memory has.
 };

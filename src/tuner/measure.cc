@@ -29,7 +29,7 @@ TrialTerms trial_terms(bool rooted, bool crowded) {
   terms.run_ahead = rooted;
   if (!rooted && !crowded) return terms;
   if (crowded) terms.spell = terms.least_counted = 4;
-  terms.burst_us = 1000;
+  terms.burst_us = rooted ? 1000 : 4000;
   terms.most_counted = rooted ? 2000 : 500;
   if (rooted) terms.most_after_glance = 3;
   return terms;

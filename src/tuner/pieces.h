@@ -9,6 +9,9 @@ namespace tutti {
 inline constexpr std::uint64_t kLinesBytes = 560;  // Ten lines, so 512 bytes and some.
 // Where all data goes one way, its lines come from slots that take turns, and no longer from the nearest cache.
 inline constexpr std::uint64_t kOneWayLinesBytes = 256;
+// Where ranks share cores besides, nobody waits for a line: two are less to move than a counter and data, three are
+// not.
+inline constexpr std::uint64_t kFewLinesBytes = 112;
 // Of all blocks. Below, mapped memory does not pay: what is small is copied within the nearest cache.
 inline constexpr std::uint64_t kMappedBytes = 16 * 1024;
 

@@ -86,6 +86,39 @@ TEST(Choose, TakesTheProtocolOfLessWorkWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
 }
 
+// Two lines are less to move than a counter and data; three are not, where nobody waits for them.
+TEST(Choose, TakesFewLinesOnTheWayToARootWhereRanksShareCores) {
+  Machine machine = machine_of_hosts();
+  machine.ranks_per_core = 2;
+  for (const Collective collective :
+       {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
+    Query asked = query(collective, 4, 112);
+    asked.machine = &machine;
+    EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+    asked.block_bytes = 120;
+    EXPECT_EQ(choose(asked).value().protocol, Protocol::bulk);
+    asked.machine = nullptr;
+    EXPECT_EQ(choose(asked).value().protocol, Protocol::lines);
+  }
+}
+
+// A root that all send to has more to do than any rank of a chain, but its core has not: others there have less. Sums
+// are not handed on like that.
+TEST(Choose, LetsARootDoMoreWhereItsCoreIsShared) {
+  const auto chosen = [](Collective collective, std::uint64_t bytes, double ranks_per_core) {
+    Machine machine = machine_of_hosts();
+    machine.ranks_per_core = ranks_per_core;
+    Query asked = query(collective, 4, bytes);
+    asked.machine = &machine;
+    return choose(asked).value().algorithm;
+  };
+  EXPECT_EQ(chosen(Collective::broadcast, 8 << 10, 1), "chain");
+  EXPECT_EQ(chosen(Collective::broadcast, 8 << 10, 2), "direct");
+  EXPECT_EQ(chosen(Collective::broadcast, 128 << 10, 2), "chain");
+  EXPECT_EQ(chosen(Collective::reduce, 2 << 10, 2), "direct");
+  EXPECT_EQ(chosen(Collective::reduce, 8 << 10, 2), "chain");
+}
+
 // Who waits for messages of several others is woken by each.
 TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
   Query asked = query(Collective::all_gather, 4, 32 << 10);
@@ -96,6 +129,27 @@ TEST(Choose, WaitsForOneMessageAtATimeWhereRanksShareCores) {
   EXPECT_EQ(choose(asked).value().algorithm, "direct");
   machine.ranks_per_core = 2;
   EXPECT_EQ(choose(asked).value().algorithm, "ring");
+  asked.block_bytes = 64 << 10;
+  EXPECT_EQ(choose(asked).value().algorithm, "ring");
+  asked.block_bytes = 128 << 10;  // Its pieces wait for each other in turn.
+  EXPECT_EQ(choose(asked).value().algorithm, "direct");
+}
+
+// All have to say where their buffers are, and to hear it, before the first byte moves.
+TEST(Choose, MapsOnlyWhatIsWorthMeetingFor) {
+  Machine machine = machine_of_hosts();
+  const auto chosen = [&](Collective collective, std::uint64_t bytes) {
+    Query asked = query(collective, 4, bytes);
+    asked.mapped = true;
+    asked.machine = &machine;
+    return choose(asked).value().algorithm;
+  };
+  EXPECT_EQ(chosen(Collective::all_gather, 32 << 10), "direct_mapped");
+  machine.ranks_per_core = 2;
+  EXPECT_EQ(chosen(Collective::all_gather, 32 << 10), "direct");
+  EXPECT_EQ(chosen(Collective::all_gather, 128 << 10), "direct_mapped");
+  EXPECT_EQ(chosen(Collective::broadcast, 128 << 10), "chain");
+  EXPECT_EQ(chosen(Collective::broadcast, 512 << 10), "split_mapped");
 }
 
 TEST(Choose, CrossesTheLinksBetweenHostsOnce) {
