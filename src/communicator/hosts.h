@@ -23,6 +23,7 @@ struct NetworkFigures {
   double message_us = 0;         // Of a small message, one way, with what both ends do for it.
   double rank_gbytes_per_s = 0;  // What a rank sends while it receives as much,
   double host_gbytes_per_s = 0;  // and all ranks of a host together.
+  double took_us = 0;            // To see that.
 };
 
 class Hosts {

@@ -152,15 +152,15 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                .met = !choice.mapped || query.teams > 0 ? 0
                       : machine.ranks_per_core > 1      ? kTurnsToMeet
                                                         : kHopsToMeet};
-  if (choice.wire != WireFormat::none)
+  if (choice.wire != WireFormat::none) {
     load.coding = {.wire = choice.wire,
                    .type = query.type,
                    .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
                    .blocks = coded_of(query.problem, effort)};
-  // A team has memory to wait for, and makes 16 bits float32 meanwhile.
-  if (query.teams > 0 && choice.wire != WireFormat::none) {
-    load.coding.type = DataType::float32;
-    load.coding.values_bytes = static_cast<double>(query.block_bytes);
+    if (query.teams > 0) {  // A team has memory to wait for, and makes 16 bits float32 meanwhile.
+      load.coding.type = DataType::float32;
+      load.coding.values_bytes = static_cast<double>(query.block_bytes);
+    }
   }
   return predict(effort, load, machine);
 }

@@ -1,4 +1,5 @@
 #include <getopt.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -24,7 +25,7 @@ constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
 struct ExplainRequest {
   Query query;
   ForcedNames forced;
-  std::string environment;  // What it forces, in words.
+  std::string environment;  // What it forces, and what nobody would guess, in words.
   Groups groups;
   std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
@@ -174,7 +175,11 @@ Status settle(ExplainRequest& request, bool has_ranks) {
   TUTTI_CHECK_OK(
       check_wire_or_bound("--wire and --max-relative-error", request.wire, request.query.max_relative_error));
   if (request.wire.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(heed_wire(query, request.environment));
-  if (message_bytes(query, query.wire) >= query.block_bytes) query.wire = WireFormat::none;  // As calls do.
+  if (query.wire != WireFormat::none && message_bytes(query, query.wire) >= query.block_bytes) {  // As calls do.
+    request.environment += (request.environment.empty() ? "" : " ") + std::string("In ") + name(query.wire) +
+                           " such messages of " + name(query.type) + " would not be shorter: they go as they are.";
+    query.wire = WireFormat::none;
+  }
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
@@ -206,6 +211,9 @@ Result<ExplainRequest> parse(int argc, char** argv) {
         std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
     if (has(kTopology) && has(option))
       return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
+  // What TUTTI_TUNE_FILE names may come to be when somebody has learnt something.
+  if (has(kTuneFile) && ::access(request.tune_file.c_str(), R_OK) != 0)
+    return system_error("open '" + request.tune_file + "', which --tune-file names");
   TUTTI_CHECK_OK(settle(request, has(kRanks)));
   return request;
 }

@@ -1,159 +1,155 @@
 #include "src/communicator/joining/probe.h"
 
-#include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/communicator/joining/stream.h"
 
 namespace tutti {
 namespace {
 
+constexpr double kBudgetUs = 40'000;  // Nothing is begun that would not fit, but for one message and one stream.
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
-constexpr std::uint64_t kShortBytes = 32 << 10;
-constexpr std::uint64_t kLongBytes = 768 << 10;  // By a host. More than a limit of the rate lets through at once.
-constexpr double kLongUs = 20'000;  // Who takes that long for the short stream, or for long ones, sends no more.
-constexpr int kStreams = 3;         // The first warms up.
-constexpr std::int64_t kSpinNs = 50'000;
+constexpr double kMessagesUs = 4'000;  // All but the first.
+constexpr std::uint64_t kUnitBytes = 1 << 10;
+constexpr std::uint64_t kStreamBytes = 2 << 20;   // By a host.
+constexpr std::uint64_t kSlackBytes = 288 << 10;  // More than a limit of the rate lets through at once.
+constexpr std::uint64_t kWindowBytes = 8 << 10;   // 7 ms at 10 Mbit/s.
+constexpr double kStreamUs = 3'000;               // And longer, until something is seen.
+constexpr int kStreams = 5;                       // The first warms up.
 
 // Fixed-width plain data: it travels.
 struct ProbeRecord {
-  double us = 0;
-  std::uint64_t takes_part = 0;
+  Streamed seen;
+  double elapsed_us = 0;
+  std::uint32_t takes_part = 0;
+  std::uint32_t failed = 0;
 };
-static_assert(sizeof(ProbeRecord) == 16);
-
-// Whom a rank sends to, and who sends to it, on the hosts before and after; null: it has no part.
-struct Ring {
-  const Wire* next = nullptr;
-  const Wire* previous = nullptr;
-  std::uint32_t turn = 0;   // Among the ranks of its host.
-  std::uint32_t ranks = 0;  // Of each host that have a part.
-};
-
-Ring ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires) {
-  std::vector<std::vector<Rank>> members;
-  std::size_t own = 0;
-  Ring ring;
-  for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
-    if (hosts.leader_of(rank) == rank) members.emplace_back();
-    const auto host = std::find_if(members.begin(), members.end(), [&](const std::vector<Rank>& ranks) {
-      return ranks.empty() || hosts.share(ranks[0], rank);
-    });
-    if (rank == self) own = static_cast<std::size_t>(host - members.begin());
-    if (rank == self) ring.turn = static_cast<std::uint32_t>(host->size());
-    host->push_back(rank);
-  }
-  std::size_t least = members[0].size();
-  for (const std::vector<Rank>& ranks : members) least = std::min(least, ranks.size());
-  ring.ranks = static_cast<std::uint32_t>(least);
-  if (ring.turn >= least) return ring;
-  ring.next = &wires[members[(own + 1) % members.size()][ring.turn]];
-  ring.previous = &wires[members[(own + members.size() - 1) % members.size()][ring.turn]];
-  return ring;
-}
-
-// Sends and receives so many bytes at once.
-class Exchange {
- public:
-  Exchange(const Ring& ring, std::uint64_t bytes) : ring_(ring), to_send_(bytes), to_receive_(bytes) {}
-
-  Status run(std::span<std::byte> room, const Watch& watch) {
-    const std::int64_t began_ns = now_ns();
-    while (to_send_ + to_receive_ > 0) {
-      const bool moved = TUTTI_TRY(advance(room));
-      if (moved) continue;
-      if (watch.aborted()) return aborted_error("aborted while joining");
-      if (watch.deadline.passed()) return timeout_error("nothing came over " + ring_.previous->route);
-      if (now_ns() - began_ns < kSpinNs) {
-        ::sched_yield();
-        continue;
-      }
-      pollfd polled[] = {{ring_.previous->socket.get(), static_cast<short>(to_receive_ > 0 ? POLLIN : 0), 0},
-                         {ring_.next->socket.get(), static_cast<short>(to_send_ > 0 ? POLLOUT : 0), 0}};
-      ::poll(polled, 2, watch.poll_ms());
-    }
-    return {};
-  }
-
- private:
-  // Of the peer's end, or of the way: if a rank has died, those that it met in the tree know.
-  static Status lost(const Wire& wire, const char* why) {
-    return remote_error("the connection " + wire.route + " was lost while joining: " + why);
-  }
-
-  Result<bool> advance(std::span<std::byte> room) {
-    bool moved = false;
-    if (to_send_ > 0) {
-      const auto sent = ::send(ring_.next->socket.get(), room.data(), std::min<std::uint64_t>(room.size(), to_send_),
-                               MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return lost(*ring_.next, std::strerror(errno));
-      if (sent > 0) to_send_ -= static_cast<std::uint64_t>(sent);
-      moved = sent > 0;
-    }
-    if (to_receive_ > 0) {
-      const auto received = ::recv(ring_.previous->socket.get(), room.data(),
-                                   std::min<std::uint64_t>(room.size(), to_receive_), MSG_DONTWAIT);
-      if (received == 0) return lost(*ring_.previous, "it was closed");
-      if (received < 0 && errno != EAGAIN && errno != EINTR) return lost(*ring_.previous, std::strerror(errno));
-      if (received > 0) to_receive_ -= static_cast<std::uint64_t>(received);
-      moved = moved || received > 0;
-    }
-    return moved;
-  }
-
-  const Ring& ring_;
-  std::uint64_t to_send_, to_receive_;
-};
+static_assert(sizeof(ProbeRecord) == 56);
 
 class Probe {
  public:
-  Probe(Bootstrap& bootstrap, const Ring& ring, const Watch& watch)
-      : bootstrap_(bootstrap), ring_(ring), watch_(watch), room_(kShortBytes) {}
+  Probe(Bootstrap& bootstrap, const Hosts& hosts, const Ring& ring, const Watch& watch)
+      : bootstrap_(bootstrap), hosts_(hosts), ring_(ring), watch_(watch) {}
 
-  // The least of the streams but the first, if there are others.
-  Result<double> stream_us(std::uint64_t bytes, bool all) {
-    double least = TUTTI_TRY(slowest_us(bytes, 1, all)), spent = least;
-    for (int i = 1; i < kStreams && spent < kLongUs; ++i) {
-      const double us = TUTTI_TRY(slowest_us(bytes, 1, all));
-      least = i == 1 ? us : std::min(least, us);
-      spent += us;
-    }
-    return least;
+  double elapsed_us() const { return elapsed_us_; }
+
+  // A small message, of the rank that takes longest. The first may have to wake somebody.
+  Result<double> message_us() {
+    const double first = TUTTI_TRY(messages_us(1));
+    const int more = std::clamp(static_cast<int>(kMessagesUs / first), 1, kMessages - 1);
+    const double others = TUTTI_TRY(messages_us(more));
+    return std::min(first, others);
   }
 
-  // The median of so many exchanges, of the rank that takes longest. Of the first ranks of the hosts, or of all.
-  Result<double> slowest_us(std::uint64_t bytes, int times, bool all) {
-    const bool takes_part = ring_.next != nullptr && (all || ring_.turn == 0);
-    std::vector<double> took_us(static_cast<std::size_t>(times));
-    Status own;
-    for (std::size_t i = 0; takes_part && own.ok() && i < took_us.size(); ++i) {
-      const std::int64_t began_ns = now_ns();
-      own = Exchange(ring_, bytes).run(room_, watch_);
-      took_us[i] = static_cast<double>(now_ns() - began_ns) / 1000;
+  // What a host sends, of one rank of each or of all that have a part: the most of the streams but the first, if there
+  // are others. Nobody begins another that would not be over by then.
+  Result<double> gbytes_per_s(bool all, double message_us, double end_us) {
+    double most = TUTTI_TRY(one_stream(all, message_us)), shortest_us = last_us_;
+    for (int i = 1; i < kStreams && elapsed_us_ + std::min(shortest_us, 2 * kStreamUs) <= end_us; ++i) {
+      const double seen = TUTTI_TRY(one_stream(all, message_us));
+      most = i == 1 ? seen : std::max(most, seen);
+      shortest_us = std::min(shortest_us, last_us_);  // Others may have been held up by what has no part in it.
     }
-    if (!own.ok()) hang_up();
-    TUTTI_CHECK_OK(bootstrap_.agree(std::move(own), watch_));
+    return most;
+  }
+
+  // Whether one like the last would be over by then.
+  bool fits(double end_us) const { return elapsed_us_ + last_us_ <= end_us; }
+
+ private:
+  // The median of so many, one after the other.
+  Result<double> messages_us(int times) {
+    StreamLimits limits;
+    limits.unit_bytes = limits.most_bytes = kMessageBytes;
+    std::vector<double> took_us(static_cast<std::size_t>(times));
+    const bool takes_part = ring_.next != nullptr && ring_.turn == 0;
+    Status own;
+    for (double& us : took_us) {
+      if (!takes_part || !own.ok()) break;
+      Result<Streamed> seen = stream(ring_, limits, watch_);
+      if (seen.ok()) us = seen.value().us;
+      else own = std::move(seen).status();
+    }
     std::nth_element(took_us.begin(), took_us.begin() + times / 2, took_us.end());
-    std::vector<ProbeRecord> records(bootstrap_.ranks());
-    records[bootstrap_.rank()] = {took_us[static_cast<std::size_t>(times / 2)], takes_part ? 1U : 0U};
-    TUTTI_CHECK_OK(bootstrap_.all_gather(std::as_writable_bytes(std::span(records)), sizeof(ProbeRecord), watch_));
+    Streamed median;
+    median.us = took_us[static_cast<std::size_t>(times / 2)];
+    const std::vector<ProbeRecord> records = TUTTI_TRY(told(std::move(own), median, takes_part));
     double slowest = 1e-3;
-    for (const ProbeRecord& record : records) slowest = std::max(slowest, record.us);
+    for (const ProbeRecord& record : records) slowest = std::max(slowest, record.seen.us);
     return slowest;
   }
 
- private:
+  // Over long ways more must be on its way, and somewhat longer, before it can be seen what fits.
+  StreamLimits limits_of(std::uint32_t members, double message_us) const {
+    const double turn_us = 2 * message_us;
+    const auto window = static_cast<std::uint64_t>(kWindowBytes * std::clamp(turn_us / 250, 1.0, 6.0));
+    StreamLimits limits;
+    limits.unit_bytes = kUnitBytes;
+    limits.most_bytes = std::max<std::uint64_t>(kStreamBytes / members / kUnitBytes, 1) * kUnitBytes;
+    limits.least_us = std::clamp(12 * turn_us, kStreamUs, 8 * kStreamUs);
+    limits.most_us = std::max(limits.least_us, 20'000.0);
+    limits.window_bytes = std::max(window / members, kUnitBytes);
+    limits.gone_bytes = gone_bytes_ / members;
+    limits.slack_bytes = kSlackBytes / members;
+    limits.growth = std::clamp(turn_us / 1'000, 1.0 / 4, 1.0);
+    return limits;
+  }
+
+  // What the slowest host sent, by the later half of its ranks' streams: before, a limit of the rate may have let
+  // through more than it does.
+  Result<double> one_stream(bool all, double message_us) {
+    const std::uint32_t members = all ? ring_.ranks : 1;
+    const bool takes_part = ring_.next != nullptr && ring_.turn < members;
+    Result<Streamed> seen = takes_part ? stream(ring_, limits_of(members, message_us), watch_) : Streamed();
+    const Streamed own = seen.ok() ? seen.value() : Streamed();
+    const std::vector<ProbeRecord> records =
+        TUTTI_TRY(told(seen.ok() ? Status() : std::move(seen).status(), own, takes_part));
+    std::map<Rank, double> hosts;  // In bytes per us, by their first ranks.
+    std::uint64_t least_sent = kStreamBytes;
+    for (Rank rank = 0; rank < records.size(); ++rank) {
+      if (records[rank].takes_part == 0) continue;
+      hosts[hosts_.leader_of(rank)] += rate_of(records[rank].seen, kSlackBytes / members);
+      least_sent = std::min(least_sent, records[rank].seen.sent_bytes);
+    }
+    gone_bytes_ += least_sent * members;
+    const auto slowest =
+        std::min_element(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return slowest->second / 1000;
+  }
+
+  // In bytes per us. Whatever held up the later half, a link carries what came beyond the slack.
+  static double rate_of(const Streamed& seen, std::uint64_t slack_bytes) {
+    const std::uint64_t beyond = std::max(seen.bytes, slack_bytes) - slack_bytes;
+    return std::max(static_cast<double>(seen.late_bytes) / std::max(seen.late_us, 1e-3),
+                    static_cast<double>(beyond) / std::max(seen.us, 1e-3));
+  }
+
+  // What all ranks saw, and how long it took, on all alike. Fails on all if it did on one.
+  Result<std::vector<ProbeRecord>> told(Status own, const Streamed& seen, bool takes_part) {
+    if (!own.ok()) hang_up();
+    std::vector<ProbeRecord> records(bootstrap_.ranks());
+    records[bootstrap_.rank()] = {seen, static_cast<double>(now_ns() - began_ns_) / 1000, takes_part ? 1U : 0U,
+                                  own.ok() ? 0U : 1U};
+    TUTTI_CHECK_OK(bootstrap_.all_gather(std::as_writable_bytes(std::span(records)), sizeof(ProbeRecord), watch_));
+    const bool failed = std::any_of(records.begin(), records.end(), [](const auto& record) { return record.failed; });
+    if (failed) TUTTI_CHECK_OK(bootstrap_.agree(std::move(own), watch_));
+    const double before_us = elapsed_us_;
+    for (const ProbeRecord& record : records) elapsed_us_ = std::max(elapsed_us_, record.elapsed_us);
+    last_us_ = elapsed_us_ - before_us;
+    return records;
+  }
+
   // Neighbours that wait for this rank hear at once that nothing will come.
   void hang_up() const {
     ::shutdown(ring_.next->socket.get(), SHUT_RDWR);
@@ -161,19 +157,20 @@ class Probe {
   }
 
   Bootstrap& bootstrap_;
+  const Hosts& hosts_;
   const Ring& ring_;
   const Watch& watch_;
-  std::vector<std::byte> room_;
+  const std::int64_t began_ns_ = now_ns();
+  double elapsed_us_ = 0, last_us_ = 0;  // When the slowest rank was done, and for how long since the time before.
+  std::uint64_t gone_bytes_ = 0;         // Of each host.
 };
 
 Result<bool> wanted_by_all(Bootstrap& bootstrap, bool wanted, const Watch& watch) {
-  std::vector<ProbeRecord> records(bootstrap.ranks());
-  records[bootstrap.rank()].takes_part = wanted ? 1 : 0;
-  TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(records)), sizeof(ProbeRecord), watch));
-  return std::all_of(records.begin(), records.end(), [](const ProbeRecord& record) { return record.takes_part == 1; });
+  std::vector<std::uint64_t> wants(bootstrap.ranks());
+  wants[bootstrap.rank()] = wanted ? 1 : 0;
+  TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(wants)), sizeof(std::uint64_t), watch));
+  return std::all_of(wants.begin(), wants.end(), [](std::uint64_t each) { return each == 1; });
 }
-
-double gbytes_per_s(double bytes, double us) { return bytes / (us * 1000); }
 
 // In steps of the root of 2, so that runs that see almost the same choose alike.
 double stepped(double value) { return std::exp2(std::round(2 * std::log2(value)) / 2); }
@@ -186,33 +183,25 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
   const bool agreed = TUTTI_TRY(wanted_by_all(bootstrap, wanted, watch));
   if (!agreed) return std::optional<NetworkFigures>();
   const Ring ring = ring_of(hosts, bootstrap.rank(), wires);
-  Probe probe(bootstrap, ring, watch);
-  NetworkFigures figures;
-  figures.message_us = TUTTI_TRY(probe.slowest_us(kMessageBytes, kMessages, false));
-  std::uint64_t bytes = kShortBytes;
-  double us = TUTTI_TRY(probe.slowest_us(bytes, 1, false));
-  if (us < kLongUs) {
-    bytes = kLongBytes;
-    us = TUTTI_TRY(probe.stream_us(bytes, false));
-  }
-  const double of_rank = gbytes_per_s(static_cast<double>(bytes), us);
+  Probe probe(bootstrap, hosts, ring, watch);
+  const double message_us = TUTTI_TRY(probe.message_us());
+  const double of_rank = TUTTI_TRY(probe.gbytes_per_s(false, message_us, 0.4 * kBudgetUs));
   double of_host = of_rank;
-  if (ring.ranks > 1) {
-    bytes = std::max<std::uint64_t>(bytes / ring.ranks, 1);
-    us = TUTTI_TRY(probe.stream_us(bytes, true));
-    of_host = gbytes_per_s(static_cast<double>(bytes) * ring.ranks, us);
-  }
+  if (ring.ranks > 1 && probe.fits(kBudgetUs))
+    of_host = TUTTI_TRY(probe.gbytes_per_s(true, message_us, 0.8 * kBudgetUs));
+  NetworkFigures figures;
   figures.rank_gbytes_per_s = stepped(std::min(of_rank, of_host));
   figures.host_gbytes_per_s = stepped(of_host);
-  figures.message_us = stepped(figures.message_us);
+  figures.message_us = stepped(message_us);
+  figures.took_us = probe.elapsed_us();
   return std::optional(figures);
 }
 
 std::string describe(const NetworkFigures& figures) {
-  std::array<char, 128> text{};
+  std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(),
-                "between hosts a message takes %.3g us, a rank sends %.3g GB/s, a host %.3g GB/s", figures.message_us,
-                figures.rank_gbytes_per_s, figures.host_gbytes_per_s);
+                "between hosts a message takes %.3g us, a rank sends %.3g GB/s, a host %.3g GB/s, seen in %.3g ms",
+                figures.message_us, figures.rank_gbytes_per_s, figures.host_gbytes_per_s, figures.took_us / 1000);
   return text.data();
 }
 

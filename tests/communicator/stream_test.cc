@@ -1,0 +1,104 @@
+// Streams along a ring end where their senders say, and take nothing of those that follow.
+#include "src/communicator/joining/stream.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+// Two ranks, each on a host of its own: all goes over one connection, both ways.
+class TwoHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto ends = open_socket_pair(SOCK_STREAM);
+    ASSERT_TRUE(ends.ok());
+    wires_[0].socket = std::move(ends.value().first);
+    wires_[1].socket = std::move(ends.value().second);
+    for (std::size_t i = 0; i < 2; ++i) {
+      rings_[i].next = rings_[i].previous = &wires_[i];
+      rings_[i].ranks = 1;
+    }
+  }
+
+  // As many streams of each, one after the other; none where one has failed.
+  std::array<std::vector<Streamed>, 2> run(const std::array<StreamLimits, 2>& limits, int times) {
+    std::array<std::vector<Streamed>, 2> seen;
+    const auto both = [&](std::size_t i) {
+      for (int time = 0; time < times; ++time) {
+        const Watch watch = {Deadline::after_ms(60'000)};
+        Result<Streamed> one = stream(rings_[i], limits[i], watch);
+        if (!one.ok()) return seen[i].clear();
+        seen[i].push_back(one.value());
+      }
+    };
+    std::thread other([&] { both(1); });
+    both(0);
+    other.join();
+    return seen;
+  }
+
+  bool is_empty(std::size_t i) const {
+    char byte = 0;
+    return ::recv(wires_[i].socket.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  }
+
+  std::array<Wire, 2> wires_;
+  std::array<Ring, 2> rings_;
+};
+
+StreamLimits limits_of(std::uint64_t unit_bytes, std::uint64_t most_bytes) {
+  StreamLimits limits;
+  limits.unit_bytes = unit_bytes;
+  limits.most_bytes = most_bytes;
+  limits.least_us = limits.most_us = 1e9;
+  limits.window_bytes = most_bytes;
+  return limits;
+}
+
+// A rank is often done with one while the other awaits it still.
+TEST_F(TwoHosts, TakeNoMessageForAnother) {
+  const StreamLimits limits = limits_of(8, 8);
+  const auto seen = run({limits, limits}, 2000);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(seen[i].size(), 2000U);
+    for (const Streamed& one : seen[i]) ASSERT_EQ(one.bytes, 8U);
+    EXPECT_TRUE(is_empty(i));
+  }
+}
+
+TEST_F(TwoHosts, SendAllWhereTimeSuffices) {
+  const StreamLimits limits = limits_of(1024, 300 * 1024);
+  const auto seen = run({limits, limits}, 1);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(seen[i].size(), 1U);
+    EXPECT_EQ(seen[i][0].bytes, limits.most_bytes);
+    EXPECT_EQ(seen[i][0].sent_bytes, limits.most_bytes);
+    EXPECT_LE(seen[i][0].late_bytes, seen[i][0].bytes);
+    EXPECT_LE(seen[i][0].us / 2, seen[i][0].late_us);
+    EXPECT_TRUE(is_empty(i));
+  }
+}
+
+// Who has no time sends a unit, and hears all of the other's.
+TEST_F(TwoHosts, EndWhereTheSenderSays) {
+  const StreamLimits long_ones = limits_of(1024, 300 * 1024);
+  StreamLimits short_ones = long_ones;
+  short_ones.most_us = 0;
+  const auto seen = run({short_ones, long_ones}, 1);
+  ASSERT_EQ(seen[0].size() + seen[1].size(), 2U);
+  EXPECT_EQ(seen[0][0].sent_bytes, 1024U);
+  EXPECT_EQ(seen[1][0].bytes, 1024U);
+  EXPECT_EQ(seen[0][0].bytes, long_ones.most_bytes);
+  EXPECT_EQ(seen[1][0].sent_bytes, long_ones.most_bytes);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(is_empty(i));
+}
+
+}  // namespace
+}  // namespace tutti
