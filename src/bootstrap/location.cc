@@ -32,7 +32,8 @@ std::string port_of(const Location& location) { return text_of(location.port); }
 Location sane(const Location& received) {
   const bool known_domain = received.domain == kNoDomain || received.domain < kMostDomains;
   const bool sound = received.version == kLocationVersion && known_domain && received.wants_topology <= 1 &&
-                     is_name(received.gpu) && is_name(received.port);
+                     received.instructions <= number_of(Instructions::avx512) && is_name(received.gpu) &&
+                     is_name(received.port);
   return sound ? received : Location();
 }
 

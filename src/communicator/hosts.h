@@ -85,6 +85,16 @@ class Hosts {
   bool share(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
   const Location& location(Rank rank) const { return locations_[rank]; }
   const std::vector<Location>& locations() const { return locations_; }
+  // What all ranks that have said what their CPUs run have; none: nobody has.
+  std::optional<Instructions> common_instructions() const {
+    std::optional<Instructions> common;
+    for (const Location& location : locations_) {
+      if (location.instructions == 0) continue;
+      const auto own = static_cast<Instructions>(location.instructions - 1);
+      common = std::min(own, common.value_or(own));
+    }
+    return common;
+  }
   // Null: nobody asked for it. Of its hosts that of a rank.
   const MergedTopology* topology() const { return topology_.get(); }
   std::uint32_t host_number(Rank rank) const { return host_numbers_[rank]; }

@@ -95,6 +95,16 @@ double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work) {
   return own + work.devices * (costs.launch_device_us + each);
 }
 
+CodingTimes coding_times(const Costs& costs, WireFormat wire, DataType type) {
+  const auto time_us = [](const auto& rates, WireFormat format) {
+    const double rate = rates[static_cast<std::size_t>(format)];
+    return rate > 0 ? 1e-3 / rate : 0;
+  };
+  const WireFormat memory = memory_format(type);
+  return {time_us(costs.encode_gbytes_per_s, wire) + time_us(costs.decode_gbytes_per_s, memory),
+          time_us(costs.decode_gbytes_per_s, wire) + time_us(costs.encode_gbytes_per_s, memory)};
+}
+
 Status set_figure(Costs& costs, std::string_view name, double value) {
   const std::string wanted(name);
   std::string known;

@@ -93,6 +93,13 @@ struct LaunchWork {
 };
 double launch_us(const Costs& costs, LaunchMode mode, const LaunchWork& work);
 
+// What a channel takes to encode and to decode a byte of numbers in float32, in microseconds. Elements of 16 bits are
+// made float32 before, and 16 bits again after, by the codecs of the formats that have these bits.
+struct CodingTimes {
+  double encode_us = 0, decode_us = 0;
+};
+CodingTimes coding_times(const Costs& costs, WireFormat wire, DataType type);
+
 // A figure by name: "base_us.bulk", "hop_us.network.lines", "efficiency.nvlink", "most_channels". invalid_argument
 // where there is none, or the value cannot be.
 Status set_figure(Costs& costs, std::string_view name, double value);

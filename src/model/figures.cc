@@ -1,5 +1,7 @@
 #include "src/model/figures.h"
 
+#include "src/model/machine.h"
+
 namespace tutti {
 namespace {
 
@@ -86,6 +88,7 @@ Costs processor() {
   costs.step_us = {0.05, 0.05, 0.05};
   costs.channel_gbytes_per_s = {8, 4, 8};
   costs.wire_bytes = {1, 8.0 / 7, 1};
+  set_coding_rates(costs, Instructions::avx512);
   return costs;
 }
 

@@ -7,6 +7,17 @@ constexpr std::size_t kBulk = static_cast<std::size_t>(Protocol::bulk);
 constexpr std::size_t kLines = static_cast<std::size_t>(Protocol::lines);
 constexpr std::size_t kRows = static_cast<std::size_t>(Protocol::rows);
 
+// In the order of WireFormat: what perf/micro/wire_bench measures in the nearest caches.
+struct CodingRates {
+  std::array<double, kWireFormats> encode, decode;
+};
+constexpr CodingRates kCodingRates[] = {
+    // [Instructions]
+    {{0, 6.5, 14, 3.5, 3.6, 4.2, 4.5, 4.8, 4.2, 4.2}, {0, 6, 14, 4.3, 4.5, 4.3, 9.4, 8.7, 7.6, 7.8}},
+    {{0, 73, 48, 12, 12, 15, 16, 16, 15.5, 16}, {0, 130, 110, 56, 78, 47, 77, 73, 38, 49}},
+    {{0, 155, 135, 17, 17, 23, 30, 27, 18.5, 21}, {0, 145, 140, 41, 77, 38, 140, 130, 61, 86}},
+};
+
 Costs host_costs() {
   Costs costs;
   costs.name = "host memory";
@@ -22,9 +33,7 @@ Costs host_costs() {
   costs.channel_gbytes_per_s[kLines] = 20;
   costs.fold_gbytes_per_s = 60;
   costs.copy_gbytes_per_s = 45;
-  // In the order of WireFormat: what perf/micro/wire_bench measures in the nearest caches with AVX-512.
-  costs.encode_gbytes_per_s = {0, 105, 90, 14.5, 14.5, 17.5, 28.5, 21.5, 14, 13.5};
-  costs.decode_gbytes_per_s = {0, 95, 100, 36, 35, 32, 83, 73, 27.5, 34};
+  set_coding_rates(costs, Instructions::avx512);
   return costs;
 }
 
@@ -72,6 +81,12 @@ Costs device_costs() {
 }
 
 }  // namespace
+
+void set_coding_rates(Costs& costs, Instructions instructions) {
+  const CodingRates& rates = kCodingRates[static_cast<std::size_t>(instructions)];
+  costs.encode_gbytes_per_s = rates.encode;
+  costs.decode_gbytes_per_s = rates.decode;
+}
 
 const Machine& machine_of_hosts() {
   static const Machine machine = {.costs = host_costs(), .levels = {kMemoryOfHosts, kTcp}};

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "src/base/instructions.h"
 #include "src/model/costs.h"
 
 namespace tutti {
@@ -29,7 +30,10 @@ struct Machine {
   double ranks_per_core = 1;  // 1 or more.
 };
 
-// Ranks on host memory, each with a core of its own, and TCP between hosts. Figures: docs/decisions/0042.
+// What a CPU with these instructions encodes and decodes.
+void set_coding_rates(Costs& costs, Instructions instructions);
+
+// Ranks on host memory with AVX-512, each with a core of its own, and TCP between hosts. Figures: docs/decisions/0042.
 const Machine& machine_of_hosts();
 // Ranks on GPUs of one host, and 400 Gbit/s for each between hosts. Estimates.
 const Machine& machine_of_devices();

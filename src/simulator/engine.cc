@@ -59,8 +59,8 @@ class Engine {
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
             1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
-        some_direct_(std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
-                                 [](double direct) { return direct != 0; })),
+        some_direct_(request.wire_part == 1 && std::any_of(request.costs.direct.begin(), request.costs.direct.end(),
+                                                           [](double direct) { return direct != 0; })),
         ranks_(program.classes()) {
     result_.piece_us.resize(request.pieces);
     const Loop& loop = request.loop;
@@ -247,10 +247,11 @@ class Engine {
   double perform(std::uint32_t rank, const TimedStep& step, Chain& chain) {
     RankState& state = ranks_[rank];
     const auto [in, out, mapped, sent] = ends_of(program_, step);
-    const double bytes = step.units * request_.unit_bytes / request_.parts;
+    const double whole = step.units * request_.unit_bytes / request_.parts;
+    const double bytes = whole * request_.wire_part;
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max({in, out, 1U}));
     const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
-    const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_);
+    const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
     const End* const ends = &program_.ends[step.first];
     for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
@@ -260,6 +261,17 @@ class Engine {
     trace(rank, state.piece, end, bytes);
     ++result_.events;
     return end;
+  }
+
+  // For each byte in memory.
+  double coding_us(const TimedStep& step) const {
+    if (request_.encode_us == 0 && request_.decode_us == 0) return 0;
+    const End* const ends = &program_.ends[step.first];
+    const auto is = [](EndKind kind) { return [kind](End end) { return end.kind() == kind; }; };
+    const auto received = std::count_if(ends, ends + step.sources, is(EndKind::receive));
+    const bool sends = std::any_of(ends + step.sources, ends + step.sources + step.targets, is(EndKind::send));
+    const bool encodes = sends && (received == 0 || step.folds);
+    return (encodes ? request_.encode_us : 0) + static_cast<double>(received) * request_.decode_us;
   }
 
   bool is_direct(const TimedStep& step) const {

@@ -57,7 +57,11 @@ struct EngineRequest {
   double unit_bytes = 0;     // Of a piece, for all channels together.
   std::uint32_t parts = 1;   // In which steps are done, and messages go, where there are lanes alone.
   double slice_bytes = 0;    // Of a step in peers' memory, for all channels together. 0: it is done in one.
-  double jitter = 0;         // Steps and hops take longer by an exponentially distributed part of this mean.
+  // Of messages that are narrower than what they carry: their bytes for one of it, and what a rank's channels take
+  // together to encode and to decode a byte of it. A step encodes once, and decodes each message that it takes; what it
+  // takes and does not reduce goes on as it came.
+  double wire_part = 1, encode_us = 0, decode_us = 0;
+  double jitter = 0;  // Steps and hops take longer by an exponentially distributed part of this mean.
   std::uint64_t seed = 1;
   std::vector<TraceEvent>* trace = nullptr;
   std::size_t most_traced = 500'000;

@@ -46,6 +46,17 @@ void scale(Chain& chain, double factor) {
   for (float& part : chain.links) part *= by;
 }
 
+// What the engine is to know of narrow messages.
+void code(EngineRequest& request, const SimulatedCall& call, const Costs& costs) {
+  if (call.wire == WireFormat::none) return;
+  const double element_bytes = size_of(call.type);
+  request.wire_part = wire_bytes(call.wire) / (kWireGroup * element_bytes);
+  const CodingTimes times = coding_times(costs, call.wire, call.type);
+  const double values = sizeof(float) / element_bytes / request.channels;
+  request.encode_us = times.encode_us * values;
+  request.decode_us = times.decode_us * values;
+}
+
 }  // namespace
 
 double bus_factor(Collective collective, Rank ranks) {
@@ -120,7 +131,8 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   request.channels = std::clamp(call.channels, 1U, costs_.most_channels) / program.orders;  // Of each order.
   const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
   const double longest = unit * program.longest / request.channels;  // Of a channel.
-  const double wanted = call.piece_bytes > 0 ? std::ceil(longest / call.piece_bytes) : 1;
+  code(request, call, costs_);
+  const double wanted = call.piece_bytes > 0 ? std::ceil(longest * request.wire_part / call.piece_bytes) : 1;
   request.loop.pieces = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
   if (request.loop.pieces == 1) request.loop.skew = 0;
   request.pieces = pieces_to_simulate(request.loop.pieces, program, limits_.most_events);

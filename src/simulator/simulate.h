@@ -17,6 +17,10 @@ struct SimulatedCall {
   std::uint32_t channels = 1;
   double piece_bytes = 65536;                                                // The longest message of a channel.
   Loop loop = {.skew = 1, .order = StageOrder::earliest_first, .slots = 4};  // Pieces follow from the rest.
+  // How elements of this type travel between ranks; in a format none are in peers' memory, and `piece_bytes` is of
+  // messages.
+  WireFormat wire = WireFormat::none;
+  DataType type = DataType::float32;
   double jitter = 0;
   std::uint64_t seed = 1;
   std::vector<TraceEvent>* trace = nullptr;

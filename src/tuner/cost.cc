@@ -59,19 +59,10 @@ double links_us(const Traffic& traffic, const Passing& passing) {
                   time_us(of_group * bytes, passing.level.member_gbytes_per_s));
 }
 
-// Elements of 16 bits are made float32 before they are encoded, and 16 bits again once they are decoded: by the codecs
-// of the formats that have these bits.
 double coding_us(const Coding& coding, const Costs& costs) {
   if (coding.wire == WireFormat::none) return 0;
-  const auto rate = [](const auto& rates, WireFormat format) { return rates[static_cast<std::size_t>(format)]; };
-  const double encoded = coding.blocks.encoded * coding.values_bytes;
-  const double decoded = coding.blocks.decoded * coding.values_bytes;
-  const double own = time_us(encoded, rate(costs.encode_gbytes_per_s, coding.wire)) +
-                     time_us(decoded, rate(costs.decode_gbytes_per_s, coding.wire));
-  if (coding.type == DataType::float32) return own;
-  const WireFormat memory = memory_format(coding.type);
-  return own + time_us(encoded, rate(costs.decode_gbytes_per_s, memory)) +
-         time_us(decoded, rate(costs.encode_gbytes_per_s, memory));
+  const CodingTimes times = coding_times(costs, coding.wire, coding.type);
+  return coding.values_bytes * (coding.blocks.encoded * times.encode_us + coding.blocks.decoded * times.decode_us);
 }
 
 // In a call with a root ranks have unlike work. Over a network, where they wait in system calls, the busiest one

@@ -52,13 +52,13 @@ class GroupKernel {
 
   TUTTI_KERNEL static Values load_values(const float* from) {
     Values values;
-#pragma GCC unroll 32
+#pragma GCC unroll 16
     for (unsigned r = 0; r < kRegisters; ++r)
       values.at[r] = load<float, kLanes>(reinterpret_cast<const std::byte*>(from + r * kLanes));
     return values;
   }
   TUTTI_KERNEL static void store_values(const Values& values, float* to) {
-#pragma GCC unroll 32
+#pragma GCC unroll 16
     for (unsigned r = 0; r < kRegisters; ++r) std::memcpy(to + r * kLanes, &values.at[r], sizeof(Real));
   }
 
@@ -133,7 +133,7 @@ class GroupKernel {
     for (unsigned block = 0; block < kBlocks; ++block) {
       Magnitudes of_many[kEach < 4 ? kEach : 4];  // So that few wait for each other.
       constexpr unsigned kMany = sizeof of_many / sizeof of_many[0];
-#pragma GCC unroll 32
+#pragma GCC unroll 16
       for (unsigned r = 0; r < kEach; ++r) {
         const auto bits = __builtin_bit_cast(Magnitudes, values.at[block * kEach + r]);
         const Magnitudes magnitudes = bits & static_cast<std::int32_t>(kMagnitude);
@@ -209,7 +209,7 @@ class GroupKernel {
         std::memcpy(codes + r * kLanes, &bytes, sizeof bytes);
       }
     } else {
-#pragma GCC unroll 32
+#pragma GCC unroll 16
       for (unsigned r = 0; r < kRegisters; ++r) {
         const CodeRegister code = code_of(values.at[r], scales.of(r), range);
         std::memcpy(codes + r * sizeof code, &code, sizeof code);
@@ -229,7 +229,7 @@ class GroupKernel {
     if constexpr (requires { Form::kMostFinite; }) {
       using Bytes = Vector<std::int8_t, Isa::kBytes>;
       Bytes special = {};
-#pragma GCC unroll 32
+#pragma GCC unroll 16
       for (unsigned i = 0; i < kWireGroup; i += Isa::kBytes)
         special |= (load<std::int8_t, Isa::kBytes>(codes + i) & 0x7f) > static_cast<std::int8_t>(Form::kMostFinite);
       return any_of(special);
@@ -249,7 +249,7 @@ class GroupKernel {
       codes = reinterpret_cast<const std::byte*>(unpacked);
     }
     Values values;
-#pragma GCC unroll 32
+#pragma GCC unroll 16
     for (unsigned r = 0; r < kRegisters; ++r)
       values.at[r] = meaning<kFinite>(load<Code, kLanes>(codes + r * kLanes * sizeof(Code)), scales.of(r));
     return values;

@@ -35,13 +35,16 @@ TEST(Location, HasNoRoomForHalfAName) {
 
 TEST(Location, SaysNothingWhereItCannotBe) {
   Location wrong = somewhere();
-  wrong.version = 2;
+  wrong.version = 1;
   EXPECT_EQ(sane(wrong), Location());
   wrong = somewhere();
   wrong.domain = 1U << 20;
   EXPECT_EQ(sane(wrong), Location());
   wrong = somewhere();
   wrong.wants_topology = 7;
+  EXPECT_EQ(sane(wrong), Location());
+  wrong = somewhere();
+  wrong.instructions = number_of(Instructions::avx512) + 1;
   EXPECT_EQ(sane(wrong), Location());
   wrong = somewhere();
   wrong.gpu.fill('1');  // Without an end.

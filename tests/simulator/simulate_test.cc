@@ -56,6 +56,31 @@ TEST(Simulate, ChannelsStepsAndProtocolsCost) {
   EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 5 + 3 + 20 + kWay + 13, 1e-3);
 }
 
+// What is passed on goes as it came.
+TEST(Simulate, NarrowMessagesAreEncodedAndDecoded) {
+  Costs costs = plain_costs();
+  const auto int8 = static_cast<std::size_t>(WireFormat::int8), bf16 = static_cast<std::size_t>(WireFormat::bf16);
+  costs.encode_gbytes_per_s[int8] = 10;
+  costs.decode_gbytes_per_s[int8] = 20;
+  costs.encode_gbytes_per_s[bf16] = 40;
+  costs.decode_gbytes_per_s[bf16] = 50;
+  SimulatedCall call = whole(1e6);
+  call.wire = WireFormat::int8;
+  const Network pair = network_of(cluster_of(1, 2));
+  const Outcome sent = simulated(pair, costs, {Collective::broadcast, "direct"}, call);
+  EXPECT_NEAR(sent.time_us, 5 + 100 + kWay + 50, 1e-3);
+  EXPECT_NEAR(sent.data_bytes, 1e6 * 130 / 512, 1e-6);
+  call.type = DataType::bfloat16;  // 2 MB of float32.
+  const Outcome half = simulated(pair, costs, {Collective::broadcast, "direct"}, call);
+  EXPECT_NEAR(half.time_us, 5 + (200 + 40) + kWay + (100 + 50), 1e-3);
+  EXPECT_NEAR(half.data_bytes, 1e6 * 130 / 256, 1e-6);
+  call.type = DataType::float32;
+  call.bytes = 3e6;
+  const Network three = network_of(cluster_of(1, 3));
+  EXPECT_NEAR(simulated(three, costs, {Collective::all_gather, "ring"}, call).time_us, 5 + 100 + kWay + 50 + kWay + 50,
+              1e-3);
+}
+
 TEST(Simulate, SlotsBoundWhatIsUnderWay) {
   const Network network = network_of(cluster_of(1, 2));
   SimulatedCall call = whole(64e3);

@@ -89,22 +89,6 @@ Status parse_groups(ExplainRequest& request, const std::string& text) {
   return {};
 }
 
-Result<double> parse_number(const std::string& text, double below) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < below) return value;
-  char limit[32];
-  std::snprintf(limit, sizeof limit, "%g", below);
-  return invalid_argument("'" + text + "' is no number above 0 and below " + limit);
-}
-
-// Those that may travel in a wire format.
-Result<DataType> parse_float_type(const std::string& text) {
-  for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16})
-    if (text == name(type)) return type;
-  return invalid_argument("'" + text + "' is none of float32, float16 and bfloat16, which alone may be rounded");
-}
-
 Status apply(ExplainRequest& request, int option, const std::string& value) {
   switch (option) {
     case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;

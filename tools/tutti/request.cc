@@ -280,6 +280,21 @@ Status check(const Request& request) {
 
 }  // namespace
 
+Result<double> parse_number(const std::string& text, double below) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < below) return value;
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%g", below);
+  return invalid_argument("'" + text + "' is no number above 0 and below " + limit);
+}
+
+Result<DataType> parse_float_type(const std::string& text) {
+  for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16})
+    if (text == name(type)) return type;
+  return invalid_argument("'" + text + "' is none of float32, float16 and bfloat16, which alone may be rounded");
+}
+
 Result<Request> parse_request(int argc, char** argv) {
   Request request;
   if (argc < 2) return request;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "src/base/types.h"
 #include "src/plan/problem.h"
 
 namespace tutti {
@@ -37,6 +38,11 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text);
 Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, std::uint32_t most);
 // "8", "64K", "1.5M": K, M, G and T are powers of 1024, as nccl-tests have them. Whole bytes, from 1 to 10^15.
 Result<double> parse_bytes(std::string_view text);
+
+// Above 0.
+Result<double> parse_number(const std::string& text, double below);
+// Of those that may travel in a wire format.
+Result<DataType> parse_float_type(const std::string& text);
 
 Result<Request> parse_request(int argc, char** argv);
 

@@ -14,6 +14,7 @@
 #include "src/simulator/trace.h"
 #include "src/topology/fill.h"
 #include "src/tuner/choose.h"
+#include "src/tuner/coding.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/ring_orders.h"
@@ -62,6 +63,11 @@ class Simulations {
     for (const Algorithm* algorithm : catalogue(request_.collective)) {
       if (!all && request_.algorithm != algorithm->name()) continue;
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
+      const bool refused = asks_for_format() && !can_be_narrow(*algorithm, problem);
+      if (all && refused) continue;
+      if (refused)
+        return unsupported(std::string(algorithm->name()) + " has no messages that could be rounded: its ranks would " +
+                           "end with different bits, or nothing is sent; name another with --algorithm");
       if (!can_be_mapped(*algorithm))
         return unsupported(std::string(algorithm->name()) +
                            " works in the memory of its peers, and a network leads to some of these: name another with "
@@ -124,7 +130,10 @@ class Simulations {
     SimulatedCall call;
     std::uint64_t events = 0;
 
-    std::string name() const { return std::string(algorithm->name()) + " with " + tutti::name(call.protocol); }
+    std::string name() const {
+      const std::string narrow = call.wire == WireFormat::none ? "" : std::string(" in ") + tutti::name(call.wire);
+      return std::string(algorithm->name()) + " with " + tutti::name(call.protocol) + narrow;
+    }
   };
 
   // Of those that are compared the ones that do not take too long; the quickest, if all do.
@@ -132,8 +141,11 @@ class Simulations {
     std::vector<Candidate> candidates;
     for (const auto& [algorithm, simulation] : simulations_) {
       for (const std::string_view protocol : protocols(*algorithm)) {
-        const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, bytes));
-        candidates.push_back({algorithm, &simulation, call, simulation.events_of(call)});
+        for (const WireFormat wire : formats(*algorithm, protocol)) {
+          const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, wire, bytes));
+          if (call.wire != wire && request_.wire.empty()) continue;  // It is not narrower, and raw is there.
+          candidates.push_back({algorithm, &simulation, call, simulation.events_of(call)});
+        }
       }
     }
     if (!request_.algorithm.empty()) return candidates;
@@ -171,24 +183,47 @@ class Simulations {
     return far.ok() && far.value().links != LinkClass::network;
   }
 
+  bool asks_for_format() const { return !request_.wire.empty() && request_.wire != name(WireFormat::none); }
+  static bool can_be_narrow(const Algorithm& algorithm, const Problem& problem) {
+    return !std::string_view(algorithm.name()).ends_with("_mapped") && algorithm.bears_rounding(problem);
+  }
+
+  // On devices narrow messages go in bulk; a protocol of no name is the tuner's.
+  std::vector<WireFormat> formats(const Algorithm& algorithm, std::string_view protocol) const {
+    if (!request_.wire.empty()) return {parse_wire(request_.wire).value()};
+    std::vector<WireFormat> all = {WireFormat::none};
+    const Problem problem = problem_on(network_, request_.collective, request_.root);
+    const bool bulk = !on_device_ || protocol == "bulk" || protocol.empty();
+    if (request_.max_relative_error == 0 || !bulk || !can_be_narrow(algorithm, problem)) return all;
+    const Effort effort = algorithm.effort(problem);
+    for (const WireFormat format : kBoundedFormats)
+      if (keeps_to(request_.max_relative_error, format, effort)) all.push_back(format);
+    return all;
+  }
+
   std::vector<std::string_view> protocols(const Algorithm& algorithm) const {
     if (!request_.protocol.empty()) return {request_.protocol};
     if (std::string_view(algorithm.name()).ends_with("_mapped")) return {"bulk"};
+    if (on_device_ && asks_for_format()) return {"bulk"};
     if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return {""};
     return {"lines", "rows", "bulk"};
   }
 
-  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, double bytes) {
+  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, WireFormat wire, double bytes) {
     const double block = block_bytes(request_.collective, network_.ranks(), bytes);
-    const Query query = {.problem = problem_on(network_, request_.collective, request_.root),
-                         .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
-                         .mapped = false,
-                         .algorithm = algorithm.name(),
-                         .protocol = protocol,
-                         .network = network_.ranks() > network_.ranks_per_host(),
-                         .teams = on_device_ ? costs_.most_channels : 0};
+    Query query = {.problem = problem_on(network_, request_.collective, request_.root),
+                   .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
+                   .mapped = false,
+                   .algorithm = algorithm.name(),
+                   .protocol = protocol,
+                   .type = request_.type,
+                   .network = network_.ranks() > network_.ranks_per_host(),
+                   .teams = on_device_ ? costs_.most_channels : 0};
+    if (message_bytes(query, wire) < query.block_bytes) query.wire = wire;  // As calls do.
     const Choice choice = TUTTI_TRY(choose(query));
     SimulatedCall call;
+    call.wire = query.wire;
+    call.type = request_.type;
     call.bytes = bytes;
     call.protocol = choice.protocol;
     call.launch = request_.launch;

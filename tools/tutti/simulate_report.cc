@@ -10,6 +10,8 @@
 namespace tutti {
 namespace {
 
+bool is_narrow(const SimulateRequest& request) { return !request.wire.empty() || request.max_relative_error > 0; }
+
 // Parts of the critical path by name; what is nothing is left out.
 std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
   std::vector<std::pair<std::string, double>> parts = {{"launch", chain.launch},
@@ -24,10 +26,12 @@ std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
   return parts;
 }
 
-void show_row(const SimulatedRun& run) {
-  std::printf("%14.0f %12.2f %9.2f %9.2f  %-18s %-6s %4u %8u\n", run.call.bytes, run.outcome.time_us,
+void show_row(const SimulatedRun& run, bool shows_wire) {
+  std::printf("%14.0f %12.2f %9.2f %9.2f  %-18s %-6s %4u %8u", run.call.bytes, run.outcome.time_us,
               run.outcome.algorithm_gbytes_per_s, run.outcome.bus_gbytes_per_s, run.algorithm.c_str(),
               name(run.call.protocol), run.call.channels, run.outcome.pieces);
+  if (shows_wire) std::printf(" %s", name(run.call.wire));
+  std::printf("\n");
 }
 
 void show_details(const SimulatedRun& run) {
@@ -48,9 +52,10 @@ void show_details(const SimulatedRun& run) {
 void show_json(const SimulatedRun& run) {
   const Outcome& outcome = run.outcome;
   std::printf(
-      "      {\"algorithm\": %s, \"protocol\": %s, \"channels\": %u, \"pieces\": %u, \"simulated_pieces\": %u,\n",
-      json_quoted(run.algorithm).c_str(), json_quoted(name(run.call.protocol)).c_str(), run.call.channels,
-      outcome.pieces, outcome.simulated_pieces);
+      "      {\"algorithm\": %s, \"protocol\": %s, \"wire\": %s, \"channels\": %u, \"pieces\": %u, "
+      "\"simulated_pieces\": %u,\n",
+      json_quoted(run.algorithm).c_str(), json_quoted(name(run.call.protocol)).c_str(),
+      json_quoted(name(run.call.wire)).c_str(), run.call.channels, outcome.pieces, outcome.simulated_pieces);
   std::printf("       \"time_us\": %.6g, \"alg_bw\": %.6g, \"bus_bw\": %.6g, \"events\": %llu, \"seconds\": %.4g,\n",
               outcome.time_us, outcome.algorithm_gbytes_per_s, outcome.bus_gbytes_per_s,
               static_cast<unsigned long long>(outcome.events), run.seconds);
@@ -82,13 +87,13 @@ void begin_report(const SimulateRequest& request, const Network& network, const 
   std::printf("# %s of %u ranks on %u hosts as %s, by the figures of %.*s; launched %s\n", name(request.collective),
               network.ranks(), network.cluster().hosts, request.topology.c_str(), static_cast<int>(costs.name.size()),
               costs.name.data(), name(request.launch));
-  std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
-              "proto", "chan", "pieces");
+  std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s%s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
+              "proto", "chan", "pieces", is_narrow(request) ? " wire" : "");
 }
 
 void report(const SimulateRequest& request, const std::vector<SimulatedRun>& runs) {
   const bool one_size = request.bytes.size() == 1;
-  for (std::size_t i = 0; i < (one_size ? runs.size() : 1); ++i) show_row(runs[i]);
+  for (std::size_t i = 0; i < (one_size ? runs.size() : 1); ++i) show_row(runs[i], is_narrow(request));
   if (one_size) show_details(runs[0]);
   std::fflush(stdout);
 }

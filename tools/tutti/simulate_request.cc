@@ -6,8 +6,10 @@
 #include <charconv>
 #include <string_view>
 
+#include "src/communicator/forced.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/rings.h"
+#include "src/wire/format.h"
 #include "tools/tutti/request.h"
 
 namespace tutti {
@@ -31,6 +33,9 @@ const char* const kSimulateUsage =
     "  --bytes B               1G, or 8..16G for all powers of two between; as nccl-tests count\n"
     "  --algorithm A           (all: the best of those that can be simulated soon is named)\n"
     "  --protocol P            lines, bulk or rows (the best)\n"
+    "  --wire F                what messages are rounded to: bf16, int8 and so on (raw)\n"
+    "  --max-relative-error X  instead: the best of raw and the formats that are expected to keep to it\n"
+    "  --type T                float32, float16 or bfloat16, of what is rounded (float32)\n"
     "  --channels N  --piece B  --slots N    (as the library does that was measured)\n"
     "  --launch MODE           eager, eager-many or graph (eager)\n"
     "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
@@ -60,6 +65,9 @@ enum Option {
   kBytes,
   kAlgorithm,
   kProtocol,
+  kWire,
+  kMaxRelativeError,
+  kType,
   kChannels,
   kPiece,
   kSlots,
@@ -90,6 +98,9 @@ constexpr option kOptions[] = {
     {"bytes", required_argument, nullptr, kBytes},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
+    {"wire", required_argument, nullptr, kWire},
+    {"max-relative-error", required_argument, nullptr, kMaxRelativeError},
+    {"type", required_argument, nullptr, kType},
     {"channels", required_argument, nullptr, kChannels},
     {"piece", required_argument, nullptr, kPiece},
     {"slots", required_argument, nullptr, kSlots},
@@ -169,6 +180,12 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
       request.protocol = value;
       TUTTI_CHECK_OK(check_protocol(value));
       break;
+    case kWire:
+      request.wire = value;
+      TUTTI_CHECK_OK(parse_wire(value).status());
+      break;
+    case kMaxRelativeError: request.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
+    case kType: request.type = TUTTI_TRY(parse_float_type(value)); break;
     case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
     case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
@@ -197,6 +214,7 @@ Status check(const SimulateRequest& request) {
   if (request.slots > kMostSlots)
     return invalid_argument("--slots " + std::to_string(request.slots) + " are more than " +
                             std::to_string(kMostSlots));
+  TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, request.max_relative_error));
   if (!request.trace.empty() && request.bytes.size() > 1)
     return invalid_argument("--trace is of one size: --bytes gives several");
   return {};

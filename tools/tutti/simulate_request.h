@@ -21,6 +21,9 @@ struct SimulateRequest {
   std::vector<double> bytes;
   std::string algorithm;  // Empty or "all": whichever is best.
   std::string protocol;   // Empty: as the tuner chooses, or whichever is best.
+  std::string wire;       // Empty: raw.
+  double max_relative_error = 0;
+  DataType type = DataType::float32;  // Of what may travel narrower.
   Rank root = 0;
   std::uint32_t channels = 0;  // 0: as the tuner chooses.
   std::uint32_t slots = 0;     // Likewise.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/config.h"
+#include "src/base/instructions.h"
 #include "src/base/log.h"
 #include "src/topology/discover/discover.h"
 #include "src/topology/discover/file.h"
@@ -119,6 +120,7 @@ Result<Location> own_location(const std::string& gpu) {
   const std::optional<Topology> told = TUTTI_TRY(by_file(bus_id));
   Location location = told ? location_in(*told, bus_id) : location_here(bus_id);
   set_gpu(location, bus_id);
+  location.instructions = number_of(widest_instructions());
   location.wants_topology = !bus_id.empty() || !config().topo_dump_file.empty() ? 1 : 0;
   return location;
 }

@@ -108,6 +108,8 @@ void adopt(const NetworkFigures& seen, const Costs& costs, bool one_machine, Lev
 Machine machine_of(const Hosts& hosts) {
   Machine machine = machine_of_hosts();
   machine.ranks_per_core = hosts.ranks_per_cpu();
+  // A call waits for the rank that takes longest.
+  if (hosts.common_instructions()) set_coding_rates(machine.costs, *hosts.common_instructions());
   if (hosts.one_machine()) {
     for (Level& level : machine.levels) level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
   }

@@ -5,6 +5,7 @@
 
 namespace tutti {
 
+// Of memory of 16 bits none: sums go through memory.
 WireSumFunction find_wire_sum_baseline(WireFormat format, DataType memory);
 WireSumFunction find_wire_sum_avx2(WireFormat format, DataType memory);
 WireSumFunction find_wire_sum_avx512(WireFormat format, DataType memory);

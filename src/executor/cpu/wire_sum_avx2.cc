@@ -7,7 +7,7 @@
 namespace tutti {
 
 WireSumFunction find_wire_sum_avx2(WireFormat format, DataType memory) {
-  return find_wire_sum_in<Avx2>(format, memory);
+  return memory == DataType::float32 ? find_wire_sum_in<Avx2>(format) : find_narrow_wire_sum_in<Avx2>(format);
 }
 
 }  // namespace tutti

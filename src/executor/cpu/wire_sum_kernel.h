@@ -75,7 +75,7 @@ class WireSum {
   template <typename T>
   TUTTI_KERNEL static Values widened(const std::byte* from) {
     Values values;
-#pragma GCC unroll 32
+#pragma GCC unroll 16
     for (unsigned r = 0; r < Group::kRegisters; ++r) {
       const auto bits = load<Bits<T>, Group::kLanes>(from + r * Group::kLanes * sizeof(T));
       values.at[r] = one_nan<typename Group::Word>(Isa::template widened<T, Group::kLanes>(bits));
@@ -87,12 +87,12 @@ class WireSum {
     Values sum = source(0, i);
     for (std::uint32_t s = 1; s < fold_.source_count; ++s) {
       const Values next = source(s, i);
-#pragma GCC unroll 32
+#pragma GCC unroll 16
       for (unsigned r = 0; r < Group::kRegisters; ++r) sum.at[r] += next.at[r];
     }
     if (arguments_.divides) {
       const auto divisor = static_cast<float>(fold_.ranks);
-#pragma GCC unroll 32
+#pragma GCC unroll 16
       for (unsigned r = 0; r < Group::kRegisters; ++r) sum.at[r] /= divisor;
     }
     return sum;
@@ -122,7 +122,7 @@ class WireSum {
 
   TUTTI_KERNEL void store_all(Values values, std::uint64_t i, Real& carried) const {
     if (combines_) {
-#pragma GCC unroll 32
+#pragma GCC unroll 16
       for (unsigned r = 0; r < Group::kRegisters; ++r) values.at[r] = one_nan<typename Group::Word>(values.at[r]);
     }
     for (std::uint32_t t = 0; t < fold_.target_count; ++t) {
@@ -144,7 +144,7 @@ class WireSum {
     lanes += static_cast<std::int32_t>(Group::kLanes - behind_);
     std::byte* const to = fold_.targets[carries_] + i * sizeof(float);
     std::byte* const line = to - behind_ * sizeof(float);
-#pragma GCC unroll 32
+#pragma GCC unroll 16
     for (unsigned r = 0; r < Group::kRegisters; ++r) {
       const Real before = r == 0 ? carried : values.at[r - 1];
       if (r == 0 && i == 0) std::memcpy(to, &values.at[0], sizeof(Real));
@@ -180,7 +180,7 @@ class WireSum {
       for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes) Isa::prepare(to + kAheadBytes + line);
     }
     const bool streams = (streamed_ & bit) != 0;
-#pragma GCC unroll 32
+#pragma GCC unroll 16
     for (unsigned r = 0; r < kRegisters; ++r) {
       const Real value = values[r];
       std::byte* const at = to + r * sizeof value;
@@ -199,10 +199,12 @@ class WireSum {
 };
 
 template <class Isa>
-WireSumFunction find_wire_sum_in(WireFormat format, DataType memory) {
-  return visit_form(format, [memory]<class Form>(Type<Form>) -> WireSumFunction {
-    return memory == DataType::float32 ? WireSum<Isa, Form, false>::run : WireSum<Isa, Form, true>::run;
-  });
+WireSumFunction find_wire_sum_in(WireFormat format) {
+  return visit_form(format, []<class Form>(Type<Form>) -> WireSumFunction { return WireSum<Isa, Form, false>::run; });
+}
+template <class Isa>
+WireSumFunction find_narrow_wire_sum_in(WireFormat format) {
+  return visit_form(format, []<class Form>(Type<Form>) -> WireSumFunction { return WireSum<Isa, Form, true>::run; });
 }
 
 }  // namespace tutti

@@ -1,0 +1,31 @@
+// What predictions know of the machines of a communicator's ranks.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "src/communicator/planning/planning.h"
+
+namespace tutti {
+namespace {
+
+// Ranks of different machines choose alike, and each call waits for the slowest of its ranks.
+TEST(MachineOf, EncodesAsFastAsTheLeastOfItsCpus) {
+  Hosts hosts = Hosts::apart(4);
+  std::vector<Location> locations(4);
+  const auto int8_of = [](const Hosts& of) {
+    return machine_of(of).costs.encode_gbytes_per_s[static_cast<std::size_t>(WireFormat::int8)];
+  };
+  const double usual = int8_of(hosts);
+  const Instructions instructions[] = {Instructions::avx512, Instructions::avx2, Instructions::avx512,
+                                       Instructions::baseline};
+  for (std::size_t rank = 0; rank < 4; ++rank) locations[rank].instructions = number_of(instructions[rank]);
+  hosts.place(locations);
+  const double all = int8_of(hosts), wider = int8_of(hosts.of({0, 1})), widest = int8_of(hosts.of({2, 0}));
+  EXPECT_LT(all, wider);
+  EXPECT_LT(wider, widest);
+  EXPECT_EQ(widest, usual);
+  EXPECT_EQ(int8_of(hosts.of({3})), all);
+}
+
+}  // namespace
+}  // namespace tutti
