@@ -31,6 +31,9 @@ const char* const kSimulateUsage =
     "  --bytes B               1G, or 8..16G for all powers of two between; as nccl-tests count\n"
     "  --algorithm A           (all: the best of those that can be simulated soon is named)\n"
     "  --protocol P            lines, bulk or rows (the best)\n"
+    "  --like nccl             protocols as NCCL chooses them, and a piece after the other through all stages, as it "
+    "loops;\n"
+    "                          of one host, to be compared with its times (as Tutti does)\n"
     "  --channels N  --piece B  --slots N    (as the library does that was measured)\n"
     "  --launch MODE           eager, eager-many or graph (eager)\n"
     "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
@@ -60,6 +63,7 @@ enum Option {
   kBytes,
   kAlgorithm,
   kProtocol,
+  kLike,
   kChannels,
   kPiece,
   kSlots,
@@ -90,6 +94,7 @@ constexpr option kOptions[] = {
     {"bytes", required_argument, nullptr, kBytes},
     {"algorithm", required_argument, nullptr, kAlgorithm},
     {"protocol", required_argument, nullptr, kProtocol},
+    {"like", required_argument, nullptr, kLike},
     {"channels", required_argument, nullptr, kChannels},
     {"piece", required_argument, nullptr, kPiece},
     {"slots", required_argument, nullptr, kSlots},
@@ -168,6 +173,10 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kProtocol:
       request.protocol = value;
       TUTTI_CHECK_OK(check_protocol(value));
+      break;
+    case kLike:
+      if (value != "nccl") return invalid_argument("calls can be made as nccl makes them, not as '" + value + "'");
+      request.like_nccl = true;
       break;
     case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;

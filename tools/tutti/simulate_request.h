@@ -19,8 +19,9 @@ struct SimulateRequest {
   Cluster cluster;  // Its topology is filled in later.
   Collective collective = Collective::all_reduce;
   std::vector<double> bytes;
-  std::string algorithm;  // Empty or "all": whichever is best.
-  std::string protocol;   // Empty: as the tuner chooses, or whichever is best.
+  std::string algorithm;   // Empty or "all": whichever is best.
+  std::string protocol;    // Empty: as the tuner chooses, or whichever is best.
+  bool like_nccl = false;  // Protocols and loops as NCCL has them.
   Rank root = 0;
   std::uint32_t channels = 0;  // 0: as the tuner chooses.
   std::uint32_t slots = 0;     // Likewise.
