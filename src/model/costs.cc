@@ -35,6 +35,8 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"request_bytes", &costs.request_bytes},
                              {"interleaved_bytes", &costs.interleaved_bytes},
                              {"lead_us", &costs.lead_us},
+                             {"unsettled_us", &costs.unsettled_us},
+                             {"settle_us", &costs.settle_us},
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};
   list(all, "launch_us", costs.launch_us, [](std::size_t i) { return std::string(kModes[i]); });
   list(all, "base_us", costs.base_us, protocol);
@@ -68,7 +70,7 @@ std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
 
 // What divides, or is divided by.
 bool must_be_positive(const std::string& figure) {
-  for (const char* each : {"gbytes_per_s", "wire_bytes", "efficiency", "channel_bytes", "piece_bytes"})
+  for (const char* each : {"gbytes_per_s", "wire_bytes", "efficiency", "channel_bytes", "piece_bytes", "settle_us"})
     if (figure.find(each) != std::string::npos) return true;
   return false;
 }

@@ -73,6 +73,9 @@ struct Costs {
   // What it encodes and decodes of numbers in float32, by the format that messages are in; likewise.
   std::array<double, kWireFormats> encode_gbytes_per_s{}, decode_gbytes_per_s{};
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
+  // Links within a host carry less while a call is young: what is lost in the end, of calls that keep them busy for
+  // much longer than settle_us. After t of it: unsettled_us (1 - exp(-t / settle_us)).
+  double unsettled_us = 0, settle_us = 1000;
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
   // How calls are cut: a channel for each so many bytes of the call (lines: of a rank's part), in messages of at most
   // so many for a channel, sent in this many slices as long as those are not shorter than shortest_slice_bytes.

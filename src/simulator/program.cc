@@ -233,12 +233,15 @@ std::uint64_t operands_of(const Plan& plan) {
   return operands;
 }
 
+Across across_of(const ProgramLimits& limits) { return limits.one_stage ? Across::stages : Across::rounds; }
+
 // Plans of all classes at once, so that stages can be merged as executors have them.
-Status compile_merged(const Algorithm& algorithm, const Problem& problem, Program& program, Compiler& compiler) {
+Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
+                      Compiler& compiler) {
   std::vector<Plan> plans;
   for (Rank number = 0; number < program.classes(); ++number) {
     plans.push_back(emit_plan(algorithm, problem, program.symmetry.representative_of_class(number)));
-    fuse(plans.back());
+    fuse(plans.back(), across);
   }
   fuse_stages(plans);
   program.stage_count = static_cast<std::uint32_t>(plans[0].shape.stages.size());
@@ -246,10 +249,11 @@ Status compile_merged(const Algorithm& algorithm, const Problem& problem, Progra
   return {};
 }
 
-Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Program& program, Compiler& compiler) {
+Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
+                          Compiler& compiler) {
   for (Rank number = 0; number < program.classes(); ++number) {
     Plan plan = emit_plan(algorithm, problem, program.symmetry.representative_of_class(number));
-    if (program.fused) fuse(plan);
+    if (program.fused) fuse(plan, across);
     program.stage_count = static_cast<std::uint32_t>(plan.shape.stages.size());
     TUTTI_CHECK_OK(compiler.add(plan));
   }
@@ -283,8 +287,9 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   program.fused = steps * most <= limits.most_fusing;
   Compiler compiler(program, network, limits);
   const bool merged = program.fused && std::max(steps, operands / kOperandsOfAStep) <= limits.most_merging;
-  TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, program, compiler)
-                        : compile_one_by_one(algorithm, problem, program, compiler));
+  const Across across = across_of(limits);
+  TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, across, program, compiler)
+                        : compile_one_by_one(algorithm, problem, across, program, compiler));
   TUTTI_CHECK_OK(compiler.check());
   return program;
 }
@@ -300,7 +305,7 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   Compiler compiler(program, network, limits);
   for (std::uint32_t order = 0; order < program.orders; ++order) {
     std::vector<Plan> plans = emit_plans(algorithm, logical(orders[order], problem));
-    for (Plan& plan : plans) fuse(plan);
+    for (Plan& plan : plans) fuse(plan, across_of(limits));
     fuse_stages(plans);
     program.stage_count = static_cast<std::uint32_t>(plans[0].shape.stages.size());
     std::vector<Plan> placed(plans.size());

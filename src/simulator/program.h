@@ -51,6 +51,9 @@ struct ProgramLimits {
   std::uint64_t most_lanes = 16'000'000;      // Some 250 bytes each. Below what End holds.
   std::uint64_t most_fusing = 4'000'000'000;  // Beyond this many pairs of steps they are left as they were emitted.
   std::uint64_t most_merging = 3'000'000;     // Steps beyond which stages are left as they are.
+  // A piece runs through all stages before the next begins, and steps of different stages are fused: loops as NCCL
+  // writes them by hand, in which a rank of a ring rests once for each piece, not once for each stage.
+  bool one_stage = false;
 };
 
 // Of no bytes yet: one program serves all sizes.

@@ -40,6 +40,27 @@ bool names_all_ranks(const Algorithm& algorithm, Collective collective) {
   return longest + 1 >= kFew;
 }
 
+// Where the number of hosts is all that is wrong: blocks cannot be cut into so many parts, or lanes have too few tags.
+std::string fewer_that_work(const Algorithm& algorithm, const Problem& problem) {
+  if (problem.groups.size() != 1 || problem.groups[0].empty()) return "";
+  const Rank size = problem.groups[0].front();
+  const auto supports = [&](std::size_t hosts) {
+    Problem fewer = problem;
+    fewer.groups[0].assign(hosts, size);
+    fewer.ranks = static_cast<Rank>(hosts * size);
+    fewer.root = 0;
+    return algorithm.supports(fewer);
+  };
+  std::size_t works = 2, fails = problem.groups[0].size();
+  if (fails <= works || !supports(works)) return "";
+  while (fails - works > 1) {
+    const std::size_t middle = works + (fails - works) / 2;
+    (supports(middle) ? works : fails) = middle;
+  }
+  return ": of " + std::to_string(works) + " such hosts, " + std::to_string(works * size) +
+         " ranks, it does, and for more its plans would have too many parts of a block";
+}
+
 void scale(Chain& chain, double factor) {
   const auto by = static_cast<float>(factor);
   for (float* part : {&chain.channel, &chain.hops, &chain.slots, &chain.queues}) *part *= by;
@@ -55,6 +76,18 @@ void code(EngineRequest& request, const SimulatedCall& call, const Costs& costs)
   const double values = sizeof(float) / element_bytes / request.channels;
   request.encode_us = times.encode_us * values;
   request.decode_us = times.decode_us * values;
+}
+
+// As long as links are no bottleneck, nothing waits for what they do not carry.
+void settle(Outcome& outcome, const Costs& costs) {
+  constexpr auto links = static_cast<std::size_t>(LinkKind::nvlink);
+  const double network = outcome.chain.links[static_cast<std::size_t>(LinkKind::network)];
+  const double carried = outcome.chain.links[links];
+  if (carried == 0) return;
+  const double busy = carried + outcome.chain.queues * carried / (carried + network);
+  const double lost = costs.unsettled_us * (1 - std::exp(-busy / costs.settle_us));
+  outcome.chain.links[links] += static_cast<float>(lost);
+  outcome.time_us += lost;
 }
 
 }  // namespace
@@ -94,7 +127,8 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
                                     const Problem& problem, const SimulationLimits& limits) {
   if (!algorithm.supports(problem)) {
     return invalid_argument(std::string(algorithm.name()) + " does not do " + name(problem.collective) + " of " +
-                            std::to_string(problem.ranks) + " ranks on such hosts");
+                            std::to_string(problem.ranks) + " ranks on such hosts" +
+                            fewer_that_work(algorithm, problem));
   }
   if (problem.ranks > kMostPeers && names_all_ranks(algorithm, problem.collective))
     return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
@@ -182,6 +216,7 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
     outcome.notes.push_back(std::to_string(request.pieces) + " of " + std::to_string(pieces) +
                             " pieces were simulated; the others were taken to follow as evenly");
   }
+  settle(outcome, costs_);
   if (!program.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program.symmetry));
   if (call.jitter > 0)
     outcome.notes.emplace_back(program.symmetry.trivial() ? "each rank was simulated, as chance is each one's own"

@@ -1,6 +1,8 @@
 // What the measured libraries do beside sending messages: launches, slices, hops that grow, and ports in turn.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "src/simulator/simulate.h"
 #include "tests/simulator/machines.h"
 
@@ -45,6 +47,22 @@ TEST(Library, SlicesOverlapAHopWithTheLinks) {
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * 10 + way, 1e-3);
   costs.shortest_slice_bytes = 1e6;
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
+}
+
+TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  costs.settle_us = 30;
+  const SimulatedCall call = whole(4e6);  // 10 us on a link for each of three rounds.
+  const double settled = simulated(network, costs, kRing, call).time_us;
+  costs.unsettled_us = 20;
+  const Outcome outcome = simulated(network, costs, kRing, call);
+  EXPECT_NEAR(outcome.time_us, settled + 20 * (1 - std::exp(-1.0)), 1e-3);
+  EXPECT_NEAR(outcome.chain.sum(), outcome.time_us, 1e-3);
+  const Network hosts = network_of(cluster_of(4, 1));
+  const double between = simulated(hosts, costs, kRing, call).time_us;
+  costs.unsettled_us = 0;
+  EXPECT_EQ(simulated(hosts, costs, kRing, call).time_us, between);
 }
 
 TEST(Library, HopsGrowWithMessagesUntilTheyAreLong) {

@@ -81,6 +81,16 @@ TEST(Simulate, NarrowMessagesAreEncodedAndDecoded) {
               1e-3);
 }
 
+TEST(Simulate, TooManyHostsForAPlanAreToldFromHostsThatItIsNotFor) {
+  const Network network = network_of(cluster_of(200'000, 8));
+  const Problem problem = problem_on(network, Collective::all_reduce);
+  auto simulation =
+      Simulation::make(network, plain_costs(), *find(Collective::all_reduce, "hierarchical"), problem, {});
+  ASSERT_FALSE(simulation.ok());
+  const std::string message = std::move(simulation).status().message();
+  EXPECT_NE(message.find("of 131072 such hosts, 1048576 ranks, it does"), std::string::npos) << message;
+}
+
 TEST(Simulate, SlotsBoundWhatIsUnderWay) {
   const Network network = network_of(cluster_of(1, 2));
   SimulatedCall call = whole(64e3);

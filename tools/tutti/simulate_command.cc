@@ -10,6 +10,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/model/figures.h"
+#include "src/simulator/nccl_protocol.h"
 #include "src/simulator/simulate.h"
 #include "src/simulator/trace.h"
 #include "src/topology/fill.h"
@@ -56,6 +57,7 @@ class Simulations {
     const bool all = request_.algorithm.empty();
     SimulationLimits limits;
     limits.fold = request_.folded && request_.trace.empty() && request_.jitter == 0;
+    limits.program.one_stage = request_.like_nccl;
     if (all) {
       limits.program.most_steps = kMostStepsOfMany;
       limits.most_events = kMostEventsOfMany;
@@ -140,7 +142,8 @@ class Simulations {
   Result<std::vector<Candidate>> candidates_of(double bytes) {
     std::vector<Candidate> candidates;
     for (const auto& [algorithm, simulation] : simulations_) {
-      for (const std::string_view protocol : protocols(*algorithm)) {
+      const std::vector<std::string_view> wanted = TUTTI_TRY(protocols(*algorithm, bytes));
+      for (const std::string_view protocol : wanted) {
         for (const WireFormat wire : formats(*algorithm, protocol)) {
           const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, wire, bytes));
           if (call.wire != wire && request_.wire.empty()) continue;  // It is not narrower, and raw is there.
@@ -201,12 +204,17 @@ class Simulations {
     return all;
   }
 
-  std::vector<std::string_view> protocols(const Algorithm& algorithm) const {
-    if (!request_.protocol.empty()) return {request_.protocol};
-    if (std::string_view(algorithm.name()).ends_with("_mapped")) return {"bulk"};
-    if (on_device_ && asks_for_format()) return {"bulk"};
-    if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return {""};
-    return {"lines", "rows", "bulk"};
+  Result<std::vector<std::string_view>> protocols(const Algorithm& algorithm, double bytes) const {
+    using Names = std::vector<std::string_view>;
+    if (!request_.protocol.empty()) return Names{request_.protocol};
+    if (std::string_view(algorithm.name()).ends_with("_mapped")) return Names{"bulk"};
+    if (on_device_ && asks_for_format()) return Names{"bulk"};
+    if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return Names{""};
+    if (!request_.like_nccl) return Names{"lines", "rows", "bulk"};
+    const Topology& host = network_.cluster().host;
+    const std::uint32_t sm = host.nodes[host.all(NodeKind::gpu).front()].sm;
+    const Protocol chosen = TUTTI_TRY(nccl_protocol(sm, request_.collective, network_.ranks(), bytes));
+    return Names{name(chosen)};
   }
 
   Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, WireFormat wire, double bytes) {
@@ -280,6 +288,8 @@ Status check(const SimulateRequest& request, const Network& network, const Costs
   if (request.root >= network.ranks())
     return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
                             std::to_string(network.ranks() - 1));
+  if (request.like_nccl && (network.ranks() > network.ranks_per_host() || costs.most_channels == 1))
+    return unsupported("--like nccl is of the GPUs of one host: what NCCL chooses between hosts is not known here");
   if (request.trace.empty()) return {};
   if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
   return {};

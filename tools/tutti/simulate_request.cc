@@ -36,6 +36,9 @@ const char* const kSimulateUsage =
     "  --wire F                what messages are rounded to: bf16, int8 and so on (raw)\n"
     "  --max-relative-error X  instead: the best of raw and the formats that are expected to keep to it\n"
     "  --type T                float32, float16 or bfloat16, of what is rounded (float32)\n"
+    "  --like nccl             protocols as NCCL chooses them, and a piece after the other through all stages, as it "
+    "loops;\n"
+    "                          of one host, to be compared with its times (as Tutti does)\n"
     "  --channels N  --piece B  --slots N    (as the library does that was measured)\n"
     "  --launch MODE           eager, eager-many or graph (eager)\n"
     "  --figure NAME=X         one of the costs of docs/simulator.md: hop_us.network.bulk=10; may be repeated\n"
@@ -68,6 +71,7 @@ enum Option {
   kWire,
   kMaxRelativeError,
   kType,
+  kLike,
   kChannels,
   kPiece,
   kSlots,
@@ -101,6 +105,7 @@ constexpr option kOptions[] = {
     {"wire", required_argument, nullptr, kWire},
     {"max-relative-error", required_argument, nullptr, kMaxRelativeError},
     {"type", required_argument, nullptr, kType},
+    {"like", required_argument, nullptr, kLike},
     {"channels", required_argument, nullptr, kChannels},
     {"piece", required_argument, nullptr, kPiece},
     {"slots", required_argument, nullptr, kSlots},
@@ -186,6 +191,10 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
       break;
     case kMaxRelativeError: request.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.type = TUTTI_TRY(parse_float_type(value)); break;
+    case kLike:
+      if (value != "nccl") return invalid_argument("calls can be made as nccl makes them, not as '" + value + "'");
+      request.like_nccl = true;
+      break;
     case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
     case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;

@@ -24,6 +24,7 @@ struct SimulateRequest {
   std::string wire;       // Empty: raw.
   double max_relative_error = 0;
   DataType type = DataType::float32;  // Of what may travel narrower.
+  bool like_nccl = false;             // Protocols and loops as NCCL has them.
   Rank root = 0;
   std::uint32_t channels = 0;  // 0: as the tuner chooses.
   std::uint32_t slots = 0;     // Likewise.

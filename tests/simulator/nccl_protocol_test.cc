@@ -1,0 +1,81 @@
+#include "src/simulator/nccl_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/simulator/machines.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+Protocol chosen(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
+  const Result<Protocol> protocol = nccl_protocol(sm, collective, ranks, bytes);
+  EXPECT_TRUE(protocol.ok());
+  return protocol.value();
+}
+
+// Where they change by the costs that NCCL logged on 2, 4 and 6 H100 (waynehacking8/nccl-collectives-bench).
+TEST(NcclProtocol, ChangesWhereTheLoggedCostsOfItsRingsCross) {
+  struct Costs {
+    Rank ranks;
+    std::array<double, 3> us, gbytes_per_s;  // Lines, rows, bulk.
+  };
+  constexpr std::array<Protocol, 3> kOrder = {Protocol::lines, Protocol::rows, Protocol::bulk};
+  for (const Costs& logged :
+       {Costs{2, {7.8, 17.8, 15.2}, {141, 331, 360}}, Costs{4, {10.2, 25.4, 28.8}, {94, 220.8, 240}},
+        Costs{6, {12.6, 33.0, 42.4}, {84.6, 198.7, 216}}}) {
+    for (double bytes = 8; bytes <= 8192 * kMiB; bytes *= 2) {
+      std::size_t best = 0;
+      const auto us = [&](std::size_t i) { return logged.us[i] + bytes * 1e-3 / logged.gbytes_per_s[i]; };
+      for (std::size_t i = 1; i < 3; ++i) best = us(i) < us(best) ? i : best;
+      EXPECT_EQ(chosen(90, Collective::all_reduce, logged.ranks, bytes), kOrder[best])
+          << bytes << " bytes of " << logged.ranks;
+    }
+  }
+}
+
+TEST(NcclProtocol, RingsOfOneRoundForEachBlockChangeLater) {
+  EXPECT_EQ(chosen(90, Collective::all_reduce, 4, 4 * kMiB), Protocol::rows);
+  EXPECT_EQ(chosen(90, Collective::all_gather, 4, 2 * kMiB), Protocol::lines);
+  EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 8 * kMiB), Protocol::rows);
+  EXPECT_EQ(chosen(80, Collective::reduce_scatter, 8, 16 * kMiB), Protocol::bulk);
+}
+
+// Its estimate of a chain has one hop, however many there are, so rows never pay.
+TEST(NcclProtocol, ChainsHaveNoRows) {
+  EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB / 2), Protocol::lines);
+  EXPECT_EQ(chosen(80, Collective::broadcast, 8, kMiB), Protocol::bulk);
+  EXPECT_EQ(chosen(80, Collective::reduce, 8, 16 * kMiB), Protocol::bulk);
+}
+
+TEST(NcclProtocol, MessagesToPeersHaveLinesByWhatEachGets) {
+  EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 8 * 16384), Protocol::lines);
+  EXPECT_EQ(chosen(90, Collective::all_to_all, 8, 16 * 16384), Protocol::bulk);
+}
+
+TEST(NcclProtocol, OfOlderDevicesNothingIsKnown) {
+  EXPECT_EQ(nccl_protocol(70, Collective::all_reduce, 8, 8).status().code(), Code::unsupported);
+}
+
+// A ring rests once for each piece, when its last message is copied and nothing is sent: with two stages, twice.
+TEST(OneStage, ARingRestsOnceForEachPiece) {
+  using namespace test;
+  const Network network = network_of(cluster_of(1, 2));
+  Costs costs = plain_costs();
+  costs.channel_gbytes_per_s.fill(400);
+  SimulatedCall call = whole(800e6);
+  call.piece_bytes = 4e6;  // 100 of them, 40 us on a link of 100 GB/s and 10 in a channel.
+  const Wanted ring = {Collective::all_reduce, "ring"};
+  SimulationLimits limits;
+  const double staged = simulated(network, costs, ring, call, limits).time_us;
+  limits.program.one_stage = true;
+  const double whole_loop = simulated(network, costs, ring, call, limits).time_us;
+  EXPECT_LT(whole_loop, staged - 100 * 9);
+  EXPECT_GT(whole_loop, 100 * 2 * 40);
+}
+
+}  // namespace
+}  // namespace tutti
