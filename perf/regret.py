@@ -1,15 +1,16 @@
 """Chosen against best forced: every collective, over a ladder of sizes, for 2 and 4 ranks, over shm and tcp.
 
 In each pass the choice and everything that can be forced take turns, so that what else the machine does meets all of
-them alike. Each has processes of its own in each pass, since these are fast or slow as a whole. A cell is one size of one
-collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the quicker half of
-the passes: what else the machine does makes them slower alone, and between two speeds a median jumps. Who was far behind in each of three passes or more, takes part in no more.
-Contestants that turn out to run the same steps, as many do between two ranks, are one, with the samples of all.
+them alike. Each has processes of its own in each pass, since these are fast or slow as a whole. A cell is one size of
+one collective; its regret is the time of what was chosen, by the best time of the cell, each the mean of the quicker half
+of the passes: what else the machine does makes them slower alone, and between two speeds a median jumps. Who was far
+behind in each of three passes or more, takes part in no more. Contestants that turn out to run the same steps, as many do
+between two ranks, are one, with the samples of all.
 
 What is chosen is measured twice, unforced and forced by its name. How far the two are apart is the noise of the cell.
 The best of many that are alike is the one that had luck, so that a regret is too large. Held out of that is a pass in
-which the two are compared after the others have said which is the best; of all passes the middle half counts, slow ones among
-them.
+which the two are compared after the others have said which is the best; of all passes the middle half counts, slow ones
+among them.
 
 With --second what is judged is the second best of each cell, as if the library had chosen that: what there is to find,
 and whether it is found.
@@ -270,12 +271,13 @@ def held_out(cell):
     if passes < 2 or chosen not in samples or regret(cell)[1] not in samples:
         return None
 
-    def found(turns):
-        return {name: quick([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
+    def found(turns, of):
+        return {name: of([times[turn] for times in rows for turn in turns]) for name, rows in samples.items()}
 
     ratios = []
     for turn in range(passes):
-        known, seen = found([other for other in range(passes) if other != turn]), found([turn])
+        known = found([other for other in range(passes) if other != turn], quick)
+        seen = found([turn], middle)  # Of what was chosen there are two in a pass: the quicker one alone would be luck.
         ratios.append(seen[chosen] / seen[min(known, key=known.get)])
     return middle(ratios)
 

@@ -98,6 +98,10 @@ class Regret(unittest.TestCase):
     def test_holds_out_passes_of_those_that_went_on_to_the_end(self):
         self.assertEqual(regret.held_out(cell("a/bulk", a_bulk=[2, 2, 2, 2], b_bulk=[1, 1, 1, 1], c_bulk=[9, 9, 9])), 2)
 
+    def test_holds_out_no_second_chance_for_what_was_chosen(self):
+        found = cell("a/bulk", choice=[1, 3, 1, 3], a_bulk=[3, 1, 3, 1], b_bulk=[0.5] * 4)
+        self.assertEqual(regret.held_out(found), 4)
+
     def test_a_middle_is_steady_between_two_modes(self):
         self.assertEqual(regret.middle([3, 1, 9]), 3)
         self.assertEqual(regret.middle([1, 1, 1, 1, 2, 2, 2, 2]), 1.5)

@@ -44,6 +44,10 @@ class Tool(unittest.TestCase):
         self.assertEqual(len({rank["pid"] for rank in written["devices"]}), 2)
         self.assertEqual(written["out_of_bounds"], {"count": 0, "okay": "true"})
         for row in written["results"]:
+            timing = row["out_of_place"]
+            self.assertGreater(timing["min_us"], 0)
+            self.assertGreaterEqual(timing["median_us"], timing["min_us"])
+            self.assertGreaterEqual(timing["spell_us"], timing["min_us"])
             for form in ("out_of_place", "in_place"):
                 self.assertIn(row[form]["protocol"], ("lines", "bulk"))
                 self.assertNotEqual(row[form]["algorithm"], "")
