@@ -111,6 +111,16 @@ TEST(Classes, StopAskingWhereOnlyOneKindOfCallComes) {
   }
 }
 
+// However long calls of the other kind come in between.
+TEST(Classes, WaitWhileTheOtherKindIsOnTrial) {
+  Learning::Class learned = class_of(0.6);
+  for (int turn = 0; turn < 4; ++turn) {
+    for (int i = 0; i < 100; ++i) run(learned, turn % 2 == 0, kMappedWins);
+    EXPECT_FALSE(learned.mapped->trial.settled()) << turn;
+    EXPECT_FALSE(learned.lanes.trial.settled()) << turn;
+  }
+}
+
 TEST(Classes, TellNothingOfATrialThatWasGivenUp) {
   Learning::Class learned = class_of(0.6);
   learned.mapped->trial.settle(0);

@@ -71,7 +71,7 @@ class Buffers {
   }
 
  private:
-  static constexpr std::size_t kStride = 101;
+  static constexpr std::size_t kStride = 1009;
   const Case test_;
   const Rank rank_;
   std::byte* shown_;
