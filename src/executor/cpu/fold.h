@@ -50,7 +50,7 @@ using WireSumFunction = void (*)(const WireSumArguments&);
 struct FoldKernels {
   const char* name;  // "avx2"
   FoldFunction (*find_fold)(DataType, Reduction);
-  WireSumFunction (*find_wire_sum)(WireFormat, DataType memory);  // Null: through memory.
+  WireSumFunction (*find_wire_sum)(WireFormat);
 };
 struct FoldKernelList {
   const FoldKernels* first;

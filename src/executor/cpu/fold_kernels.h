@@ -5,10 +5,9 @@
 
 namespace tutti {
 
-// Of memory of 16 bits none: sums go through memory.
-WireSumFunction find_wire_sum_baseline(WireFormat format, DataType memory);
-WireSumFunction find_wire_sum_avx2(WireFormat format, DataType memory);
-WireSumFunction find_wire_sum_avx512(WireFormat format, DataType memory);
+WireSumFunction find_wire_sum_baseline(WireFormat format);
+WireSumFunction find_wire_sum_avx2(WireFormat format);
+WireSumFunction find_wire_sum_avx512(WireFormat format);
 
 extern const FoldKernels kFoldBaseline;
 extern const FoldKernels kFoldAvx2;    // On x86.

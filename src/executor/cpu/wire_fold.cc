@@ -18,7 +18,7 @@ WireFold::WireFold(WireFormat format, DataType type, Reduction reduction, Keeps 
       keeps_(keeps),
       averages_(reduction == Reduction::avg) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::avg || reduction == Reduction::pre_mul_sum;
-  if (adds) sum_ = kernels.find_wire_sum(format, type);
+  if (adds && type == DataType::float32) sum_ = kernels.find_wire_sum(format);
 }
 
 void WireFold::operator()(const FoldArguments& arguments, const Encoded& encoded) const {

@@ -1,6 +1,6 @@
 // Folds operands some of which are messages in a wire format: these are decoded as they are read, the fold is done in
-// float32, and what is sent is encoded once. What is only passed on goes as it came. Whole groups that are added up go
-// through registers; all else goes through memory, a few groups at a time.
+// float32, and what is sent is encoded once. What is only passed on goes as it came. Whole groups of float32 that are
+// added up go through registers; all else goes through memory, a few groups at a time.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class WireFold {
 
   WireEncoder encoder_;
   FoldFunction fold_;
-  WireSumFunction sum_ = nullptr;  // Where the reduction is a sum.
+  WireSumFunction sum_ = nullptr;  // Of float32, where the reduction is a sum.
   Keeps keeps_;
   bool averages_;
 };

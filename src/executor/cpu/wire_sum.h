@@ -1,4 +1,4 @@
-// Sums of messages in a wire format and of elements in memory, a group at a time in registers: decoded, added, encoded
+// Sums of messages in a wire format and of float32 in memory, a group at a time in registers: decoded, added, encoded
 // and stored with no way through memory between.
 #pragma once
 
@@ -18,10 +18,10 @@ struct Encoded {
 struct WireSumArguments {
   const FoldArguments& fold;  // Of whole groups; nothing of it is scaled.
   const Encoded& encoded;     // To nearest, and losses are nobody's.
-  WireRange range;            // Whose type is that of memory.
-  bool divides = false;       // By fold.ranks.
-  bool kept = false;          // Memory gets what messages mean.
-  bool forwards = false;      // Targets that are messages have theirs.
+  WireRange range;
+  bool divides = false;   // By fold.ranks.
+  bool kept = false;      // Memory gets what messages mean.
+  bool forwards = false;  // Targets that are messages have theirs.
 };
 
 }  // namespace tutti

@@ -6,8 +6,6 @@
 
 namespace tutti {
 
-WireSumFunction find_wire_sum_avx2(WireFormat format, DataType memory) {
-  return memory == DataType::float32 ? find_wire_sum_in<Avx2>(format) : find_narrow_wire_sum_in<Avx2>(format);
-}
+WireSumFunction find_wire_sum_avx2(WireFormat format) { return find_wire_sum_in<Avx2>(format); }
 
 }  // namespace tutti

@@ -8,8 +8,7 @@
 
 namespace tutti {
 
-// `kNarrow`: memory is of 16 bits, which of the two the range says.
-template <class Isa, class Form, bool kNarrow>
+template <class Isa, class Form>
 class WireSum {
  public:
   static void run(const WireSumArguments& arguments) {
@@ -23,8 +22,7 @@ class WireSum {
   using Group = GroupKernel<Isa, Form>;
   using Values = typename Group::Values;
   using Real = typename Group::Real;
-  static constexpr std::uint64_t kElementBytes = kNarrow ? 2 : sizeof(float);
-  static constexpr std::uint64_t kMemoryBytes = kWireGroup * kElementBytes;
+  static constexpr std::uint64_t kMemoryBytes = kWireGroup * sizeof(float);
 
   explicit WireSum(const WireSumArguments& arguments)
       : arguments_(arguments), fold_(arguments.fold), combines_(arguments.divides || arguments.fold.source_count > 1) {
@@ -45,8 +43,7 @@ class WireSum {
   bool can_stream(std::uint32_t t) {
     const std::uint64_t behind = reinterpret_cast<std::uintptr_t>(fold_.targets[t]) % Isa::kBytes;
     if (behind == 0) return true;
-    if (kNarrow || Isa::kBytes != kLineBytes || behind % sizeof(float) != 0 || carries_ != FoldArguments::kNone)
-      return false;
+    if (Isa::kBytes != kLineBytes || behind % sizeof(float) != 0 || carries_ != FoldArguments::kNone) return false;
     carries_ = t;
     behind_ = static_cast<std::uint32_t>(behind / sizeof(float));
     return true;
@@ -61,26 +58,12 @@ class WireSum {
 
   TUTTI_KERNEL Values source(std::uint32_t s, std::uint64_t i) const {
     if (arguments_.encoded.sources[s] != 0) return Group::read(fold_.sources[s] + i / kWireGroup * kGroupBytes<Form>);
-    const std::byte* const from = fold_.sources[s] + i * kElementBytes;
+    const std::byte* const from = fold_.sources[s] + i * sizeof(float);
     if (s < 64 && (fold_.fetched_sources >> s & 1) != 0) {
       for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes)
         __builtin_prefetch(from + kFetchedAheadBytes + line);
     }
-    if constexpr (!kNarrow) return Group::load_values(reinterpret_cast<const float*>(from));
-    else return is_half() ? widened<Float16>(from) : widened<BFloat16>(from);
-  }
-
-  bool is_half() const { return arguments_.range.type == DataType::float16; }
-
-  template <typename T>
-  TUTTI_KERNEL static Values widened(const std::byte* from) {
-    Values values;
-#pragma GCC unroll 16
-    for (unsigned r = 0; r < Group::kRegisters; ++r) {
-      const auto bits = load<Bits<T>, Group::kLanes>(from + r * Group::kLanes * sizeof(T));
-      values.at[r] = one_nan<typename Group::Word>(Isa::template widened<T, Group::kLanes>(bits));
-    }
-    return values;
+    return Group::load_values(reinterpret_cast<const float*>(from));
   }
 
   TUTTI_KERNEL Values add_up(std::uint64_t i) const {
@@ -127,11 +110,8 @@ class WireSum {
     }
     for (std::uint32_t t = 0; t < fold_.target_count; ++t) {
       if (arguments_.encoded.targets[t] != 0) continue;
-      std::byte* const to = fold_.targets[t] + i * kElementBytes;
       if (Isa::kBytes == kLineBytes && t == carries_) carry(values, i, carried);
-      else if constexpr (!kNarrow) store(values.at, t, to);
-      else if (is_half()) store(narrowed<Float16>(values).at, t, to);
-      else store(narrowed<BFloat16>(values).at, t, to);
+      else store(values, t, fold_.targets[t] + i * sizeof(float));
     }
   }
 
@@ -154,35 +134,15 @@ class WireSum {
     if (i + kWireGroup >= fold_.count) std::memcpy(to + (Group::kRegisters - 1) * sizeof(Real), &carried, sizeof(Real));
   }
 
-  // The elements of two registers in one.
-  struct Narrowed {
-    Real at[Group::kRegisters / 2];
-  };
-  template <typename T>
-  TUTTI_KERNEL static Narrowed narrowed(const Values& values) {
-    struct Two {
-      Vector<Bits<T>, Group::kLanes> at[2];
-    };
-    Narrowed result;
-#pragma GCC unroll 16
-    for (unsigned r = 0; r < Group::kRegisters / 2; ++r) {
-      const Two two = {{Isa::template narrowed<T, Group::kLanes>(values.at[2 * r]),
-                        Isa::template narrowed<T, Group::kLanes>(values.at[2 * r + 1])}};
-      result.at[r] = __builtin_bit_cast(Real, two);
-    }
-    return result;
-  }
-
-  template <std::size_t kRegisters>
-  TUTTI_KERNEL void store(const Real (&values)[kRegisters], std::uint32_t t, std::byte* to) const {
+  TUTTI_KERNEL void store(const Values& values, std::uint32_t t, std::byte* to) const {
     const std::uint64_t bit = t < 64 ? std::uint64_t{1} << t : 0;
     if ((fresh_ & bit) != 0) {
       for (std::uint64_t line = 0; line < kMemoryBytes; line += kLineBytes) Isa::prepare(to + kAheadBytes + line);
     }
     const bool streams = (streamed_ & bit) != 0;
 #pragma GCC unroll 16
-    for (unsigned r = 0; r < kRegisters; ++r) {
-      const Real value = values[r];
+    for (unsigned r = 0; r < Group::kRegisters; ++r) {
+      const Real value = values.at[r];
       std::byte* const at = to + r * sizeof value;
       if (streams) Isa::stream(value, at);
       else std::memcpy(at, &value, sizeof value);
@@ -200,11 +160,7 @@ class WireSum {
 
 template <class Isa>
 WireSumFunction find_wire_sum_in(WireFormat format) {
-  return visit_form(format, []<class Form>(Type<Form>) -> WireSumFunction { return WireSum<Isa, Form, false>::run; });
-}
-template <class Isa>
-WireSumFunction find_narrow_wire_sum_in(WireFormat format) {
-  return visit_form(format, []<class Form>(Type<Form>) -> WireSumFunction { return WireSum<Isa, Form, true>::run; });
+  return visit_form(format, []<class Form>(Type<Form>) -> WireSumFunction { return WireSum<Isa, Form>::run; });
 }
 
 }  // namespace tutti
