@@ -16,6 +16,8 @@ Costs nccl() {
   costs.step_us = {0.5, 0.1, 0.2};
   costs.wire_bytes = {1, 2, 128.0 / 120};  // 8 of 16 bytes, 120 of 128: NCCL's protocols.
   costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.969};
+  costs.unsettled_us = 68;  // Fitted to H100, and as good for A100.
+  costs.settle_us = 493;
   costs.most_channels = 24;
   costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
   costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
@@ -37,10 +39,10 @@ Costs ampere() {
   costs.name = "A100";
   costs.launch_device_us = 2.65;
   costs.launch_channel_us = 0.2;
-  costs.base_us = {117, 7, 86};
+  costs.base_us = {93, 7, 79};
   costs.hop_us = kHopsByProxy;
   costs.channel_gbytes_per_s = {24, 3.9, 20};  // NCCL's limits of a channel; of lines 87.7 GB/s by 24 channels.
-  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.786;
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.792;
   return costs;
 }
 
@@ -50,11 +52,11 @@ Costs hopper() {
   costs.name = "H100";
   costs.launch_device_us = 2.45;
   costs.launch_channel_us = 0.03;
-  costs.base_us = {95, 7, 21};
+  costs.base_us = {24, 7, 17};
   costs.hop_us = kHopsByProxy;
   // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
-  costs.channel_gbytes_per_s = {65, 7.82, 36.7};
-  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.833;
+  costs.channel_gbytes_per_s = {65, 8.62, 36.7};
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.808;
   return costs;
 }
 
@@ -73,7 +75,7 @@ Costs blackwell() {
   costs.interleaved_bytes = 16 * costs.request_bytes;
   costs.lead_us = 3;                          // Two messages of 2 or 4 MiB at once, in the benchmark of its sender.
   costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
-  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.792;
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.778;
   return costs;
 }
 

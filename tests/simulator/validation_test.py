@@ -35,7 +35,9 @@ BANDS = {
     ("gb200-network-by-port.csv", "all_gather", "ring", 8): (6, 6, 3),
     ("gb200-network-by-port.csv", "all_reduce", "ring", 32): (18, 4, 12),
     ("h200-ring.csv", "all_reduce", "ring", 8): (None, None, 3),
-    ("b200-ring.csv", "all_reduce", "ring", 4): (None, None, 6),
+    ("b200-ring.csv", "all_reduce", "ring", 4): (None, None, 3),
+    ("h100-arms.csv", "all_reduce", "ring", 2): (None, None, 4),
+    ("h100-arms.csv", "all_reduce", "double_binary_tree", 4): (None, None, 8),
     ("gb200-nvlink.csv", "all_reduce", "", 4): (8, 12, None),
 }
 
