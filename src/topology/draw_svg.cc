@@ -7,6 +7,7 @@
 
 #include "src/topology/describe.h"
 #include "src/topology/draw.h"
+#include "src/topology/plain_text.h"
 
 namespace tutti {
 namespace {
@@ -184,7 +185,7 @@ class Picture {
     const double x = boxes_[id].x - kBoxWidth / 2, y = boxes_[id].y - kBoxHeight / 2;
     const bool switches = node.kind == NodeKind::pci_switch || node.kind == NodeKind::nvswitch;
     const bool on_bus = switches && !node.bus_id.empty();
-    const std::string first = on_bus ? name(node.kind) : node.name.substr(0, 16);
+    const std::string first = on_bus ? name(node.kind) : std::string(beginning_of(node.name, 16));
     const std::string second = node.gbytes_per_s > 0 ? short_number(node.gbytes_per_s * 8) + " Gbit/s"
                                : on_bus              ? node.bus_id
                                : node.cpus.empty()   ? node.model
@@ -196,7 +197,7 @@ class Picture {
            print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", boxes_[id].x, y + 14) + escaped(first) +
            "</text>" +
            print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"9\">", boxes_[id].x, y + 27) +
-           escaped(second.substr(0, 18)) + "</text></g>\n";
+           escaped(std::string(beginning_of(second, 18))) + "</text></g>\n";
   }
 
   // Of a ring, from box to box, above them.
@@ -236,7 +237,7 @@ class Picture {
       text += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.0f\" height=\"20\" rx=\"4\" fill=\"%s\" stroke=\"#777\"%s/>",
                     x, y - 10, kChip, colour_of(node.kind), i == ring.ways.size() ? " fill-opacity=\"0.4\"" : "") +
               print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"10\">", x + kChip / 2, y + 4) +
-              escaped(node.name.substr(0, 8)) + "</text>";
+              escaped(std::string(beginning_of(node.name, 8))) + "</text>";
       if (i == ring.ways.size()) break;
       const bool slowest = i == ring.slowest;
       text += arrow({x + kChip, y, true}, {x + kStep, y, true}, 0, slowest) +

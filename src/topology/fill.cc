@@ -32,6 +32,12 @@ bool has_nvlinks(const Topology& topology, std::uint32_t host) {
   return false;
 }
 
+// Once: who reads what somebody has filled in and written finds it there.
+void note(Topology& topology, const std::string& text) {
+  const std::vector<std::string>& notes = topology.notes;
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) topology.notes.push_back(text);
+}
+
 // Of a host without a name nothing.
 std::string shown(const Topology& topology, std::uint32_t host) {
   const std::string& name = topology.hosts[host];
@@ -52,8 +58,7 @@ void add_nvlinks(Topology& topology, std::uint32_t host, const std::vector<NodeI
     for (std::size_t a = 0; a < 4; ++a)
       for (std::size_t b = a + 1; b < 4; ++b)
         topology.connect({gpus[a], gpus[b], LinkKind::nvlink, all / 3, latency, model.nvlinks / 3});
-    topology.notes.push_back(whose +
-                             " without NVLinks: taken for a board on which each has a third of its own to each other");
+    note(topology, whose + " without NVLinks: taken for a board on which each has a third of its own to each other");
     return;
   }
   Node nvswitch;
@@ -63,8 +68,7 @@ void add_nvlinks(Topology& topology, std::uint32_t host, const std::vector<NodeI
   while (has(topology, host, nvswitch.name)) nvswitch.name += "'";
   const NodeId middle = topology.add(std::move(nvswitch));
   for (const NodeId gpu : gpus) topology.connect({gpu, middle, LinkKind::nvlink, all, latency, model.nvlinks});
-  topology.notes.push_back(whose +
-                           " without NVLinks: taken for a board on which all of them lead to NVSwitches, shown as one");
+  note(topology, whose + " without NVLinks: taken for a board on which all of them lead to NVSwitches, shown as one");
 }
 
 std::vector<NodeId> all(const Topology& topology, NodeKind kind, std::uint32_t host) {
@@ -85,9 +89,9 @@ void join_boards(Topology& topology, std::uint32_t host, const std::vector<NodeI
   }
   for (std::size_t i = 0; i < 6; ++i)
     topology.connect({switches[i], switches[i + 6], LinkKind::nvlink, 200, latency_us(LinkKind::nvlink), 8});
-  topology.notes.push_back(shown(topology, host) +
-                           "a DGX-2, by its 16 V100-SXM3 and 12 NVSwitches: each of these of one board "
-                           "taken for joined with one of the other by 8 NVLinks");
+  note(topology, shown(topology, host) +
+                     "a DGX-2, by its 16 V100-SXM3 and 12 NVSwitches: each of these of one board "
+                     "taken for joined with one of the other by 8 NVLinks");
 }
 
 void fill_in_nvlinks(Topology& topology, std::uint32_t host) {
@@ -96,8 +100,8 @@ void fill_in_nvlinks(Topology& topology, std::uint32_t host) {
   if (has_nvlinks(topology, host)) return join_boards(topology, host, gpus);
   const GpuModel* model = gpu_model(topology.nodes[gpus[0]].model);
   if (model == nullptr) {
-    topology.notes.push_back(shown(topology, host) + std::to_string(gpus.size()) +
-                             " GPUs of an unknown model: no NVLinks are assumed");
+    note(topology,
+         shown(topology, host) + std::to_string(gpus.size()) + " GPUs of an unknown model: no NVLinks are assumed");
     return;
   }
   for (const NodeId gpu : gpus)
@@ -126,8 +130,8 @@ void fill_in_speed(Topology& topology, NodeId id) {
   const bool known = megabits > 0;
   if (!known) megabits = fastest_port(topology, id);
   nic.gbytes_per_s = nic_gbytes_per_s(megabits);
-  topology.notes.push_back(nic.name + " without a speed: " + std::to_string(static_cast<int>(megabits / 1000)) +
-                           " Gbit/s, as " + (known ? nic.model + " has" : "much as its link of PCI carries"));
+  note(topology, nic.name + " without a speed: " + std::to_string(static_cast<int>(megabits / 1000)) + " Gbit/s, as " +
+                     (known ? nic.model + " has" : "much as its link of PCI carries"));
 }
 
 }  // namespace

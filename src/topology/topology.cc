@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "src/base/cpu_list.h"
+#include "src/topology/plain_text.h"
+#include "src/topology/tree.h"
 
 namespace tutti {
 namespace {
@@ -49,22 +51,27 @@ Status check_link(const Topology& topology, const Link& link) {
   return {};
 }
 
-// Text of files goes to terminals.
-bool is_plain(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+// Text of files goes to terminals, and into files of other formats.
+Status check_text(const std::string& text, const std::string& what) {
+  const std::size_t end = plain_until(text);
+  if (end == text.size()) return {};
+  const bool control = static_cast<unsigned char>(text[end]) < 0x20 || text[end] == 0x7f;
+  return invalid_argument(
+      what +
+      (control ? " has control characters in it" : " is no UTF-8 text, or has characters in it that no text has") +
+      ", from byte " + std::to_string(end) + " on");
 }
 
 Status check_texts(const Topology& topology) {
-  const auto refuse = [](const char* what) {
-    return invalid_argument(std::string(what) + " has control characters in it");
-  };
-  for (const std::string& host : topology.hosts)
-    if (!is_plain(host)) return refuse("a host's name");
-  for (const std::string& note : topology.notes)
-    if (!is_plain(note)) return refuse("a note");
-  for (const Node& node : topology.nodes)
-    if (!is_plain(node.name) || !is_plain(node.bus_id) || !is_plain(node.model) || !is_plain(node.cpus))
-      return refuse("a node's name, bus id, model or list of processors");
+  for (const std::string& host : topology.hosts) TUTTI_CHECK_OK(check_text(host, "a host's name"));
+  for (const std::string& note : topology.notes) TUTTI_CHECK_OK(check_text(note, "a note"));
+  for (const Node& node : topology.nodes) {
+    for (const std::string* text : {&node.name, &node.bus_id, &node.model, &node.cpus})
+      TUTTI_CHECK_OK(check_text(*text, "a node's name, bus id, model or list of processors"));
+    if (!node.bus_id.empty() && !is_bus_id(node.bus_id))
+      return invalid_argument("the bus id of node '" + node.name + "', '" + node.bus_id.substr(0, 64) +
+                              "', is not like 0000:a4:00.0");
+  }
   for (const Node& node : topology.nodes) TUTTI_TRY(cpus_of_list(node.cpus));
   return {};
 }

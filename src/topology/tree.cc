@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <utility>
 
 #include "src/topology/figures.h"
@@ -24,10 +23,17 @@ std::string processor_model(const std::string& vendor, std::uint32_t family, std
   return vendor + " family " + std::to_string(family) + " model " + std::to_string(model);
 }
 
-bool is_bus_id(const std::string& text) {
-  unsigned domain = 0, bus = 0, device = 0, function = 0;
-  char more = 0;
-  return std::sscanf(text.c_str(), "%x:%x:%x.%x%c", &domain, &bus, &device, &function, &more) == 4;
+bool is_bus_id(std::string_view text) {
+  // Digits, and what comes behind them.
+  constexpr std::pair<std::size_t, std::string_view> kParts[] = {{8, ":"}, {4, ":"}, {2, "."}, {1, ""}};
+  for (const auto& [most, behind] : kParts) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789abcdefABCDEF"), text.size());
+    if (digits == 0 || digits > most) return false;
+    text.remove_prefix(digits);
+    if (!text.starts_with(behind)) return false;
+    text.remove_prefix(behind.size());
+  }
+  return text.empty();
 }
 
 // The class is in the upper 16 of 24 bits.

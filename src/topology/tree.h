@@ -16,7 +16,7 @@ std::string normal_bus_id(std::string_view text);
 // "GenuineIntel family 6 model 143", as /proc/cpuinfo has these; empty without a vendor.
 std::string processor_model(const std::string& vendor, std::uint32_t family, std::uint32_t model);
 
-bool is_bus_id(const std::string& text);  // "0000:a4:00.0", in whole.
+bool is_bus_id(std::string_view text);  // "0000:a4:00.0", in whole; NCCL has longer ones: "fffffff:ffff:ff.0".
 
 // What a device on PCI is by its class code, of which the last two digits may be missing.
 bool is_pci_switch(std::uint64_t pci_class);

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/topology/fill.h"
 #include "src/topology/presets.h"
@@ -233,6 +234,63 @@ TEST(Json, RefusesWhatIsNoTree) {
 TEST(Json, RefusesWhatTerminalsWouldObey) {
   const std::string text = "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\\u001b[2J\"}]}";
   EXPECT_NE(failure(read_topology(text, "f")).find("control characters"), std::string::npos);
+}
+
+// What is not UTF-8 breaks whatever it is written into; 1 line before it.
+TEST(Formats, RefuseWhatIsNoText) {
+  for (const char* bytes :
+       {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xef\xbf\xbf", "\x80"}) {
+    const std::string json =
+        "{\"format\": \"tutti topology\", \"version\": 1,\n\"hosts\": [{\"name\": \"a" + std::string(bytes) + "\"}]}";
+    EXPECT_FALSE(read_topology(json, "f").ok()) << json;
+    const std::string broken =
+        failure(read_topology("<system version=\"1\">\n<cpu arch=\"" + std::string(bytes) + "\"/></system>", "f"));
+    EXPECT_TRUE(broken.starts_with("f:2: ")) << broken;
+    EXPECT_TRUE(failure(read_topology("<topology>\n<object name=\"" + std::string(bytes) + "\"/></topology>", "f"))
+                    .starts_with("f:2: "));
+  }
+  EXPECT_FALSE(read_topology(nccl("<nic><net name=\"&#xD800;\"/></nic>"), "f").ok());
+  EXPECT_TRUE(read_topology(nccl("<nic><net name=\"\xc3\xa4\xe7\xb6\xb2\xf0\x9f\x98\x80\"/></nic>"), "f").ok());
+}
+
+TEST(Formats, RefuseWhatIsNoAddressOnPci) {
+  for (const char* id : {"nan:", "inf", "-1:00:00.0", "0x1p3:00:00.0", "0000:a4:00.0.0", "123456789:a4:00.0",
+                         "0000:+4:00.0", "0000: 4:00.0", "::.", "0000:a4:00.g"}) {
+    const std::string pci = nccl("<pci busid=\"" + std::string(id) + "\" class=\"0x030200\"/>");
+    EXPECT_NE(failure(read_topology(pci, "f")).find("f:3: <pci>: busid=\"" + std::string(id)), std::string::npos) << id;
+    const std::string hwloc =
+        "<topology><object type=\"Machine\"><object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\" nodeset=\"0x1\"/>\n"
+        "<object type=\"PCIDev\" pci_busid=\"" +
+        std::string(id) + "\"/></object></topology>";
+    EXPECT_NE(failure(read_topology(hwloc, "f")).find("f:2: <object>: pci_busid"), std::string::npos) << id;
+    const std::string json =
+        "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [{\"kind\": "
+        "\"gpu\", \"name\": \"x\", \"bus_id\": \"" +
+        std::string(id) + "\"}]}]}";
+    EXPECT_NE(failure(read_topology(json, "f")).find("bus id of node 'x'"), std::string::npos) << id;
+  }
+  const std::string hex = nccl("<pci busid=\"0000:a4:00.0\" class=\"0x030200\" link_speed=\"0x10 GT/s\"/>");
+  EXPECT_NE(failure(read_topology(hex, "f")).find("link_speed"), std::string::npos);
+}
+
+// Filled in, written, read and filled in again it is the same text.
+TEST(Json, SaysNothingTwice) {
+  std::vector<Topology> all;
+  for (const char* file : kFiles) all.push_back(topology_of(file));
+  all.push_back(topology_of(kOddFile));
+  for (const std::string_view name : {"dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72"})
+    all.push_back(preset(name).value());
+  std::string gpus;
+  for (int i = 0; i < 8; ++i)
+    gpus += "<pci busid=\"0000:0" + std::to_string(i) + ":00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x1\"/>";
+  all.push_back(read_topology(nccl(gpus), "unknown").value());
+  for (Topology& topology : all) {
+    fill_in(topology);
+    const std::string text = write_topology_json(topology).value();
+    Topology again = read_topology(text, "again").value();
+    fill_in(again);
+    EXPECT_EQ(write_topology_json(again).value(), text);
+  }
 }
 
 TEST(Merged, KeepsHostsApart) {

@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "src/topology/describe.h"
 #include "src/topology/draw.h"
 #include "src/topology/fill.h"
+#include "src/topology/plain_text.h"
 #include "tests/topology/read_file.h"
 
 namespace tutti {
@@ -63,6 +65,11 @@ class Fuzz : public testing::Test {
       if (i % 50 != 0) continue;
       EXPECT_FALSE((describe(topology.value()) + draw_svg(topology.value())).empty());
       EXPECT_TRUE(write_nccl_xml(topology.value()).ok());
+      const std::string pictures = draw_svg(topology.value()) + draw_dot(topology.value());
+      EXPECT_EQ(plain_lines_until(pictures), pictures.size()) << "seed " << seed_;
+      Result<Topology> again = read_topology(write_topology_json(topology.value()).value(), "again");
+      ASSERT_TRUE(again.ok()) << "seed " << seed_ << ": " << std::move(again).status().message();
+      EXPECT_TRUE(again.value() == topology.value()) << "seed " << seed_;
     }
     EXPECT_GT(read, 0) << "seed " << seed_;  // Or nothing but beginnings was tried.
   }
@@ -71,7 +78,9 @@ class Fuzz : public testing::Test {
 };
 
 TEST_F(Fuzz, BreaksNoReader) {
-  for (const char* file : kFiles) {
+  std::vector<const char*> files(std::begin(kFiles), std::end(kFiles));
+  files.push_back(kOddFile);
+  for (const char* file : files) {
     try_all(text_of(file), "xml");
     const Topology topology = topology_of(file);
     try_all(write_topology_json(topology).value(), "json");

@@ -127,7 +127,7 @@ class HwlocReader {
     Node node;
     node.kind = NodeKind::pci_switch;
     node.host = host_;
-    node.bus_id = normal_bus_id(at.attribute("pci_busid").value());
+    node.bus_id = TUTTI_TRY(xml_.bus_id(at, "pci_busid"));
     node.name = "pci " + node.bus_id;
     const double speed = TUTTI_TRY(speed_of(at));
     const NodeId id = tree_.add(std::move(node));
@@ -140,7 +140,7 @@ class HwlocReader {
     const double speed = TUTTI_TRY(speed_of(at));
     Node node;
     node.host = host_;
-    node.bus_id = normal_bus_id(at.attribute("pci_busid").value());
+    node.bus_id = TUTTI_TRY(xml_.bus_id(at, "pci_busid"));
     node.model = model_of(type.vendor, type.device);
     if (std::string_view(at.attribute("subtype").value()) == "NVSwitch") {
       node.kind = NodeKind::nvswitch;
@@ -176,10 +176,14 @@ class HwlocReader {
                            std::to_string(values.size()) + " values for " + std::to_string(names.size()) + " objects");
     for (std::size_t a = 0; a < names.size(); ++a) {
       for (std::size_t b = a + 1; b < names.size(); ++b) {
-        const double megabytes = std::strtod(values[a * names.size() + b].c_str(), nullptr);
+        const std::string& value = values[a * names.size() + b];
+        double megabytes = 0;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), megabytes);
+        if (error != std::errc() || end != value.data() + value.size() || !(megabytes >= 0 && megabytes < 1e9))
+          return xml_.complain(table, "'" + value.substr(0, 64) + "' is no bandwidth in MB/s");
         const auto from = objects_.find(names[a]), to = objects_.find(names[b]);
         if (from == objects_.end() || to == objects_.end() || from->second == to->second) continue;
-        if (!(megabytes > 0 && megabytes < 1e9)) continue;
+        if (megabytes == 0) continue;
         const double brick = nvlink_gbytes_per_s(tree_.topology.nodes[from->second].sm, 1);
         const auto width = static_cast<std::uint32_t>(std::max(1.0, megabytes / 1000 / brick));
         tree_.connect(from->second, to->second, LinkKind::nvlink, megabytes / 1000, width);

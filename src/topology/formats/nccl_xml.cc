@@ -1,7 +1,7 @@
 // NCCL's topology files: <system><cpu><pci>...<gpu><nvlink/></gpu> or <nic><net/></nic>. Vendors' files leave out what
 // NCCL finds by itself on the machine: a <pci> of the class of a GPU or network card is one all the same.
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <map>
 #include <string>
 #include <utility>
@@ -100,9 +100,8 @@ class Reader {
   Result<Pci> speed_of(const pugi::xml_node& pci) const {
     Pci speed;
     const std::string text = pci.attribute("link_speed").value();  // "16 GT/s", "32.0 GT/s PCIe", "".
-    char* end = nullptr;
-    speed.gigatransfers = std::strtod(text.c_str(), &end);
-    const bool speaks = end != text.c_str() && std::string_view(end).starts_with(" GT/s");
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed.gigatransfers);
+    const bool speaks = error == std::errc() && std::string_view(text).substr(end - text.data()).starts_with(" GT/s");
     if (!text.empty() && text != "Unknown" && !(speaks && speed.gigatransfers > 0 && speed.gigatransfers <= 1024))
       return xml_.complain(pci, "link_speed=\"" + text.substr(0, 64) + "\" is not like \"16 GT/s\"");
     if (!speaks) speed.gigatransfers = kUnknownGigatransfers;
@@ -117,7 +116,7 @@ class Reader {
     Node node;
     node.host = tree_.topology.nodes[parent].host;
     if (*pci.attribute("busid").value() == 0) return xml_.complain(pci, "it has no busid");
-    node.bus_id = normal_bus_id(pci.attribute("busid").value());
+    node.bus_id = TUTTI_TRY(xml_.bus_id(pci, "busid"));
     if (tree_.on_bus(node.host, node.bus_id) != nullptr)
       return xml_.complain(pci, "there are two of busid=\"" + node.bus_id + "\"");
     if (pci.child("nic")) return read_nic(pci.child("nic"), parent, &speed, node.bus_id);
@@ -210,7 +209,7 @@ class Reader {
     const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(link.at, "count", 1, 64)));
     const std::uint64_t target_class = TUTTI_TRY(xml_.whole(link.at, "tclass", 0, 0xffffff));
     if (count == 0) return xml_.complain(link.at, "its count is 0");
-    const std::string target = normal_bus_id(link.at.attribute("target").value());
+    const std::string target = TUTTI_TRY(xml_.bus_id(link.at, "target"));
     NodeId other = 0;
     if (is_nvswitch(target_class) && target_class != kNvLinkBridge) {
       other = tree_.nvswitch(host, target);

@@ -6,6 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "src/topology/plain_text.h"
+#include "src/topology/tree.h"
+
 namespace tutti {
 namespace {
 
@@ -16,7 +19,7 @@ std::size_t line_at(std::string_view text, std::ptrdiff_t offset) {
 }
 
 std::string quoted(const char* attribute, std::string_view text) {
-  return std::string(attribute) + "=\"" + std::string(text.substr(0, 64)) + "\"";
+  return std::string(attribute) + "=\"" + std::string(beginning_of(text, 64)) + "\"";
 }
 
 }  // namespace
@@ -24,6 +27,10 @@ std::string quoted(const char* attribute, std::string_view text) {
 Result<Xml> Xml::parse(std::string_view text, const std::string& origin) {
   if (text.size() > kLongestTopology)
     return invalid_argument(origin + ": longer than " + std::to_string(kLongestTopology >> 20) + " MiB");
+  const std::size_t good = plain_lines_until(text);
+  if (good < text.size())
+    return invalid_argument(origin + ":" + std::to_string(line_at(text, static_cast<std::ptrdiff_t>(good))) +
+                            ": not XML: a byte that is not of UTF-8 text");
   Xml xml(text, origin);
   xml.document_ = std::make_unique<pugi::xml_document>();
   const pugi::xml_parse_result parsed =
@@ -37,6 +44,13 @@ Result<Xml> Xml::parse(std::string_view text, const std::string& origin) {
 Status Xml::complain(const pugi::xml_node& at, const std::string& what) const {
   return invalid_argument(origin_ + ":" + std::to_string(line_at(text_, at.offset_debug())) + ": <" + at.name() +
                           ">: " + what);
+}
+
+Result<std::string> Xml::bus_id(const pugi::xml_node& at, const char* attribute) const {
+  const std::string_view text = at.attribute(attribute).value();
+  std::string id = normal_bus_id(text);
+  if (!is_bus_id(id)) return complain(at, quoted(attribute, text) + " is not like 0000:a4:00.0");
+  return id;
 }
 
 Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, double otherwise, double most) const {

@@ -21,6 +21,8 @@ class Xml {
   // "<origin>:<line>: <what>".
   Status complain(const pugi::xml_node& at, const std::string& what) const;
 
+  // The attribute as the normal form of an address on PCI; a complaint if it is none.
+  Result<std::string> bus_id(const pugi::xml_node& at, const char* attribute) const;
   // The attribute as a number: `otherwise` if it is not there or empty; a complaint if it is none, or not within.
   Result<double> number(const pugi::xml_node& at, const char* attribute, double otherwise, double most) const;
   // A whole one, decimal or behind 0x hexadecimal.
