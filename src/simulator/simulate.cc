@@ -164,9 +164,9 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
   request.channels = std::clamp(call.channels, 1U, costs_.most_channels) / program.orders;  // Of each order.
   const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
-  const double longest = unit * program.longest / request.channels;  // Of a channel.
   code(request, call, costs_);
-  const double wanted = call.piece_bytes > 0 ? std::ceil(longest * request.wire_part / call.piece_bytes) : 1;
+  const double longest = unit * program.longest / request.channels * request.wire_part;  // Of a channel, as it is sent.
+  const double wanted = call.piece_bytes > 0 ? std::ceil(longest / call.piece_bytes) : 1;
   request.loop.pieces = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
   if (request.loop.pieces == 1) request.loop.skew = 0;
   request.pieces = pieces_to_simulate(request.loop.pieces, program, limits_.most_events);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Ranks see how fast the links between their hosts are when they join, and say so. $1: all_reduce_perf
+# Ranks see how fast the links between their hosts are when they join, and say so. $1: all_reduce_perf, $2: the same on
+# devices that threads of the host play
 set -euo pipefail
 run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
 "$run" --hosts 1x1 -- true || exit $?  # 77: nothing can be tried here.
@@ -27,6 +28,10 @@ said="$("$run" --hosts 2x1 --rate 10mbit -- env TUTTI_LOG=info sh -c "$counted" 
 awk -v rate="${BASH_REMATCH[1]}" 'BEGIN { exit !(rate > 0.0003 && rate < 0.0025) }' || fail "10 Mbit/s were taken for other: $said"
 [[ "$said" =~ "sent "([0-9]+)" bytes" ]] || fail "nobody says what was sent: $said"
 [ "${BASH_REMATCH[1]}" -lt 450000 ] || fail "at 10 Mbit/s too much was sent: $said"
+
+# Ranks on devices do, too: a bound on errors may be given when they have joined.
+said="$(seen --hosts 2x1 --rate 100mbit -- env TUTTI_LOG=info "$2" --memory cuda -b 8 -e 8)"
+[[ "$said" == *"a rank sends "* ]] || fail "nobody looked for devices"
 
 for off in TUTTI_PROBE=0 TUTTI_DETERMINISTIC=1; do
   said="$(seen --hosts 2x1 -- env TUTTI_LOG=info $off "$1" -b 8 -e 8)"

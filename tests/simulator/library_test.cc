@@ -49,6 +49,22 @@ TEST(Library, SlicesOverlapAHopWithTheLinks) {
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
 }
 
+TEST(Library, NarrowMessagesAreCutByTheirOwnLength) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs(5, 3);
+  costs.encode_gbytes_per_s.fill(1e9);
+  costs.decode_gbytes_per_s.fill(1e9);
+  costs.slices.fill(2);
+  const double way = 3 + 2 * kNvlinkLatency;
+  SimulatedCall call = whole(4e6);
+  call.wire = WireFormat::int8;
+  const double bytes = 1e6 * 130 / 512, us = bytes * 1e-5;  // Of a round, on a link.
+  costs.shortest_slice_bytes = bytes / 1.5;
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us + way), 1e-2);
+  costs.shortest_slice_bytes = bytes / 2.5;  // Half waits for a hop, and the other half is on its way.
+  EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (us / 2 + way) + us / 2, 1e-2);
+}
+
 TEST(Library, YoungCallsAreCarriedMoreSlowlyWithinAHost) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();

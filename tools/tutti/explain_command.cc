@@ -10,6 +10,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
+#include "src/base/instructions.h"
 #include "src/communicator/forced.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/explain_forced.h"
@@ -30,7 +31,7 @@ struct ExplainRequest {
   std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
   std::string topology, hosts;
-  Machine machine;  // Of cores or of a topology, where one of them was named.
+  Machine machine;  // Of the topology, where one was named; else as communicators here would take theirs to be.
   std::string wire;
   double link_gbits_per_s = 0;  // Of a host to others; 0: as assumed.
   bool json = false, help = false;
@@ -126,9 +127,18 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
   return {};
 }
 
+// Calls on host memory count with what their own processors encode; nobody said that those are others.
+Machine usual_machine(bool on_devices) {
+  if (on_devices) return machine_of_devices();
+  Machine machine = machine_of_hosts();
+  set_coding_rates(machine.costs, widest_instructions());
+  return machine;
+}
+
 // What was said together. Ranks of several hosts speak over a network, whatever the transport.
 Status settle(ExplainRequest& request, bool has_ranks) {
   Query& query = request.query;
+  request.machine = usual_machine(query.teams > 0);
   if (!request.topology.empty()) {
     if (!has_ranks) query.problem.ranks = 0;
     TUTTI_CHECK_OK(explain_on({request.topology, request.hosts}, query, request.machine));
@@ -145,7 +155,7 @@ Status settle(ExplainRequest& request, bool has_ranks) {
     if (query.network && ranks > request.groups.front().size()) query.problem.groups = request.groups;
   }
   if (request.cores > 0) {  // So they are on one machine, with no links between them.
-    request.machine = machine_of_hosts();
+    if (query.teams > 0) return invalid_argument("--cores are those of ranks on host memory: leave out --memory cuda");
     request.machine.ranks_per_core = std::max(1.0, static_cast<double>(query.problem.ranks) / request.cores);
     for (Level& level : request.machine.levels)
       level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
@@ -153,8 +163,8 @@ Status settle(ExplainRequest& request, bool has_ranks) {
   if (request.link_gbits_per_s > 0) {
     if (!query.network)
       return invalid_argument("--link is between hosts: give --groups of several, or --transport tcp");
-    if (request.cores == 0) request.machine = machine_of_hosts();
-    request.machine.levels[1].member_gbytes_per_s = request.link_gbits_per_s / 8;
+    Level& network = request.machine.levels[1];
+    network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
   TUTTI_CHECK_OK(
       check_wire_or_bound("--wire and --max-relative-error", request.wire, request.query.max_relative_error));
@@ -241,8 +251,7 @@ Status explain_command(int argc, char** argv) {
   Query query = request.query;
   query.algorithm = request.forced.algorithm;  // Names that this copy does not own.
   query.protocol = request.forced.protocol;
-  const bool told = request.cores > 0 || request.link_gbits_per_s > 0;
-  if (!request.topology.empty() || (told && query.teams == 0)) query.machine = &request.machine;
+  query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   const Measured known = TUTTI_TRY(measured(request));
   if (request.json) print_json(query, found, known, request.environment);

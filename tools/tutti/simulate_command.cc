@@ -280,6 +280,16 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   return networks;
 }
 
+// As communicators on devices refuse it.
+Status check_wire_and_protocol(const SimulateRequest& request, const Network& network) {
+  if (request.wire.empty() || request.protocol.empty() || request.protocol == name(Protocol::bulk)) return {};
+  const WireFormat wire = TUTTI_TRY(parse_wire(request.wire));
+  const bool shorter = wire != WireFormat::none && wire_bytes(wire) < kWireGroup * size_of(request.type);
+  if (!shorter || network.cluster().host.all(NodeKind::gpu).empty()) return {};
+  return unsupported("--wire " + request.wire + " with --protocol " + request.protocol +
+                     ": on devices narrow messages go in bulk; take that protocol, or leave it open");
+}
+
 Status check(const SimulateRequest& request, const Network& network, const Costs& costs) {
   if (request.channels > costs.most_channels)
     return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
@@ -290,6 +300,7 @@ Status check(const SimulateRequest& request, const Network& network, const Costs
                             std::to_string(network.ranks() - 1));
   if (request.like_nccl && (network.ranks() > network.ranks_per_host() || costs.most_channels == 1))
     return unsupported("--like nccl is of the GPUs of one host: what NCCL chooses between hosts is not known here");
+  TUTTI_CHECK_OK(check_wire_and_protocol(request, network));
   if (request.trace.empty()) return {};
   if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
   return {};

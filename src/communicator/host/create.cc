@@ -169,9 +169,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   std::vector<Wire> wires = bootstrap->take_wires();
   // What predictions say of loopback was measured before.
   const bool loopback = join.apart && hosts.value().one_machine();
-  // On GPUs what links carry only matters where it is to be weighed against encoding.
-  const bool weighed = options.memory == Memory::host || options.max_relative_error > 0;
-  const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr && weighed;
+  // On GPUs, too, whose calls may be given a bound on errors later.
+  const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr;
   hosts.value().measured(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), wires, probed, watch)));
   if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
   Result<std::vector<Contact>> contacts =

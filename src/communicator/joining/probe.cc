@@ -18,6 +18,7 @@ namespace tutti {
 namespace {
 
 constexpr double kBudgetUs = 40'000;  // Nothing is begun that would not fit, but for one message and one stream.
+constexpr double kFirstPartUs = 0.4 * kBudgetUs;  // Of messages, and of streams from one rank of each host.
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
 constexpr double kMessagesUs = 4'000;  // All but the first.
@@ -44,9 +45,11 @@ class Probe {
 
   double elapsed_us() const { return elapsed_us_; }
 
-  // A small message, of the rank that takes longest. The first may have to wake somebody.
+  // A small message, of the rank that takes longest. The first may have to wake somebody; over a long way there
+  // is no time for another.
   Result<double> message_us() {
     const double first = TUTTI_TRY(messages_us(1));
+    if (!fits(kFirstPartUs)) return first;
     const int more = std::clamp(static_cast<int>(kMessagesUs / first), 1, kMessages - 1);
     const double others = TUTTI_TRY(messages_us(more));
     return std::min(first, others);
@@ -185,7 +188,7 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
   const Ring ring = ring_of(hosts, bootstrap.rank(), wires);
   Probe probe(bootstrap, hosts, ring, watch);
   const double message_us = TUTTI_TRY(probe.message_us());
-  const double of_rank = TUTTI_TRY(probe.gbytes_per_s(false, message_us, 0.4 * kBudgetUs));
+  const double of_rank = TUTTI_TRY(probe.gbytes_per_s(false, message_us, kFirstPartUs));
   double of_host = of_rank;
   if (ring.ranks > 1 && probe.fits(kBudgetUs))
     of_host = TUTTI_TRY(probe.gbytes_per_s(true, message_us, 0.8 * kBudgetUs));
