@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "src/base/caught.h"
 #include "src/communicator/device/turns.h"
+#include "src/communicator/forced.h"
 
 namespace tutti {
 namespace {
@@ -151,8 +153,10 @@ class Departure {
     if (jobs.empty()) return {};
     if (!alike(jobs))
       return invalid_usage(
-          "some ranks make a call whose messages are in a wire format, and others one whose are not: ranks of a "
-          "communicator make the same calls, with the same options.wire, TUTTI_WIRE and TUTTI_NCCL_WIRE");
+          std::string(
+              "some ranks make a call whose messages are in a wire format, and others one whose are not: ranks "
+              "of a communicator make the same calls, in the same format or under the same bound on the error (") +
+          kWireIsAskedBy + ")");
     const DeviceLaunch all = launch_of(jobs);
     return device().launch(all.batch, all.count, all.team_bytes, stream());
   }
