@@ -190,8 +190,7 @@ class DeviceCommunicator final : public Communicator {
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, WireFormat wire) const;
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
-  Result<Choice> choose_plan(const Call& call, const Query& query, const CommunicatorOptions& options) const;
-  void limit_channels(const CommunicatorOptions& options, Choice& choice) const;
+  Result<Choice> choose_plan(const Call& call, const Query& query) const;
   Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding);
   // How a program's teams work.

@@ -175,9 +175,9 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));
-  Choice choice = TUTTI_TRY(choose_plan(call, query, options));
+  Choice choice = TUTTI_TRY(choose_plan(call, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
-  if (advised) limit_channels(options, choice);
+  if (advised) limit_channels(query, choice);
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
