@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
+#include "src/communicator/device/rounding_pieces.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/neighbours/links.h"
 #include "src/communicator/planning/advice.h"
@@ -114,8 +115,9 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- For enqueue.cc, which calls them in the order of the calls. ----
   bool has_failed() const;  // As far as is known at once; failure() knows why.
-  // All that can fail or take memory of a call, before any of its group is shown to the peers.
-  Status get_ready(const Call& call, const CommunicatorOptions& options);
+  // All that can fail or take memory of a call, before any of its group is shown to the peers. `roundings`: those of
+  // the communicator in the group so far that ask more of rounding than the format.
+  Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
@@ -215,6 +217,7 @@ class DeviceCommunicator final : public Communicator {
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
 
   // ---- rounding.cc ----
+  static bool asks_of_rounding(const Prepared& prepared, const AskedRounding& asked);
   Status bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked, DeviceJob& job);
   Result<const TeamRounding*> show_rounding(TeamRounding rounding, std::uint32_t channels);
 
@@ -286,6 +289,7 @@ class DeviceCommunicator final : public Communicator {
   };
   std::vector<Fit> fits_;
   WireCounter wire_counter_;
+  RoundingPieces rounding_pieces_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.

@@ -264,9 +264,10 @@ void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const 
 
 // All that can be found wrong, and all memory that is taken, comes before any launch, whose teams may wait for others.
 Status get_ready(std::span<const DeviceCall> calls) {
+  std::map<const DeviceCommunicator*, std::size_t> roundings;
   for (const DeviceCall& call : calls) {
     Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
-    if (status.ok()) status = call.communicator->get_ready(call.call, call.options);
+    if (status.ok()) status = call.communicator->get_ready(call.call, call.options, roundings[call.communicator]);
     if (status.ok()) continue;
     refuse(calls, call, status, is_question(status) ? Refused::question : Refused::failure);
     return status;

@@ -2,10 +2,12 @@
 // and in graphs. Each call by itself is in wire_test.cc.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 #include <thread>
 
+#include "src/base/pages.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti {
@@ -22,6 +24,14 @@ CommunicatorOptions sending(const char* wire, const char* algorithm, AskedRoundi
   options.wire_rounding = rounding;
   options.force();
   return options;
+}
+
+// Takes all else of what a rank has from its device for smaller pieces.
+void leave(DeviceHome& home, std::size_t bytes) {
+  constexpr std::size_t kPiece = 256;
+  const std::size_t before = home.bytes();
+  while (home.bytes() == before) ASSERT_TRUE(home.take(kPiece).ok());
+  ASSERT_TRUE(home.take(home.bytes() - before - kPiece - round_up(bytes, kPiece)).ok());
 }
 
 using Floats = std::vector<float>;
@@ -47,6 +57,10 @@ class DeviceRounding : public OnDevices {
 
     Status enqueue(bool feeds_back, bool in_one_stream = false) {
       std::vector<DeviceCall> calls;
+      add_calls(feeds_back, calls, in_one_stream);
+      return tutti::enqueue(calls);
+    }
+    void add_calls(bool feeds_back, std::vector<DeviceCall>& calls, bool in_one_stream = false) {
       for (Rank rank = 0; rank < kRanks; ++rank) {
         Call call = call_of(Collective::all_reduce, DataType::float32, kCount, inputs[rank], outputs[rank]);
         if (feeds_back) call.residual = residuals[rank];
@@ -54,7 +68,6 @@ class DeviceRounding : public OnDevices {
         calls.back().options = options;
         if (in_one_stream) calls.back().stream = devices.stream(0);
       }
-      return tutti::enqueue(calls);
     }
     Delivered result() const {
       Delivered now;
@@ -111,6 +124,24 @@ TEST_P(DeviceRounding, OfEachCallIsThatOnHostMemory) {
     program.devices.synchronize();
     ASSERT_TRUE(program.result() == wanted[made - 1]) << "call " << made;
   }
+}
+
+// What a group needs is there before any of its calls is shown: else a device that is to give more could wait for
+// those that have been launched on others, and these for it.
+TEST_P(DeviceRounding, OfAGroupIsRefusedBeforeAnyOfItRuns) {
+  if (dynamic_cast<HostDevice*>(&rig_->device()) == nullptr) GTEST_SKIP() << "a GPU's memory is others', too";
+  Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 3}));
+  ASSERT_TRUE(program.enqueue(true).ok());
+  program.devices.synchronize();
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    leave(program.devices[rank].neighbours().home(), 3 * std::bit_ceil(RoundingPieces::kBytes));
+  for (std::size_t bytes = std::size_t{1} << 30; bytes > 0; bytes /= 2)
+    while (rig_->device().allocate(bytes).ok()) continue;
+  std::vector<DeviceCall> calls;
+  for (int i = 0; i < 8; ++i) program.add_calls(true, calls);
+  EXPECT_FALSE(tutti::enqueue(calls).ok());
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    EXPECT_EQ(program.devices[rank].wire_statistics().rounded_calls, 1U) << "rank " << rank;
 }
 
 TEST_P(DeviceRounding, SaysItsError) {
