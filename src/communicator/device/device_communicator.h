@@ -274,6 +274,7 @@ class DeviceCommunicator final : public Communicator {
   std::shared_ptr<DeviceEvent> captured_;   // after the last that was,
   std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
   std::uint64_t capture_ = 0;               // Of the calls from the last begin() on; 0: they are not captured.
+  DeviceStream stream_ = nullptr;           // Where these go.
   std::uint64_t captured_in_ = 0;           // Where captured_ lies.
   std::uint64_t joining_ = 0;               // Collectives by which ranks joined,
   std::uint64_t number_ = 0;                // and all calls since.

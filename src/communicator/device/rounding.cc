@@ -36,8 +36,9 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
   return {};
 }
 
-// A call's own piece of memory, until a later call has begun. A graph keeps its own, and counts in it how often it has
-// run, by channel: else its calls would draw the same numbers each time, and the mean of them would not be right.
+// A call's own piece of memory, until a later call has begun. A graph has it for as long as it can run, and counts in
+// it how often it has, by channel: else its calls would draw the same numbers each time, and the mean of them would not
+// be right.
 Result<const TeamRounding*> DeviceCommunicator::show_rounding(TeamRounding rounding, std::uint32_t channels) {
   std::byte bytes[RoundingPieces::kBytes] = {};
   const bool counts = capture_ != 0 && rounding.dithers != 0;
@@ -46,7 +47,11 @@ Result<const TeamRounding*> DeviceCommunicator::show_rounding(TeamRounding round
   if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
   std::memcpy(bytes, &rounding, sizeof rounding);
   TUTTI_CHECK_OK(device().upload(memory, std::span(bytes, used)));
-  if (capture_ == 0) home().retire(memory, RoundingPieces::kBytes, number_);
+  if (capture_ == 0) {
+    home().retire(memory, RoundingPieces::kBytes, number_);
+  } else {
+    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_pieces_.lend(memory)));
+  }
   return reinterpret_cast<const TeamRounding*>(memory);
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "src/communicator/neighbours/home.h"
@@ -20,9 +22,20 @@ class RoundingPieces {
   Status provide(DeviceHome& home, std::size_t count);
   // With what was in it. Of those, or of the device's memory if none is left.
   Result<std::byte*> take(DeviceHome& home);
+  // For a graph, which holds what this gives: the piece is taken again once the last holder has let go.
+  std::shared_ptr<void> lend(std::byte* piece);
 
  private:
+  // Whose holders may outlive the communicator, and let go in any thread.
+  struct Lent {
+    std::mutex mutex;
+    std::vector<std::byte*> back;  // Has room for all that are lent.
+    std::size_t count = 0;         // With those that are back.
+  };
+  void collect();
+
   std::vector<std::byte*> ready_;
+  std::shared_ptr<Lent> lent_ = std::make_shared<Lent>();
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -169,6 +170,39 @@ TEST_P(DeviceRounding, IsFedBackByGraphs) {
     program.devices.synchronize();
     ASSERT_TRUE(program.result() == wanted[static_cast<std::size_t>(run)]) << "run " << run;
   }
+}
+
+// A graph that is gone leaves its calls' memory to those of the next; one that may run again does not.
+TEST_P(DeviceRounding, OfGraphsLeavesMemoryToLaterOnes) {
+  constexpr std::size_t kGraphs = 40;
+  const auto capture = [&](Program& program) {
+    EXPECT_TRUE(rig_->begin_capture(program.devices.stream(0)).ok());
+    EXPECT_TRUE(program.enqueue(true, true).ok());
+    return std::move(rig_->end_capture(program.devices.stream(0))).value();
+  };
+  // What a graph's second run gives, when others may have been captured since the first.
+  const auto second_run = [&](const std::function<void(Program&)>& between) {
+    Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));
+    const auto graph = capture(program);
+    for (int run = 0; run < 2; ++run) {
+      if (run == 1) between(program);
+      EXPECT_TRUE(graph->replay(program.devices.stream(0)).ok());
+      program.devices.synchronize();
+    }
+    return program.result();
+  };
+  const Delivered wanted = second_run([](Program&) {});
+  const Delivered found = second_run([&](Program& program) {
+    DeviceHome& home = program.devices[0].neighbours().home();
+    leave(home, kGraphs / 2 * std::bit_ceil(RoundingPieces::kBytes));
+    const std::size_t before = home.bytes();
+    for (std::size_t made = 0; made < kGraphs; ++made) capture(program);
+    EXPECT_EQ(home.bytes(), before);
+    std::vector<std::unique_ptr<DeviceGraph>> kept;
+    for (std::size_t made = 0; made < kGraphs; ++made) kept.push_back(capture(program));
+    EXPECT_GT(home.bytes(), before);
+  });
+  EXPECT_TRUE(found == wanted);
 }
 
 // The first time those of the call, then others; and the same in each program. In between calls as ever.
