@@ -37,6 +37,11 @@ static_assert(sizeof(Asked) == 4);
 Asked asked_of(const CommunicatorOptions& options);
 std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
 
+// What asks for a wire format, as a list in the middle or at the end of a message.
+inline constexpr char kWireIsAskedBy[] =
+    "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE; a bound: options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
+    "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR";
+
 // Logs that what a variable of NCCL's forces is not heeded; once in the process for each variable.
 void warn_of_nccls(const std::string& variable, const std::string& why);
 

@@ -33,6 +33,11 @@ struct Query {
   std::uint32_t teams = 0;  // On a device: channels of a rank that can be under way at once. 0: on host memory.
   // On devices: within a host NVLinks lead to all ranks along rings, but not from each rank to each other.
   bool only_rings = false;
+  // On devices, of channels: so many are asked for, where not 0; messages have lanes for so many; and those of plans
+  // that go round take so many orders of ranks in turns.
+  std::uint32_t channels = 0;
+  std::uint32_t lane_channels = ~0U;
+  std::uint32_t orders = 1;
   std::span<const Algorithm* const> catalogue{};  // Of the collective: what there is to choose among.
   const Machine* machine = nullptr;               // What it runs on; null: what most do.
 };
@@ -60,6 +65,11 @@ std::uint64_t message_bytes(const Query& query, WireFormat wire);
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
 // The part of choose() that is for devices, and heeds what is forced; messages as the query says, whatever the bound.
 Choice choose_for_teams(const Query& query);
+// Of a choice on devices: to what the query asks for and leaves room for.
+void limit_channels(const Query& query, Choice& choice);
+// Whether an algorithm of this name follows the order of ranks, one for each channel: ranks only speak to those before
+// and behind them, and from host to host those at the ends.
+bool goes_round(std::string_view algorithm);
 // The format in which messages of a call on devices are predicted to take the least time, of those that are expected to
 // keep to the query's bound; none where rounding does not gain enough. Without a bound that of the query.
 WireFormat format_for_teams(const Query& query);

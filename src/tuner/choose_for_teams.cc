@@ -97,6 +97,20 @@ Protocol protocol_for(const Query& query) {
 
 }  // namespace
 
+bool goes_round(std::string_view algorithm) {
+  return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring" ||
+         algorithm == "hierarchical_tree";
+}
+
+void limit_channels(const Query& query, Choice& choice) {
+  if (query.channels != 0) choice.channels = query.channels;
+  choice.channels = std::min(choice.channels, query.teams);
+  if (!choice.mapped) choice.channels = std::min(choice.channels, query.lane_channels);
+  // Each order of ranks by as many: rings carry the same.
+  const std::uint32_t orders = goes_round(choice.algorithm) ? query.orders : 1;
+  if (query.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
+}
+
 Choice choose_for_teams(const Query& query) {
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
@@ -108,6 +122,7 @@ Choice choose_for_teams(const Query& query) {
   const std::uint64_t share = small && !choice.mapped ? kLinesChannelBytes : kBulkChannelBytes;
   const std::uint64_t most = choice.mapped ? query.teams : std::min(query.teams, kMostLaneChannels);
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
+  limit_channels(query, choice);
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;
   return choice;

@@ -45,6 +45,41 @@ TEST_P(DeviceGraphs, GiveTheRightNumbersEveryTime) {
   }
 }
 
+// Though the graph ends while a replay is under way.
+TEST_P(DeviceGraphs, HoldWhatTheyWereGiven) {
+  DeviceReach reach(device());
+  std::pmr::vector<std::uint32_t> words(1, 0, &reach);
+  std::weak_ptr<void> held;
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  {
+    const auto given = std::make_shared<int>(7);
+    held = given;
+    ASSERT_TRUE(device().keep_for_graph(a_, given).ok());
+  }
+  ASSERT_TRUE(device().hold_until(&words[0], 1, a_).ok());
+  auto graph = rig_->end_capture(a_).value();
+  ASSERT_TRUE(graph->replay(a_).ok());
+  graph = nullptr;
+  EXPECT_TRUE(stays_false([&] { return held.expired(); }));
+  store_release(&words[0], 1U);
+  expect_done(a_);
+  EXPECT_TRUE(comes_true([&] { return held.expired(); }));
+}
+
+TEST_P(DeviceGraphs, LetGoWhatFailedCapturesWereGiven) {
+  std::weak_ptr<void> held;
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  {
+    const auto given = std::make_shared<int>(7);
+    held = given;
+    ASSERT_TRUE(device().keep_for_graph(a_, given).ok());
+  }
+  EXPECT_FALSE(rig_->synchronize(a_).ok());
+  EXPECT_FALSE(rig_->end_capture(a_).ok());
+  EXPECT_TRUE(comes_true([&] { return held.expired(); }));
+  EXPECT_FALSE(device().keep_for_graph(a_, std::make_shared<int>(7)).ok()) << "nothing is captured";
+}
+
 TEST_P(DeviceGraphs, WriteWordsAndWaitForThemEveryTime) {
   DeviceReach reach(device());
   std::pmr::vector<std::uint32_t> words(2, 0, &reach);

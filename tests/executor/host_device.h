@@ -78,6 +78,9 @@ class HostDevice final : public Device {
   void close(std::byte* memory) override;
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
   Result<std::uint64_t> capture_of(DeviceStream stream) override { return stream_of(stream).capture(); }
+  Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override {
+    return stream_of(stream).keep(std::move(kept));
+  }
   Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
   Status correct(const CorrectTask& task, DeviceStream stream) override;

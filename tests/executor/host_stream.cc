@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace tutti {
 
@@ -14,7 +15,7 @@ struct HostCapture {
   std::thread::id thread;
   HostStream* origin = nullptr;
   std::set<HostStream*> streams;  // The origin and those that joined.
-  std::vector<HostNode> nodes;
+  HostGraph::Work work;
   std::string broken;  // What went wrong; nothing goes well from then on.
   bool ended = false;
 
@@ -77,6 +78,7 @@ class Replay {
 }  // namespace
 
 bool HostCapture::joined() const {
+  const std::vector<HostNode>& nodes = work.nodes;
   std::set<std::size_t> before = origin->tips_;
   for (std::size_t i = nodes.size(); i-- > 0;) {
     if (!before.contains(i)) return false;
@@ -86,7 +88,7 @@ bool HostCapture::joined() const {
 }
 
 Status HostGraph::replay(HostStream& stream) const {
-  return stream.put([nodes = nodes_] { return Replay(*nodes).run(); });
+  return stream.put([work = work_] { return Replay(work->nodes).run(); });
 }
 
 HostStream::HostStream(Kind kind) : kind_(kind) {
@@ -101,7 +103,9 @@ HostStream::~HostStream() {
   if (capture == nullptr) return;
   (void)capture->fail("a stream of it was destroyed");
   capture->streams.erase(this);
-  if (capture->origin == this) capture->end();
+  if (capture->origin != this) return;
+  capture->end();
+  capture->work = {};
 }
 
 Status HostStream::put(std::function<Status()> work) {
@@ -111,8 +115,9 @@ Status HostStream::put(std::function<Status()> work) {
     return {};
   }
   TUTTI_CHECK_OK(capture_->state());
-  capture_->nodes.push_back({std::move(work), std::move(tips_)});
-  tips_ = {capture_->nodes.size() - 1};
+  std::vector<HostNode>& nodes = capture_->work.nodes;
+  nodes.push_back({std::move(work), std::move(tips_)});
+  tips_ = {nodes.size() - 1};
   return {};
 }
 
@@ -146,8 +151,9 @@ Result<HostGraph> HostStream::end_capture() {
     return invalid_usage("the capture began in another thread");
   if (!capture->joined()) (void)capture->fail("a stream that joined it was not joined back");
   capture->end();
+  HostGraph graph(std::exchange(capture->work, {}));
   TUTTI_CHECK_OK(capture->state());
-  return HostGraph(std::move(capture->nodes));
+  return graph;
 }
 
 Result<std::uint64_t> HostStream::capture() const {
@@ -155,6 +161,14 @@ Result<std::uint64_t> HostStream::capture() const {
   if (capture_ == nullptr) return std::uint64_t{0};
   TUTTI_CHECK_OK(capture_->state());
   return capture_->number;
+}
+
+Status HostStream::keep(std::shared_ptr<void> kept) {
+  const std::lock_guard lock(capturing);
+  if (capture_ == nullptr) return invalid_usage("the stream is not being captured");
+  TUTTI_CHECK_OK(capture_->state());
+  capture_->work.kept.push_back(std::move(kept));
+  return {};
 }
 
 HostEvent::HostEvent(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive)

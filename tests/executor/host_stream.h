@@ -29,14 +29,17 @@ class HostStream;
 // What was captured. May end before its replays do.
 class HostGraph {
  public:
-  explicit HostGraph(std::vector<HostNode> nodes)
-      : nodes_(std::make_shared<const std::vector<HostNode>>(std::move(nodes))) {}
+  struct Work {
+    std::vector<HostNode> nodes;
+    std::vector<std::shared_ptr<void>> kept;  // For the nodes.
+  };
+  explicit HostGraph(Work work) : work_(std::make_shared<const Work>(std::move(work))) {}
 
   // In the stream's turn; what does not come after each other, side by side.
   Status replay(HostStream& stream) const;
 
  private:
-  std::shared_ptr<const std::vector<HostNode>> nodes_;  // Shared with the replays in streams.
+  std::shared_ptr<const Work> work_;  // Shared with the replays in streams.
 };
 
 // Any thread. A DeviceStream of a HostDevice is a pointer to one.
@@ -61,6 +64,8 @@ class HostStream {
   Result<HostGraph> end_capture();
   // Its number, 0: none. Fails once something went wrong in it.
   Result<std::uint64_t> capture() const;
+  // With what is being captured.
+  Status keep(std::shared_ptr<void> kept);
 
  private:
   friend class HostEvent;

@@ -4,6 +4,7 @@
 #include "algorithms/catalogue.h"
 #include "src/tuner/candidates.h"
 #include "src/tuner/choose.h"
+#include "src/tuner/coding.h"
 
 namespace tutti {
 namespace {
@@ -97,6 +98,50 @@ TEST(ChooseForTeams, SharesOutElementsNotMessages) {
   ASSERT_GT(raw, 1U);
   query.wire = WireFormat::int8;
   EXPECT_EQ(choose(query).value().channels, raw);
+}
+
+TEST(ChooseForTeams, KeepsToTheChannelsThatThereAre) {
+  Query query = query_on(Collective::all_reduce, 16 << 20);
+  const auto channels = [&](std::string_view algorithm) {
+    query.algorithm = algorithm;
+    return choose(query).value().channels;
+  };
+  const std::uint32_t most = channels("two_shot");
+  ASSERT_GT(most, 4U);
+  query.lane_channels = 4;
+  EXPECT_EQ(channels("two_shot"), 4U);
+  query.mapped = true;
+  EXPECT_GT(channels("two_shot_mapped"), 4U) << "it has no lanes";
+  query.orders = 3;
+  EXPECT_EQ(channels("ring"), 3U);
+  EXPECT_EQ(channels("two_shot"), 4U) << "it goes through ranks in no order";
+  query.channels = 2;
+  EXPECT_EQ(channels("ring"), 2U) << "whoever asks for channels gets as many";
+  query.channels = 40;
+  EXPECT_EQ(channels("two_shot_mapped"), query.teams);
+  EXPECT_EQ(channels("two_shot"), 4U);
+}
+
+// Each channel encodes its part: on few of them that takes longer than it saves.
+TEST(ChooseForTeams, WeighsFormatsOnTheChannelsThatThereAre) {
+  Machine machine = machine_of_devices();
+  machine.levels[1].rank_gbytes_per_s = 10;
+  for (const WireFormat each : kBoundedFormats) {
+    const auto at = static_cast<std::size_t>(each);
+    machine.costs.encode_gbytes_per_s[at] = machine.costs.decode_gbytes_per_s[at] = 5;
+  }
+  const auto format = [&](std::uint32_t channels, std::uint32_t lane_channels) {
+    Query query = query_on(Collective::all_reduce, 16 << 20);
+    query.network = true;
+    query.machine = &machine;
+    query.max_relative_error = 0.0101;
+    query.channels = channels;
+    query.lane_channels = lane_channels;
+    return choose(query).value().wire;
+  };
+  EXPECT_EQ(format(0, 8), WireFormat::int8);
+  EXPECT_EQ(format(1, 8), WireFormat::none);
+  EXPECT_EQ(format(0, 1), WireFormat::none);
 }
 
 // Of the formats that keep to a bound the one that is predicted to be quickest, if that is worth its digits.

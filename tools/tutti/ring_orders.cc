@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/communicator/planning/rings.h"
+#include "src/tuner/choose.h"
 #include "src/tuner/embed.h"
 
 namespace tutti {

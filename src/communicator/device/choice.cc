@@ -1,5 +1,4 @@
 // Which plan a call gets: seen from what all ranks share.
-#include <algorithm>
 #include <string>
 
 #include "src/communicator/device/device_communicator.h"
@@ -41,23 +40,15 @@ Result<Query> DeviceCommunicator::query_of(const Call& call, const Problem& prob
                .network = neighbours_.network(),
                .teams = neighbours_.teams(),
                .only_rings = rounds_.only_rings,
+               .channels = options.channels,
+               .lane_channels = neighbours_.lanes().channels,
+               .orders = static_cast<std::uint32_t>(rounds_.each.size()),
                .catalogue = catalogue(problem.collective),
                .machine = &machine_};
 }
 
-void DeviceCommunicator::limit_channels(const CommunicatorOptions& options, Choice& choice) const {
-  if (options.channels != 0) choice.channels = options.channels;
-  choice.channels = std::min(choice.channels, neighbours_.teams());
-  if (!choice.mapped) choice.channels = std::min(choice.channels, neighbours_.lanes().channels);
-  // Each order of ranks by as many: rings carry the same.
-  const auto orders = goes_round(choice.algorithm) ? static_cast<std::uint32_t>(rounds_.each.size()) : 1;
-  if (options.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
-}
-
-Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& query,
-                                               const CommunicatorOptions& options) const {
+Result<Choice> DeviceCommunicator::choose_plan(const Call& call, const Query& query) const {
   Choice choice = TUTTI_TRY(choose(query));
-  limit_channels(options, choice);
   TUTTI_CHECK_OK(check_rounding(query, choice));
   if (!choice.mapped || query.mapped) return choice;
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
@@ -74,10 +65,10 @@ Result<double> DeviceCommunicator::predict_us(const Call& call, const Communicat
   if (call.count == 0) return 0.0;
   const Problem problem = TUTTI_TRY(problem_for(call, options));
   const Query query = TUTTI_TRY(query_of(call, problem, options));
-  Choice choice = TUTTI_TRY(choose_plan(call, query, options));
+  Choice choice = TUTTI_TRY(choose_plan(call, query));
   CallRecord unused;
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, unused));
-  if (advised) limit_channels(options, choice);
+  if (advised) limit_channels(query, choice);
   return predicted_us(query, choice);
 }
 
@@ -99,7 +90,7 @@ Result<Problem> DeviceCommunicator::problem_for(const Call& call, const Communic
   problem.groups = embedding.groups;
   if (!forced_algorithm(options, problem).empty()) return problem;
   const Query query = TUTTI_TRY(query_of(call, problem, options));
-  const Choice choice = TUTTI_TRY(choose_plan(call, query, options));
+  const Choice choice = TUTTI_TRY(choose_plan(call, query));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
   if (!wants_hosts(*algorithm, call.collective)) return problem;
   if (!lanes_fit(*algorithm, problem, embedding)) problem.groups.clear();

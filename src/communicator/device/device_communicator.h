@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
+#include "src/communicator/device/rounding_pieces.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/neighbours/links.h"
 #include "src/communicator/planning/advice.h"
@@ -114,8 +115,9 @@ class DeviceCommunicator final : public Communicator {
 
   // ---- For enqueue.cc, which calls them in the order of the calls. ----
   bool has_failed() const;  // As far as is known at once; failure() knows why.
-  // All that can fail or take memory of a call, before any of its group is shown to the peers.
-  Status get_ready(const Call& call, const CommunicatorOptions& options);
+  // All that can fail or take memory of a call, before any of its group is shown to the peers. `roundings`: those of
+  // the communicator in the group so far that ask more of rounding than the format.
+  Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
@@ -190,8 +192,7 @@ class DeviceCommunicator final : public Communicator {
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, WireFormat wire) const;
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
-  Result<Choice> choose_plan(const Call& call, const Query& query, const CommunicatorOptions& options) const;
-  void limit_channels(const CommunicatorOptions& options, Choice& choice) const;
+  Result<Choice> choose_plan(const Call& call, const Query& query) const;
   Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem, const Embedding& embedding);
   // How a program's teams work.
@@ -216,6 +217,7 @@ class DeviceCommunicator final : public Communicator {
   Status wire(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, WiredPlan& wired);
 
   // ---- rounding.cc ----
+  static bool asks_of_rounding(const Prepared& prepared, const AskedRounding& asked);
   Status bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked, DeviceJob& job);
   Result<const TeamRounding*> show_rounding(TeamRounding rounding, std::uint32_t channels);
 
@@ -272,6 +274,7 @@ class DeviceCommunicator final : public Communicator {
   std::shared_ptr<DeviceEvent> captured_;   // after the last that was,
   std::unique_ptr<DeviceEvent> joins_;      // and in the caller's stream.
   std::uint64_t capture_ = 0;               // Of the calls from the last begin() on; 0: they are not captured.
+  DeviceStream stream_ = nullptr;           // Where these go.
   std::uint64_t captured_in_ = 0;           // Where captured_ lies.
   std::uint64_t joining_ = 0;               // Collectives by which ranks joined,
   std::uint64_t number_ = 0;                // and all calls since.
@@ -287,6 +290,7 @@ class DeviceCommunicator final : public Communicator {
   };
   std::vector<Fit> fits_;
   WireCounter wire_counter_;
+  RoundingPieces rounding_pieces_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;
   std::array<std::unique_ptr<Prepared>, 256> calls_;
   std::vector<std::unique_ptr<Prepared>> kept_;  // Graphs may replay them.

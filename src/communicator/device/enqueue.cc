@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "src/base/caught.h"
 #include "src/communicator/device/turns.h"
+#include "src/communicator/forced.h"
 
 namespace tutti {
 namespace {
@@ -151,8 +153,10 @@ class Departure {
     if (jobs.empty()) return {};
     if (!alike(jobs))
       return invalid_usage(
-          "some ranks make a call whose messages are in a wire format, and others one whose are not: ranks of a "
-          "communicator make the same calls, with the same options.wire, TUTTI_WIRE and TUTTI_NCCL_WIRE");
+          std::string(
+              "some ranks make a call whose messages are in a wire format, and others one whose are not: ranks "
+              "of a communicator make the same calls, in the same format or under the same bound on the error (") +
+          kWireIsAskedBy + ")");
     const DeviceLaunch all = launch_of(jobs);
     return device().launch(all.batch, all.count, all.team_bytes, stream());
   }
@@ -260,9 +264,10 @@ void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const 
 
 // All that can be found wrong, and all memory that is taken, comes before any launch, whose teams may wait for others.
 Status get_ready(std::span<const DeviceCall> calls) {
+  std::map<const DeviceCommunicator*, std::size_t> roundings;
   for (const DeviceCall& call : calls) {
     Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
-    if (status.ok()) status = call.communicator->get_ready(call.call, call.options);
+    if (status.ok()) status = call.communicator->get_ready(call.call, call.options, roundings[call.communicator]);
     if (status.ok()) continue;
     refuse(calls, call, status, is_question(status) ? Refused::question : Refused::failure);
     return status;

@@ -92,7 +92,7 @@ bool DeviceCommunicator::only_copies(const Call& call) const {
   return call.kind == Kind::collective && ranks_ == 1 && call.reduction != Reduction::pre_mul_sum;
 }
 
-Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions& options) {
+Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
   TUTTI_CHECK_OK(check_alignment(call));
   const bool message = call.kind != Kind::collective;
   if (only_copies(call) || (call.count == 0 && !message)) return {};
@@ -103,6 +103,7 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   TUTTI_CHECK_OK(settle());
   if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
   const Prepared* prepared = TUTTI_TRY(prepared_for(call, message ? message_options(options) : options));
+  if (asks_of_rounding(*prepared, options.wire_rounding)) TUTTI_CHECK_OK(rounding_pieces_.provide(home(), ++roundings));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
 }
 
@@ -175,9 +176,9 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));
-  Choice choice = TUTTI_TRY(choose_plan(call, query, options));
+  Choice choice = TUTTI_TRY(choose_plan(call, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
-  if (advised) limit_channels(options, choice);
+  if (advised) limit_channels(query, choice);
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
   prepared->mapped = choice.mapped;
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
@@ -292,7 +293,8 @@ Result<DeviceJob> DeviceCommunicator::job_of(Prepared& prepared, const Call& cal
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
   }
-  if (entry.task.wire != WireFormat::none) TUTTI_CHECK_OK(bind_rounding(prepared, call, options.wire_rounding, job));
+  if (asks_of_rounding(prepared, options.wire_rounding))
+    TUTTI_CHECK_OK(bind_rounding(prepared, call, options.wire_rounding, job));
   prepared.latest = number_;
   prepared.replayed = prepared.replayed || capture_ != 0;
   TeamWatch& watch = job.entry.watch;

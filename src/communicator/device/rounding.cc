@@ -6,11 +6,15 @@
 
 namespace tutti {
 
+bool DeviceCommunicator::asks_of_rounding(const Prepared& prepared, const AskedRounding& asked) {
+  if (prepared.entry.call.task.wire == WireFormat::none) return false;
+  return prepared.corrects || asked.rounding == Rounding::stochastic;
+}
+
 // As on host memory: a call has the same number there, where ranks join without collectives.
 Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& call, const AskedRounding& asked,
                                          DeviceJob& job) {
   const bool dithers = asked.rounding == Rounding::stochastic;
-  if (!dithers && !prepared.corrects) return {};
   const CallNumbers numbers = numbers_of(call, rank_, ranks_, prepared.record.sequence - joining_, asked.seed);
   TeamRounding rounding = {.key = numbers.key,
                            .input_key = numbers.input_key,
@@ -32,17 +36,22 @@ Status DeviceCommunicator::bind_rounding(const Prepared& prepared, const Call& c
   return {};
 }
 
-// A call's own piece of memory, until a later call has begun. A graph keeps its own, and counts in it how often it has
-// run, by channel: else its calls would draw the same numbers each time, and the mean of them would not be right.
+// A call's own piece of memory, until a later call has begun. A graph has it for as long as it can run, and counts in
+// it how often it has, by channel: else its calls would draw the same numbers each time, and the mean of them would not
+// be right.
 Result<const TeamRounding*> DeviceCommunicator::show_rounding(TeamRounding rounding, std::uint32_t channels) {
-  std::byte bytes[sizeof(TeamRounding) + kMostChannels * sizeof(std::uint32_t)] = {};
+  std::byte bytes[RoundingPieces::kBytes] = {};
   const bool counts = capture_ != 0 && rounding.dithers != 0;
   const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
-  std::byte* memory = TUTTI_TRY(home().take_any(used));
+  std::byte* memory = TUTTI_TRY(rounding_pieces_.take(home()));
   if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
   std::memcpy(bytes, &rounding, sizeof rounding);
   TUTTI_CHECK_OK(device().upload(memory, std::span(bytes, used)));
-  if (capture_ == 0) home().retire(memory, used, number_);
+  if (capture_ == 0) {
+    home().retire(memory, RoundingPieces::kBytes, number_);
+  } else {
+    TUTTI_CHECK_OK(device().keep_for_graph(stream_, rounding_pieces_.lend(memory)));
+  }
   return reinterpret_cast<const TeamRounding*>(memory);
 }
 

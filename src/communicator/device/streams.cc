@@ -9,6 +9,7 @@ namespace tutti {
 // A capture sees nothing of what runs outside of it: there, the program keeps replays and calls apart.
 Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
   capture_ = TUTTI_TRY(device().capture_of(callers));
+  stream_ = stream;
   ++number_;  // Of all that run side by side: none of them is done when another begins.
   if (proxy_ != nullptr) expect_call();
   if (callers != stream) {

@@ -8,6 +8,7 @@
 #include "src/communicator/device/device_communicator.h"
 #include "src/executor/team/rows.h"
 #include "src/executor/team/words.h"
+#include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
 
 namespace tutti {

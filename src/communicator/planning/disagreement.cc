@@ -33,9 +33,7 @@ std::string asked_apart(const RanksCall& ours, const RanksCall& theirs) {
   tell("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
        "options.algorithm or TUTTI_ALGORITHM");
   tell("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol), "options.protocol or TUTTI_PROTOCOL");
-  tell("wire format ", wire_name(mine.wire), wire_name(other.wire),
-       "options.wire, TUTTI_WIRE or TUTTI_NCCL_WIRE; a bound: options.max_relative_error, TUTTI_MAX_RELATIVE_ERROR or "
-       "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR");
+  tell("wire format ", wire_name(mine.wire), wire_name(other.wire), kWireIsAskedBy);
   tell("channels ", std::to_string(mine.channels), std::to_string(other.channels),
        "options.channels or TUTTI_CHANNELS; 0 is any number");
   return text;

@@ -70,11 +70,6 @@ Embedding rail_embedding(const Hosts& hosts) {
   return embedding;
 }
 
-bool goes_round(std::string_view algorithm) {
-  return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring" ||
-         algorithm == "hierarchical_tree";
-}
-
 bool takes_blocks_along(std::string_view algorithm, Collective collective) {
   return algorithm == "hierarchical" &&
          (collective == Collective::all_gather || collective == Collective::reduce_scatter);

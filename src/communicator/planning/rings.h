@@ -25,10 +25,6 @@ RingOrders ring_orders(const Hosts& hosts, std::uint32_t most);
 // The same on all ranks.
 Embedding rail_embedding(const Hosts& hosts);
 
-// Whether an algorithm of this name follows the order of ranks, one for each channel: ranks only speak to those before
-// and behind them, and from host to host those at the ends, which ring_orders() puts near a port.
-bool goes_round(std::string_view algorithm);
-
 // Whether its plans are embedded by rail_embedding() although blocks belong to ranks, which then go with them: it knows
 // hosts, and has operands of one block each.
 bool takes_blocks_along(std::string_view algorithm, Collective collective);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "src/base/config.h"
 #include "src/base/pages.h"
@@ -307,6 +308,26 @@ Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
     return invalid_usage("the stream's capture into a graph has failed before this call: end it, and capture again");
   }
   return capture == cudaStreamCaptureStatusActive ? std::uint64_t{id} : 0;
+}
+
+// As capture_of(), four arguments are the same in CUDA 12 and 13.
+Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) {
+  const OnDevice here(ordinal_);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  cudaGraph_t graph = nullptr;
+  TUTTI_CHECK_OK(check(cudaStreamGetCaptureInfo(as_stream(stream), &capture, &id, &graph), "cudaStreamGetCaptureInfo"));
+  if (capture != cudaStreamCaptureStatusActive)
+    return internal_error("a stream that is not captured is given what its graph should hold");
+  auto held = std::make_unique<std::shared_ptr<void>>(std::move(kept));
+  const auto let_go = [](void* of_graph) { delete static_cast<std::shared_ptr<void>*>(of_graph); };
+  cudaUserObject_t object = nullptr;
+  TUTTI_CHECK_OK(check(cudaUserObjectCreate(&object, held.get(), let_go, 1, cudaUserObjectNoDestructorSync),
+                       "cudaUserObjectCreate"));
+  held.release();
+  const cudaError_t error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+  if (error != cudaSuccess) cudaUserObjectRelease(object, 1);
+  return check(error, "cudaGraphRetainUserObject");
 }
 
 Status CudaDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) {

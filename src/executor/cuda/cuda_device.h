@@ -50,6 +50,7 @@ class CudaDevice final : public Device {
 
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
   Result<std::uint64_t> capture_of(DeviceStream stream) override;
+  Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override;
 
   Status launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;

@@ -132,6 +132,9 @@ class Device {
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;
   // Names the capture that the stream is part of; 0: none, its work runs.
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
+  // Held until the graph that the stream is captured into, what was instantiated of it and their replays are gone, or
+  // until the capture has failed. Then it is let go in any thread, where nothing may be asked of the device.
+  virtual Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) = 0;
 
   // The calls batch.calls[0..count) side by side, each with `team_bytes` of memory for each of its teams: count times
   // the channels of the widest count. Messages of all or of none are narrow. Either all of them are under way at the

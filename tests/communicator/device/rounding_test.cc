@@ -2,10 +2,13 @@
 // and in graphs. Each call by itself is in wire_test.cc.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <thread>
 
+#include "src/base/pages.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti {
@@ -22,6 +25,14 @@ CommunicatorOptions sending(const char* wire, const char* algorithm, AskedRoundi
   options.wire_rounding = rounding;
   options.force();
   return options;
+}
+
+// Takes all else of what a rank has from its device for smaller pieces.
+void leave(DeviceHome& home, std::size_t bytes) {
+  constexpr std::size_t kPiece = 256;
+  const std::size_t before = home.bytes();
+  while (home.bytes() == before) ASSERT_TRUE(home.take(kPiece).ok());
+  ASSERT_TRUE(home.take(home.bytes() - before - kPiece - round_up(bytes, kPiece)).ok());
 }
 
 using Floats = std::vector<float>;
@@ -47,6 +58,10 @@ class DeviceRounding : public OnDevices {
 
     Status enqueue(bool feeds_back, bool in_one_stream = false) {
       std::vector<DeviceCall> calls;
+      add_calls(feeds_back, calls, in_one_stream);
+      return tutti::enqueue(calls);
+    }
+    void add_calls(bool feeds_back, std::vector<DeviceCall>& calls, bool in_one_stream = false) {
       for (Rank rank = 0; rank < kRanks; ++rank) {
         Call call = call_of(Collective::all_reduce, DataType::float32, kCount, inputs[rank], outputs[rank]);
         if (feeds_back) call.residual = residuals[rank];
@@ -54,7 +69,6 @@ class DeviceRounding : public OnDevices {
         calls.back().options = options;
         if (in_one_stream) calls.back().stream = devices.stream(0);
       }
-      return tutti::enqueue(calls);
     }
     Delivered result() const {
       Delivered now;
@@ -113,6 +127,24 @@ TEST_P(DeviceRounding, OfEachCallIsThatOnHostMemory) {
   }
 }
 
+// What a group needs is there before any of its calls is shown: else a device that is to give more could wait for
+// those that have been launched on others, and these for it.
+TEST_P(DeviceRounding, OfAGroupIsRefusedBeforeAnyOfItRuns) {
+  if (dynamic_cast<HostDevice*>(&rig_->device()) == nullptr) GTEST_SKIP() << "a GPU's memory is others', too";
+  Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 3}));
+  ASSERT_TRUE(program.enqueue(true).ok());
+  program.devices.synchronize();
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    leave(program.devices[rank].neighbours().home(), 3 * std::bit_ceil(RoundingPieces::kBytes));
+  for (std::size_t bytes = std::size_t{1} << 30; bytes > 0; bytes /= 2)
+    while (rig_->device().allocate(bytes).ok()) continue;
+  std::vector<DeviceCall> calls;
+  for (int i = 0; i < 8; ++i) program.add_calls(true, calls);
+  EXPECT_FALSE(tutti::enqueue(calls).ok());
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    EXPECT_EQ(program.devices[rank].wire_statistics().rounded_calls, 1U) << "rank " << rank;
+}
+
 TEST_P(DeviceRounding, SaysItsError) {
   Program program(*rig_, sending("int8", "two_shot"));
   ASSERT_TRUE(program.enqueue(false).ok());
@@ -138,6 +170,39 @@ TEST_P(DeviceRounding, IsFedBackByGraphs) {
     program.devices.synchronize();
     ASSERT_TRUE(program.result() == wanted[static_cast<std::size_t>(run)]) << "run " << run;
   }
+}
+
+// A graph that is gone leaves its calls' memory to those of the next; one that may run again does not.
+TEST_P(DeviceRounding, OfGraphsLeavesMemoryToLaterOnes) {
+  constexpr std::size_t kGraphs = 40;
+  const auto capture = [&](Program& program) {
+    EXPECT_TRUE(rig_->begin_capture(program.devices.stream(0)).ok());
+    EXPECT_TRUE(program.enqueue(true, true).ok());
+    return std::move(rig_->end_capture(program.devices.stream(0))).value();
+  };
+  // What a graph's second run gives, when others may have been captured since the first.
+  const auto second_run = [&](const std::function<void(Program&)>& between) {
+    Program program(*rig_, sending("int4", "two_shot", {Rounding::stochastic, 5}));
+    const auto graph = capture(program);
+    for (int run = 0; run < 2; ++run) {
+      if (run == 1) between(program);
+      EXPECT_TRUE(graph->replay(program.devices.stream(0)).ok());
+      program.devices.synchronize();
+    }
+    return program.result();
+  };
+  const Delivered wanted = second_run([](Program&) {});
+  const Delivered found = second_run([&](Program& program) {
+    DeviceHome& home = program.devices[0].neighbours().home();
+    leave(home, kGraphs / 2 * std::bit_ceil(RoundingPieces::kBytes));
+    const std::size_t before = home.bytes();
+    for (std::size_t made = 0; made < kGraphs; ++made) capture(program);
+    EXPECT_EQ(home.bytes(), before);
+    std::vector<std::unique_ptr<DeviceGraph>> kept;
+    for (std::size_t made = 0; made < kGraphs; ++made) kept.push_back(capture(program));
+    EXPECT_GT(home.bytes(), before);
+  });
+  EXPECT_TRUE(found == wanted);
 }
 
 // The first time those of the call, then others; and the same in each program. In between calls as ever.

@@ -265,7 +265,9 @@ TEST_P(DeviceWire, IsSharedByAllRanks) {
   if (ranks[0].in_turns()) GTEST_SKIP() << "ranks that take turns are launched each by itself";
   const Status status = enqueue(calls);
   EXPECT_EQ(status.code(), Code::invalid_usage);
-  EXPECT_NE(status.message().find("wire"), std::string::npos) << status.message();
+  for (const char* source : {"options.wire", "TUTTI_NCCL_WIRE;", "options.max_relative_error",
+                             "TUTTI_MAX_RELATIVE_ERROR", "TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR"})
+    EXPECT_NE(status.message().find(source), std::string::npos) << status.message();
   ranks.synchronize();
 }
 
