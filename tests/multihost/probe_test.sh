@@ -7,11 +7,17 @@ run="$(dirname "${BASH_SOURCE[0]}")/run.sh"
 
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-seen() {
+# Once more where other programs kept a rank from running.
+told() {
   local all
-  all="$("$run" "$@" 2>&1)" || fail "$* ends with $?: $all"
-  grep 'between hosts a message takes' <<<"$all" || true
+  for _ in {1..20}; do
+    all="$("$run" "$@" 2>&1)" || fail "$* ends with $?: $all"
+    grep -q 'links between hosts were not measured' <<<"$all" || break
+  done
+  echo "$all"
 }
+
+seen() { told "$@" | grep 'between hosts a message takes' || true; }
 
 # 100 Mbit/s are 0.0125 GB/s, of which a limit lets some pass at once; two ranks of a host share them.
 said="$(seen --hosts 2x2 --rate 100mbit -- env TUTTI_LOG=info "$1" -b 8 -e 8)"
@@ -23,7 +29,7 @@ done
 # 10 Mbit/s are 0.00125 GB/s. What passes at once is 256 KiB, and no more is on the way after it than 40 ms allow: who sends
 # what a faster link takes has written far more.
 counted='"$1" -b 8 -e 8 -n 1 && echo "sent $(cat /sys/class/net/eth0/statistics/tx_bytes) bytes"'
-said="$("$run" --hosts 2x1 --rate 10mbit -- env TUTTI_LOG=info sh -c "$counted" sh "$1" 2>&1)" || fail "10 Mbit/s: $said"
+said="$(told --hosts 2x1 --rate 10mbit -- env TUTTI_LOG=info sh -c "$counted" sh "$1")"
 [[ "$said" =~ "a rank sends "([0-9.e-]+)" GB/s" ]] || fail "nobody says what was seen: $said"
 awk -v rate="${BASH_REMATCH[1]}" 'BEGIN { exit !(rate > 0.0003 && rate < 0.0025) }' || fail "10 Mbit/s were taken for other: $said"
 [[ "$said" =~ "sent "([0-9]+)" bytes" ]] || fail "nobody says what was sent: $said"

@@ -6,12 +6,14 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/log.h"
 #include "src/communicator/joining/stream.h"
 
 namespace tutti {
@@ -19,6 +21,7 @@ namespace {
 
 constexpr double kBudgetUs = 40'000;  // Nothing is begun that would not fit, but for one message and one stream.
 constexpr double kFirstPartUs = 0.4 * kBudgetUs;  // Of messages, and of streams from one rank of each host.
+constexpr double kMostWaited = 0.5;               // Of the time for a CPU; or links look slow that are not.
 constexpr std::uint64_t kMessageBytes = 8;
 constexpr int kMessages = 9;
 constexpr double kMessagesUs = 4'000;  // All but the first.
@@ -33,10 +36,18 @@ constexpr int kStreams = 5;                       // The first warms up.
 struct ProbeRecord {
   Streamed seen;
   double elapsed_us = 0;
+  double waited_us = 0;  // For a CPU.
   std::uint32_t takes_part = 0;
   std::uint32_t failed = 0;
 };
-static_assert(sizeof(ProbeRecord) == 56);
+static_assert(sizeof(ProbeRecord) == 64);
+
+// How long this thread has waited for a CPU while it could have run; 0 where the system does not say.
+double waited_us() {
+  double ran_ns = 0, waited_ns = 0;
+  std::ifstream file("/proc/thread-self/schedstat");
+  return file >> ran_ns >> waited_ns ? waited_ns / 1000 : 0;
+}
 
 class Probe {
  public:
@@ -44,6 +55,8 @@ class Probe {
       : bootstrap_(bootstrap), hosts_(hosts), ring_(ring), watch_(watch) {}
 
   double elapsed_us() const { return elapsed_us_; }
+  // Of that, of the rank that has waited longest.
+  double waited_us() const { return waited_us_; }
 
   // A small message, of the rank that takes longest. The first may have to wake somebody; over a long way there
   // is no time for another.
@@ -142,13 +155,16 @@ class Probe {
   Result<std::vector<ProbeRecord>> told(Status own, const Streamed& seen, bool takes_part) {
     if (!own.ok()) hang_up();
     std::vector<ProbeRecord> records(bootstrap_.ranks());
-    records[bootstrap_.rank()] = {seen, static_cast<double>(now_ns() - began_ns_) / 1000, takes_part ? 1U : 0U,
-                                  own.ok() ? 0U : 1U};
+    records[bootstrap_.rank()] = {seen, static_cast<double>(now_ns() - began_ns_) / 1000,
+                                  tutti::waited_us() - waited_before_us_, takes_part ? 1U : 0U, own.ok() ? 0U : 1U};
     TUTTI_CHECK_OK(bootstrap_.all_gather(std::as_writable_bytes(std::span(records)), sizeof(ProbeRecord), watch_));
     const bool failed = std::any_of(records.begin(), records.end(), [](const auto& record) { return record.failed; });
     if (failed) TUTTI_CHECK_OK(bootstrap_.agree(std::move(own), watch_));
     const double before_us = elapsed_us_;
-    for (const ProbeRecord& record : records) elapsed_us_ = std::max(elapsed_us_, record.elapsed_us);
+    for (const ProbeRecord& record : records) {
+      elapsed_us_ = std::max(elapsed_us_, record.elapsed_us);
+      waited_us_ = std::max(waited_us_, record.waited_us);
+    }
     last_us_ = elapsed_us_ - before_us;
     return records;
   }
@@ -164,6 +180,8 @@ class Probe {
   const Ring& ring_;
   const Watch& watch_;
   const std::int64_t began_ns_ = now_ns();
+  const double waited_before_us_ = tutti::waited_us();
+  double waited_us_ = 0;
   double elapsed_us_ = 0, last_us_ = 0;  // When the slowest rank was done, and for how long since the time before.
   std::uint64_t gone_bytes_ = 0;         // Of each host.
 };
@@ -192,6 +210,12 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
   double of_host = of_rank;
   if (ring.ranks > 1 && probe.fits(kBudgetUs))
     of_host = TUTTI_TRY(probe.gbytes_per_s(true, message_us, 0.8 * kBudgetUs));
+  if (probe.waited_us() > kMostWaited * probe.elapsed_us()) {
+    if (bootstrap.rank() == 0)
+      log(LogLevel::info, "links between hosts were not measured: a rank waited for a CPU for %.3g of %.3g ms",
+          probe.waited_us() / 1000, probe.elapsed_us() / 1000);
+    return std::optional<NetworkFigures>();
+  }
   NetworkFigures figures;
   figures.rank_gbytes_per_s = stepped(std::min(of_rank, of_host));
   figures.host_gbytes_per_s = stepped(of_host);
