@@ -33,6 +33,7 @@ constexpr std::uint64_t kMostEventsCompared = 4'000'000;  // Beyond, it is left 
 constexpr std::size_t kMostTracedRanks = 64;
 // For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
 constexpr Rank kMostRanksByProtocols = 1024;
+constexpr Rank kMostRanksCompared = 1 << 17;
 
 // Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
 // each channel, so that all ports of a host have their share.
@@ -300,6 +301,10 @@ Status check(const SimulateRequest& request, const Network& network, const Costs
                             std::to_string(network.ranks() - 1));
   if (request.like_nccl && (network.ranks() > network.ranks_per_host() || costs.most_channels == 1))
     return unsupported("--like nccl is of the GPUs of one host: what NCCL chooses between hosts is not known here");
+  if (request.algorithm.empty() && network.ranks() > kMostRanksCompared)
+    return unsupported("so many ranks, " + std::to_string(network.ranks()) + ", take too long by each algorithm that " +
+                       "there is: name one with --algorithm (up to " + std::to_string(kMostRanksCompared) +
+                       " all are compared)");
   TUTTI_CHECK_OK(check_wire_and_protocol(request, network));
   if (request.trace.empty()) return {};
   if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
