@@ -234,7 +234,8 @@ Status HostCommunicator::mismatch_with(Rank peer) {
   return fail(invalid_usage("ranks disagree on collective " + std::to_string(record_->sequence) + ": rank " +
                             std::to_string(rank_) + " is in " + current_call() + ", and what rank " +
                             std::to_string(peer) +
-                            " sent belongs to another call, or two threads use one communicator at once"));
+                            " sent belongs to another call, or two threads use one communicator at once" +
+                            (options_.tune == Tune::off ? "" : ", or only some ranks name a TUTTI_TUNE_FILE")));
 }
 
 Status HostCommunicator::told(Status status) {
