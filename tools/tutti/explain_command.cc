@@ -256,7 +256,7 @@ Status explain_command(int argc, char** argv) {
   const Measured known = TUTTI_TRY(measured(request));
   if (request.json) print_json(query, found, known, request.environment);
   else print_text(query, found, known, request.environment);
-  if (found.empty()) return unsupported("no communicator would make this call: see what is not possible, and why");
+  if (found.empty()) return unsupported("no communicator would make this call: see what is left out, and why");
   return {};
 }
 

@@ -108,7 +108,7 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
   }
   if (!measured.machine.empty()) std::printf("measured on %s\n", measured.machine.c_str());
   std::printf("%s.\n", verdict(query, found).c_str());
-  std::printf("not possible:\n");
+  std::printf("left out:\n");
   const std::vector<RuledOut> all = all_ruled_out(query);
   for (auto one = all.begin(); one != all.end();) {
     const auto next = std::find_if(one, all.end(), [&](const RuledOut& other) {
