@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
 PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
@@ -41,7 +42,7 @@ LEAST_PASSES, FAR_BEHIND = 3, 1.15
 
 def arguments():
     parser = argparse.ArgumentParser(prog="perf/regret.sh", description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build", help="folder of a build (default build)")
+    parser.add_argument("--build", default=ROOT + "/build", help="folder of a build (default: build beside perf)")
     parser.add_argument("--quick", action="store_true", help="one pass over few sizes: shows that it runs")
     parser.add_argument("--only", default=",".join(COLLECTIVES), help="collectives, by the names of the perf tools")
     parser.add_argument("--ranks", default="2,4")
@@ -56,6 +57,16 @@ def arguments():
                         help="with --show: as if the second best of each cell had been chosen")
     parser.add_argument("--worst", type=int, default=15, help="cells that are printed (default 15)")
     return parser.parse_args()
+
+
+def check_build(build, collectives):
+    """Exits where something that is to be run is not built."""
+    targets = {"tools/tutti": "tutti_tool", **{f"perf/{one}_perf": f"{one}_perf" for one in collectives}}
+    lacking = [path for path in targets if not os.access(os.path.join(build, path), os.X_OK)]
+    if lacking:
+        sys.stderr.write(f"perf/regret.sh: {build} has no {', '.join(lacking)}: build that, cmake --build {build} --target "
+                         f"{' '.join(targets[path] for path in lacking)}, or name another folder with --build\n")
+        sys.exit(2)
 
 
 def tutti(build, command, collective, *rest):
@@ -343,7 +354,7 @@ def load(path):
 def store(options, results):
     about = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(), "passes": options.passes,
              "commit": subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
-                                      cwd=os.path.dirname(os.path.abspath(__file__))).stdout.strip()}
+                                      cwd=ROOT).stdout.strip()}
     lines = [json.dumps(key) + ": " + json.dumps(cells, separators=(",", ":")) for key, cells in results.items()]
     with open(options.output, "w") as file:
         file.write(json.dumps(about)[:-1] + ', "cells": {\n' + ",\n".join(lines) + "\n}}\n")
@@ -363,6 +374,7 @@ def main():
                        for key, cells in results.items()}
         sys.stdout.write(table(results, options.worst))
         return
+    check_build(options.build, options.only.split(","))
     if options.quick:
         options.passes, options.sizes = 1, "1K:1M:32"
     results = {}

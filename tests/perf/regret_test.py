@@ -3,7 +3,9 @@
 
 import os
 import random
+import subprocess
 import sys
+import tempfile
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -145,6 +147,20 @@ class Regret(unittest.TestCase):
         with mock.patch.object(regret, "tutti", plan):
             self.assertEqual(regret.steps("", "gather", 2, "a"), regret.steps("", "gather", 2, "b"))
             self.assertNotEqual(regret.steps("", "gather", 2, "b"), regret.steps("", "gather", 2, "c"))
+
+    def test_says_what_is_not_built(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(folder + "/perf")
+            os.close(os.open(folder + "/perf/all_reduce_perf", os.O_CREAT, 0o755))
+            done = subprocess.run([ROOT + "/perf/regret.sh", "--build", folder, "--only", "all_reduce,gather"],
+                                  capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn(f"{folder} has no tools/tutti, perf/gather_perf: ", done.stderr)
+        self.assertIn("--target tutti_tool gather_perf,", done.stderr)
+
+    def test_takes_the_build_beside_it_from_any_folder(self):
+        with mock.patch.object(sys, "argv", ["regret.py"]):
+            self.assertEqual(regret.arguments().build, ROOT + "/build")
 
     def test_says_so_where_there_is_nothing(self):
         self.assertEqual(regret.table({}, 5), "nothing was measured\n")

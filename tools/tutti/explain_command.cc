@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <string>
 
 #include "algorithms/catalogue.h"
@@ -14,6 +13,7 @@
 #include "src/communicator/forced.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/explain_forced.h"
+#include "tools/tutti/explain_kept.h"
 #include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
@@ -212,34 +212,6 @@ Result<ExplainRequest> parse(int argc, char** argv) {
   return request;
 }
 
-// Of a machine's name the hosts and the transport are looked at: its processors are not asked about. Of several
-// machines the first is taken.
-Result<Measured> measured(const ExplainRequest& request) {
-  // Only calls on host memory are tried.
-  if (request.tune_file.empty() || request.query.teams > 0) return Measured{};
-  const Query& query = request.query;
-  std::map<Rank, Rank> counts;  // Of hosts, by their ranks.
-  if (request.groups.empty()) counts[query.problem.ranks] = 1;
-  else
-    for (const Rank ranks : request.groups.front()) ++counts[ranks];
-  std::string hosts = ", hosts";
-  for (const auto& [ranks, count] : counts) hosts += " " + std::to_string(count) + "x" + std::to_string(ranks);
-  TunedClass wanted;
-  wanted.collective = query.problem.collective;
-  wanted.size_class = size_class(query.block_bytes);
-  wanted.mapped = query.mapped;
-  const TuneCache cache = TUTTI_TRY(read_tune_cache(request.tune_file));
-  for (const TuneCache::Machine& machine : cache.machines) {
-    const bool tcp = machine.name.ends_with(", tcp");
-    if (machine.name.find(hosts + ",") == std::string::npos ||
-        (counts.size() == 1 && counts.begin()->second == 1 && tcp != query.network))
-      continue;
-    for (const TunedClass& tuned : machine.classes)
-      if (tuned.same_calls(wanted)) return Measured{machine.name, tuned};
-  }
-  return Measured{};
-}
-
 }  // namespace
 
 Status explain_command(int argc, char** argv) {
@@ -253,10 +225,10 @@ Status explain_command(int argc, char** argv) {
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
-  const Measured known = TUTTI_TRY(measured(request));
+  const Measured known = TUTTI_TRY(read_measured(request.tune_file, query, request.groups));
   if (request.json) print_json(query, found, known, request.environment);
   else print_text(query, found, known, request.environment);
-  if (found.empty()) return unsupported("no communicator would make this call: see what is not possible, and why");
+  if (found.empty()) return unsupported("no communicator would make this call: see what is left out, and why");
   return {};
 }
 

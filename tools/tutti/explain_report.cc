@@ -10,8 +10,7 @@
 namespace tutti {
 namespace {
 
-std::string named(const Candidate& candidate) {
-  const Choice& choice = candidate.choice;
+std::string named(const Choice& choice) {
   return std::string(choice.algorithm) + " with " + name(choice.protocol) +
          (choice.wire == WireFormat::none ? "" : " in " + std::string(name(choice.wire)));
 }
@@ -29,8 +28,8 @@ std::string reason(const Candidate& winner, const Candidate& other) {
     return a.theirs - a.mine < b.theirs - b.mine;
   });
   char text[160];
-  std::snprintf(text, sizeof text, "%.4g us %s, where %s takes %.4g", best->mine, best->what, named(other).c_str(),
-                best->theirs);
+  std::snprintf(text, sizeof text, "%.4g us %s, where %s takes %.4g", best->mine, best->what,
+                named(other.choice).c_str(), best->theirs);
   return text;
 }
 
@@ -65,21 +64,42 @@ std::vector<RuledOut> all_ruled_out(const Query& query) {
   return all;
 }
 
-std::string verdict(const Query& query, const std::vector<Candidate>& found) {
+std::string prediction(const Query& query, const std::vector<Candidate>& found) {
   if (found.empty()) return "nothing that is asked for is possible";
-  const std::string winner = named(found.front());
+  const std::string winner = named(found.front().choice);
   if (found.size() == 1) return winner + " is chosen: nothing else is possible";
   if (query.teams > 0) {
     const auto* best = &found.front();
     for (const Candidate& other : found)
       if (other.predicted_us < best->predicted_us) best = &other;
     return winner + " is chosen, from a table of estimates: nobody has measured devices yet" +
-           (best == &found.front() ? "" : "; by prediction " + named(*best) + " takes less");
+           (best == &found.front() ? "" : "; by prediction " + named(best->choice) + " takes less");
   }
   if (found[1].predicted_us < found[0].predicted_us)
-    return winner + " is chosen: by " + named(found[1]) + " less than a tenth would be gained";
+    return winner + " is chosen: by " + named(found[1].choice) + " less than a tenth would be gained";
   if (found[1].predicted_us == found[0].predicted_us) return winner + " is chosen, the first of equals";
   return winner + " is chosen: it takes " + reason(found[0], found[1]);
+}
+
+std::string rounded(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", us);
+  return text;
+}
+
+// With trials what is kept of those before, without what is predicted.
+std::string verdict(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+  const std::string predicted = prediction(query, found);
+  if (!measured.kept) return predicted;
+  const std::string kept = named(*measured.kept);
+  const double us = measured.us(*measured.kept);
+  std::string times = us > 0 ? "kept: measured " + rounded(us) + " us" : "kept, with no time";
+  for (const Candidate& other : found) {
+    const double takes = measured.us(other.choice);
+    if (takes > 0 && named(other.choice) != kept) times += ", " + named(other.choice) + " " + rounded(takes);
+  }
+  if (kept == named(found.front().choice)) return predicted + "; with TUTTI_TUNE=1 it is " + times;
+  return "With TUTTI_TUNE=1 " + kept + " is chosen, " + times + "; without, " + predicted;
 }
 
 }  // namespace
@@ -97,18 +117,19 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
   for (const Candidate& candidate : found) {
     const Prediction& parts = candidate.parts;
     const double us = measured.us(candidate.choice);
-    char text[32] = "-";
-    if (us > 0) std::snprintf(text, sizeof text, "%.4g", us);
+    const std::string text = us > 0 ? rounded(us) : "-";
     std::printf("%-20s %-8s %10.4g %10.4g %10.4g %10.4g %10.4g %10s", std::string(candidate.choice.algorithm).c_str(),
                 name(candidate.choice.protocol), candidate.predicted_us, parts.launch_us, parts.hops_us, parts.links_us,
-                parts.work_us, text);
+                parts.work_us, text.c_str());
     if (rounds(query))
       std::printf("        %-8s %7.2g", name(candidate.choice.wire), error_of(query, candidate.choice));
     std::printf("\n");
   }
-  if (!measured.machine.empty()) std::printf("measured on %s\n", measured.machine.c_str());
-  std::printf("%s.\n", verdict(query, found).c_str());
-  std::printf("not possible:\n");
+  const bool shown = std::any_of(found.begin(), found.end(),
+                                 [&](const Candidate& candidate) { return measured.us(candidate.choice) > 0; });
+  if (shown) std::printf("measured on %s\n", measured.machine.c_str());
+  std::printf("%s.\n", verdict(query, found, measured).c_str());
+  std::printf("left out:\n");
   const std::vector<RuledOut> all = all_ruled_out(query);
   for (auto one = all.begin(); one != all.end();) {
     const auto next = std::find_if(one, all.end(), [&](const RuledOut& other) {
@@ -164,7 +185,7 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
     std::printf("}");
     comma = ",";
   }
-  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found)).c_str());
+  std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found, measured)).c_str());
   comma = "";
   const std::vector<RuledOut> others = all_ruled_out(query);
   for (const RuledOut& one : others) {

@@ -1,0 +1,120 @@
+#include "tools/tutti/explain_kept.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/tuner/measure.h"
+
+namespace tutti {
+namespace {
+
+struct Classes {
+  const TunedClass *lanes = nullptr, *mapped = nullptr;
+};
+
+struct Kept {
+  const TunedClass* from = nullptr;
+  std::optional<Choice> choice;
+};
+
+bool is_of(const std::string& machine, const Query& query, const Groups& hosts) {
+  std::map<Rank, Rank> counts;  // Of hosts, by their ranks.
+  if (hosts.empty()) counts[query.problem.ranks] = 1;
+  else
+    for (const Rank ranks : hosts.front()) ++counts[ranks];
+  std::string words = ", hosts";
+  for (const auto& [ranks, count] : counts) words += " " + std::to_string(count) + "x" + std::to_string(ranks);
+  if (machine.find(words + ",") == std::string::npos) return false;
+  const bool one_host = counts.size() == 1 && counts.begin()->second == 1;
+  return !one_host || machine.ends_with(", tcp") == query.network;
+}
+
+Classes classes_of(const TuneCache::Machine& machine, const Query& query) {
+  Classes found;
+  TunedClass wanted;
+  wanted.collective = query.problem.collective;
+  wanted.size_class = size_class(query.block_bytes);
+  for (const TunedClass& tuned : machine.classes) {
+    wanted.mapped = tuned.mapped;
+    if (tuned.same_calls(wanted)) (tuned.mapped ? found.mapped : found.lanes) = &tuned;
+  }
+  return found;
+}
+
+// As communicators see it: where something is forced, or a plugin is asked, nothing is tried.
+bool is_tried(const Query& query) {
+  const Config& from = config();
+  const bool plugin = !from.tuner_plugin.empty() && from.tuner_plugin != "none";
+  return query.problem.ranks > 1 && query.algorithm.empty() && query.protocol.empty() && from.algorithm.empty() &&
+         from.protocol.empty() && !plugin;
+}
+
+// The one that was kept; what is none of the candidates is not known.
+Kept kept_of(const TunedClass* tuned, const std::vector<Candidate>& candidates) {
+  if (tuned == nullptr) return {};
+  const TunedCandidate& first = tuned->candidates.front();
+  for (const Candidate& candidate : candidates) {
+    if (candidate.choice.algorithm == first.algorithm && candidate.choice.protocol == first.protocol)
+      return {tuned, candidate.choice};
+  }
+  return {};
+}
+
+bool tries_mapped(const Query& query, const std::vector<Candidate>& candidates) {
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
+  const bool crowded = query.machine != nullptr && query.machine->ranks_per_core > 1;
+  const Trial trial(predicted_us, trial_terms(has_root(query.problem.collective), crowded));
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].choice.mapped && trial.tries(i)) return true;
+  }
+  return false;
+}
+
+// As src/communicator/host/learning.cc goes about it. Where mapped memory has lost, all calls go through lanes: as is
+// kept of those that do or, with nothing kept of them, in the way that has won.
+Result<Kept> kept_of(const Classes& classes, const Query& query) {
+  if (!is_tried(query)) return Kept{};
+  Query asked = query;
+  asked.mapped = false;
+  const std::vector<Candidate> predicted = TUTTI_TRY(candidates(asked));
+  // Trials are of messages that go as they are.
+  if (predicted.empty() || predicted.front().choice.wire != WireFormat::none) return Kept{};
+  asked.mapped = !query.network;
+  std::vector<Candidate> all = TUTTI_TRY(candidates(asked));
+  std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
+  std::vector<Candidate> through_lanes = all;
+  std::erase_if(through_lanes, [](const Candidate& candidate) { return candidate.choice.mapped; });
+  Kept lanes = kept_of(classes.lanes, through_lanes);
+  Kept mapped = kept_of(classes.mapped, all);
+  if (!lanes.choice && mapped.choice && !mapped.choice->mapped) lanes = mapped;
+  if (!query.mapped || (mapped.choice && !mapped.choice->mapped)) return lanes;
+  return mapped.choice || tries_mapped(query, all) ? mapped : lanes;
+}
+
+}  // namespace
+
+double Measured::us(const Choice& choice) const {
+  if (choice.wire != WireFormat::none) return 0;
+  for (const TunedCandidate& one : tuned.candidates)
+    if (one.algorithm == choice.algorithm && one.protocol == choice.protocol) return one.measured_us;
+  return 0;
+}
+
+Result<Measured> read_measured(const std::string& file, const Query& query, const Groups& hosts) {
+  // Only calls on host memory are tried.
+  if (file.empty() || query.teams > 0) return Measured{};
+  const TuneCache cache = TUTTI_TRY(read_tune_cache(file));
+  for (const TuneCache::Machine& machine : cache.machines) {
+    if (!is_of(machine.name, query, hosts)) continue;
+    const Classes classes = classes_of(machine, query);
+    const Kept kept = TUTTI_TRY(kept_of(classes, query));
+    const TunedClass* shown = kept.choice ? kept.from : query.mapped ? classes.mapped : classes.lanes;
+    if (shown != nullptr) return Measured{machine.name, *shown, kept.choice};
+  }
+  return Measured{};
+}
+
+}  // namespace tutti
