@@ -13,11 +13,12 @@ namespace {
 
 constexpr std::size_t kCount = 9001;
 
-CommunicatorOptions sending(const char* wire, const std::string& algorithm) {
+CommunicatorOptions sending(const char* wire, const std::string& algorithm, AskedRounding rounding = {}) {
   CommunicatorOptions options = over_transport();
   options.timeout_ms = 60'000;
   options.wire = wire;
   options.algorithm = algorithm;
+  options.wire_rounding = rounding;
   options.force();
   return options;
 }
@@ -34,33 +35,38 @@ class DeviceWire : public OnDevices {
       for (Rank rank = 0; rank < host_of.size(); ++rank) {
         inputs.push_back(devices.take<float>(host_of.size() * count));
         outputs.push_back(devices.take<float>(host_of.size() * count));
+        residuals.push_back(devices.take<float>(host_of.size() * count));
         for (std::size_t i = 0; i < host_of.size() * count; ++i) inputs[rank][i] = normal(random);
       }
     }
 
     DeviceRanks devices;
     std::vector<std::unique_ptr<Communicator>> hosts;
-    std::vector<float*> inputs, outputs;
+    std::vector<float*> inputs, outputs, residuals;
   };
 
-  // The same call on devices and on host memory; nothing where hosts cannot do it.
+  // The same call on devices and on host memory; nothing where hosts cannot do it. Sums feed back what rounding took.
   void compare(Pair& pair, Collective collective, const CommunicatorOptions& options) {
     const auto ranks = static_cast<Rank>(pair.hosts.size());
     std::vector<DeviceCall> calls;
     std::vector<Call> made;
     for (Rank rank = 0; rank < ranks; ++rank) {
       std::fill_n(pair.outputs[rank], ranks * kCount, 0.0f);
+      std::fill_n(pair.residuals[rank], ranks * kCount, 0.25f);
       made.push_back(call_of(collective, DataType::float32, kCount, pair.inputs[rank], pair.outputs[rank]));
+      if (reduces(collective)) made.back().residual = pair.residuals[rank];
       calls.push_back(pair.devices.call(rank, made.back()));
       calls.back().options = options;
     }
     std::vector<std::vector<float>> expected(ranks, std::vector<float>(ranks * kCount));
+    std::vector<std::vector<float>> losses(ranks, std::vector<float>(ranks * kCount, 0.25f));
     std::vector<Status> statuses(ranks);
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         Call call = made[rank];
         call.output = reinterpret_cast<std::byte*>(expected[rank].data());
+        if (call.residual != nullptr) call.residual = losses[rank].data();
         statuses[rank] = pair.hosts[rank]->run(call, &options);
       });
     }
@@ -73,6 +79,8 @@ class DeviceWire : public OnDevices {
     for (Rank rank = 0; rank < ranks; ++rank) {
       const std::vector<float> got(pair.outputs[rank], pair.outputs[rank] + ranks * kCount);
       ASSERT_EQ(got, expected[rank]) << "rank " << rank;
+      const std::vector<float> lost(pair.residuals[rank], pair.residuals[rank] + ranks * kCount);
+      ASSERT_EQ(lost, losses[rank]) << "rank " << rank;
     }
     ++compared_;
   }
@@ -88,13 +96,17 @@ TEST_P(DeviceWire, HasTheBitsOfHostMemoryOverHosts) {
       for (const Algorithm* algorithm : catalogue(collective)) {
         if (!std::string_view(algorithm->name()).starts_with("hierarchical")) continue;
         for (const char* wire : {"int8", "bf16"}) {
-          SCOPED_TRACE(std::string(name(collective)) + " " + algorithm->name() + " " + wire);
-          ASSERT_NO_FATAL_FAILURE(compare(pair, collective, sending(wire, algorithm->name())));
+          for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
+            SCOPED_TRACE(std::string(name(collective)) + " " + algorithm->name() + " " + wire +
+                         (rounding == Rounding::nearest ? "" : " stochastic"));
+            const CommunicatorOptions options = sending(wire, algorithm->name(), {rounding, 7});
+            ASSERT_NO_FATAL_FAILURE(compare(pair, collective, options));
+          }
         }
       }
     }
   }
-  EXPECT_GE(compared_, 16);
+  EXPECT_GE(compared_, 32);
 }
 
 // In a format that is expected to keep to it, where that is predicted to pay; and as if it had been asked for.
