@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/communicator/ranks.h"
@@ -19,6 +20,21 @@ struct Case {
   Problem problem;
   std::size_t count;
 };
+
+inline Case case_of(Collective collective, Rank ranks, std::size_t count) {
+  Case made;
+  made.count = count;
+  made.problem.collective = collective;
+  made.problem.ranks = ranks;
+  made.problem.root = has_root(collective) ? ranks - 1 : 0;
+  return made;
+}
+
+// How its last call went: "ring bulk", "direct_mapped ".
+inline std::string way_of(const Communicator& communicator) {
+  const Ran ran = communicator.last_run();
+  return std::string(ran.algorithm) + " " + ran.protocol;
+}
 
 inline std::vector<float> input_of(const Case& test, Rank rank) {
   std::vector<float> input(input_blocks(test.problem, rank) * test.count);

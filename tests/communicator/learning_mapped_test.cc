@@ -82,19 +82,6 @@ class Buffers {
   std::size_t outputs_;
 };
 
-std::string way_of(const Communicator& communicator) {
-  const Ran ran = communicator.last_run();
-  return std::string(ran.algorithm) + " " + ran.protocol;
-}
-
-Case case_of(Collective collective, Rank ranks, std::size_t count) {
-  Case made;
-  made.count = count;
-  made.problem.collective = collective;
-  made.problem.ranks = ranks;
-  return made;
-}
-
 // Which of the ranks pass memory that can be mapped, operation by operation.
 using Showing = std::function<bool(Rank rank, int operation)>;
 const Showing kAll = [](Rank, int) { return true; };

@@ -26,20 +26,6 @@ CommunicatorOptions learning(Tune tune, const std::string& transport = "") {
   return options;
 }
 
-std::string way_of(const Communicator& communicator) {
-  const Ran ran = communicator.last_run();
-  return std::string(ran.algorithm) + " " + ran.protocol;
-}
-
-Case case_of(Collective collective, Rank ranks, std::size_t count) {
-  Case made;
-  made.count = count;
-  made.problem.collective = collective;
-  made.problem.ranks = ranks;
-  made.problem.root = has_root(collective) ? ranks - 1 : 0;
-  return made;
-}
-
 // As a communicator of ranks of one host sees them, or of one each.
 std::vector<Candidate> candidates_of(const Case& test, const Hosts& hosts) {
   const Machine machine = machine_of(hosts);
