@@ -35,6 +35,9 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"request_bytes", &costs.request_bytes},
                              {"interleaved_bytes", &costs.interleaved_bytes},
                              {"lead_us", &costs.lead_us},
+                             {"multicast", &costs.multicast},
+                             {"multicast_base_us", &costs.multicast_base_us},
+                             {"multicast_us", &costs.multicast_us},
                              {"unsettled_us", &costs.unsettled_us},
                              {"settle_us", &costs.settle_us},
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};

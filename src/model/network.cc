@@ -27,16 +27,26 @@ void Network::add(Route& route, bool out, std::uint32_t repetition, const Way& w
   route.latency_us += static_cast<float>(way.latency_us);
 }
 
+bool Network::switched() const {
+  if (ranks() != unit_ranks_ || islands_[0] == kNone) return false;
+  return std::all_of(islands_.begin(), islands_.end(), [&](std::uint32_t island) { return island == islands_[0]; });
+}
+
+Route Network::over_nvlinks(Rank from, Rank to) const {
+  Route route;
+  route.links = LinkClass::nvlink;
+  route.latency_us = static_cast<float>(2 * latency_us(LinkKind::nvlink));
+  route.out[route.outs++] = global(repetition_of(from), nvlinks_[from % unit_ranks_][0]);
+  route.in[route.ins++] = global(repetition_of(to), nvlinks_[to % unit_ranks_][1]);
+  return route;
+}
+
+Route Network::through_switches(Rank rank) const { return over_nvlinks(rank, rank); }
+
 Result<Route> Network::route(Rank from, Rank to) const {
   Route route;
   if (from == to) return route;
-  if (joined_by_nvlinks(from, to)) {
-    route.links = LinkClass::nvlink;
-    route.latency_us = static_cast<float>(2 * latency_us(LinkKind::nvlink));
-    route.out[route.outs++] = global(repetition_of(from), nvlinks_[from % unit_ranks_][0]);
-    route.in[route.ins++] = global(repetition_of(to), nvlinks_[to % unit_ranks_][1]);
-    return route;
-  }
+  if (joined_by_nvlinks(from, to)) return over_nvlinks(from, to);
   if (host_of(from) != host_of(to)) return over_network(from, to);
   const Way& way = within_[std::size_t{from % unit_ranks_} * ranks_per_host_ + to % ranks_per_host_];
   if (!way.exists)

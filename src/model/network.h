@@ -74,6 +74,10 @@ class Network {
 
   // Any two ranks have one; a rank and itself too, with no links. Fails where nothing leads there.
   Result<Route> route(Rank from, Rank to) const;
+  // Whether NVSwitches that are joined with each other lead from each rank to every other.
+  bool switched() const;
+  // Of a rank with NVLinks to NVSwitches: there and back, as its own part goes of what these add or hand to all.
+  Route through_switches(Rank rank) const;
 
   ResourceId resources() const;  // How many there are: their numbers are below.
   Resource resource(ResourceId id) const;
@@ -126,6 +130,7 @@ class Network {
   }
   ResourceId leaf_link(std::uint32_t leaf, std::uint32_t rail, bool up) const;
   void add(Route& route, bool out, std::uint32_t repetition, const Way& way) const;
+  Route over_nvlinks(Rank from, Rank to) const;
   Result<Route> over_network(Rank from, Rank to) const;
   bool joined_by_nvlinks(Rank from, Rank to) const;
 

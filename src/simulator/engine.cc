@@ -1,40 +1,13 @@
 #include "src/simulator/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
+#include "src/simulator/ends.h"
 #include "src/simulator/wires.h"
 
 namespace tutti {
 namespace {
-
-constexpr double kMostSlices = 64;
-
-struct Ends {
-  std::uint32_t in = 0, out = 0;  // That carry bytes.
-  std::uint32_t mapped = 0;       // Of these, in memory of peers.
-  std::uint32_t sent = 0;         // By lanes.
-};
-Ends ends_of(const Program& program, const TimedStep& step) {
-  Ends ends;
-  for (std::uint32_t i = step.first; i < step.first + step.sources + step.targets; ++i) {
-    const EndKind kind = program.ends[i].kind();
-    ends.in += kind == EndKind::receive || kind == EndKind::read ? 1 : 0;
-    ends.out += kind == EndKind::send || kind == EndKind::write ? 1 : 0;
-    ends.mapped += kind == EndKind::read || kind == EndKind::write ? 1 : 0;
-    ends.sent += kind == EndKind::send ? 1 : 0;
-  }
-  return ends;
-}
-
-// Of a step in peers' memory: all its operands are read and written side by side, slice by slice, as messages go in
-// pieces, so that none of them has the links for itself.
-std::uint32_t slices_of(const TimedStep& step, const EngineRequest& request) {
-  if (request.slice_bytes == 0) return 1;
-  const double slices = std::ceil(step.units * request.unit_bytes / request.slice_bytes);
-  return static_cast<std::uint32_t>(std::clamp(slices, 1.0, kMostSlices));
-}
 
 struct alignas(32) RankState {
   double free_us = 0;
@@ -249,7 +222,8 @@ class Engine {
     const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double whole = step.units * request_.unit_bytes / request_.parts;
     const double bytes = whole * request_.wire_part;
-    if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max({in, out, 1U}));
+    if (mapped > 0)
+      return perform_mapped(rank, step, chain, bytes * (by_switches(step) ? in + out : std::max(in, out)));
     const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
     const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
     const End* const ends = &program_.ends[step.first];
@@ -287,17 +261,20 @@ class Engine {
     const std::uint32_t slices = slices_of(step, request_);
     const bool last = state.slice + 1 == slices;
     const double bytes = step.units * request_.unit_bytes / slices;
-    const double busy = timeline_.jittered((state.slice == 0 ? step_us_ : 0) + moved_bytes / slices * us_per_byte_);
-    const double free = timeline_.now + busy;
+    const double moved_us = moved_bytes / slices * us_per_byte_;
+    const double busy = by_switches(step) ? (state.slice == 0 ? 2 : 1) * (request_.costs.multicast_us + moved_us)
+                                          : (state.slice == 0 ? step_us_ : 0) + moved_us;
+    const double free = timeline_.now + timeline_.jittered(busy);
     double end = free;
     Chain read = chain;
     const End* const ends = &program_.ends[step.first];
+    const double sum_us = step.gathered ? wires_.gather({ends, step.sources}, bytes) : 0;
     for (std::uint32_t i = 0; i < step.sources; ++i) {
       const std::uint32_t lane = ends[i].lane();
       if (ends[i].kind() == EndKind::read) {
         // What is read is asked for, and comes; further slices are asked for meanwhile.
         const double way = last ? 2 * wires_.latency_us(lane) : 0;
-        const double there = wires_.transfer(lane, bytes);
+        const double there = step.gathered ? sum_us : wires_.transfer(lane, bytes);
         if (there + way <= end) continue;
         end = there + way;
         const double carried = std::max(there - free, 0.0);
@@ -310,7 +287,9 @@ class Engine {
       }
     }
     const std::uint32_t all = std::uint32_t{step.sources} + step.targets;
-    for (std::uint32_t i = step.sources; i < all; ++i)
+    if (step.spread)
+      state.stored_us = std::max({state.stored_us, end, wires_.spread({ends + step.sources, step.targets}, bytes)});
+    for (std::uint32_t i = step.sources; i < all && !step.spread; ++i)
       if (ends[i].kind() == EndKind::write)
         state.stored_us = std::max({state.stored_us, end, wires_.transfer(ends[i].lane(), bytes)});
     for (std::uint32_t i = step.sources; last && i < all; ++i) {
@@ -368,18 +347,6 @@ class Engine {
 };
 
 }  // namespace
-
-std::uint64_t events_of(const Program& program, const EngineRequest& request) {
-  std::uint64_t events = (program.steps.size() + program.messages) * request.parts;
-  if (!program.sliceable) {
-    events = 0;
-    for (const TimedStep& step : program.steps) {
-      const Ends ends = ends_of(program, step);
-      events += (ends.mapped > 0 ? slices_of(step, request) : 1) + ends.sent;
-    }
-  }
-  return events * request.pieces;
-}
 
 Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request) {
   return Engine(program, network, request).run();

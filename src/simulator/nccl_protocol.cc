@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 
 #include "src/plan/problem.h"
@@ -12,6 +13,12 @@ namespace {
 constexpr double kChannels = 24;
 constexpr double kLinesBytesToAPeer = 16384;  // NCCL_P2P_LL_THRESHOLD.
 constexpr double kPartOfRows = 0.92;          // Of the rate of bulk.
+constexpr double kNvlsUs = 25;
+constexpr std::uint32_t kFirstWithNvls = 90;
+
+bool is_to_peers(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
+}
 
 // What NCCL takes the rings of a host to carry, in GB/s.
 struct Rings {
@@ -29,7 +36,7 @@ Result<Rings> rings_of(std::uint32_t sm) {
 
 struct Estimate {
   Protocol protocol;
-  double start_us, hop_us, gbytes_per_s;
+  double us = 0;
 };
 
 double rounds_of(Collective collective, double ranks) {
@@ -37,25 +44,59 @@ double rounds_of(Collective collective, double ranks) {
   return collective == Collective::all_reduce ? 2 * (ranks - 1) : ranks - 1;
 }
 
-}  // namespace
-
-Result<Protocol> nccl_protocol(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
+Result<Estimate> best_of_rings(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
+  struct Terms {
+    Protocol protocol;
+    double start_us, hop_us, gbytes_per_s;
+  };
   const Rings rings = TUTTI_TRY(rings_of(sm));
-  const bool to_peers =
-      collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
-  if (to_peers) return bytes / ranks <= kLinesBytesToAPeer ? Protocol::lines : Protocol::bulk;
   const double rounds = rounds_of(collective, ranks);
   const double hops = has_root(collective) ? 1 : rounds;  // Of a chain it takes the others to be hidden.
-  const std::array<Estimate, 3> estimates = {
+  const std::array<Terms, 3> all = {
       {{Protocol::lines, 6.6, 0.6, std::min(rings.lines, rings.gbytes_per_s / 2)},
        {Protocol::bulk, 8.4, 3.4, rings.gbytes_per_s},
        {Protocol::rows, 14, 1.9, std::min(kPartOfRows * rings.gbytes_per_s, kChannels * rings.rows)}}};
-  const auto us = [&](const Estimate& each) {
-    return each.start_us + hops * each.hop_us + bytes * 1e-3 * rounds / ranks / each.gbytes_per_s;
-  };
-  const auto* const best = std::min_element(estimates.begin(), estimates.end(),
-                                            [&](const Estimate& a, const Estimate& b) { return us(a) < us(b); });
-  return best->protocol;
+  Estimate best;
+  for (const Terms& each : all) {
+    const double us = each.start_us + hops * each.hop_us + bytes * 1e-3 * rounds / ranks / each.gbytes_per_s;
+    if (&each == all.data() || us < best.us) best = {each.protocol, us};
+  }
+  return best;
+}
+
+// What each rank pulls through the switches, in GB/s: the first of the rates that its search tries of which the links
+// bear one for each rank, and one more, as who pulls also sends the sum.
+double pulled_gbytes_per_s(std::uint32_t sm, Rank heads) {
+  constexpr std::array<double, 11> kHopper = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+  constexpr std::array<double, 12> kBlackwell = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
+  constexpr double kHopperLinks = 18 * 20.6, kBlackwellLinks = 18 * 40.1;
+  const bool blackwell = sm >= 100;
+  const std::span<const double> rates =
+      blackwell ? std::span<const double>(kBlackwell) : std::span<const double>(kHopper);
+  const double links = blackwell ? kBlackwellLinks : kHopperLinks;
+  const auto fits = [&](double rate) { return rate * (heads + 1) <= links; };
+  const auto found = std::find_if(rates.begin(), rates.end(), fits);
+  return found == rates.end() ? 0 : *found;
+}
+
+}  // namespace
+
+Result<Protocol> nccl_protocol(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
+  TUTTI_CHECK_OK(rings_of(sm).status());
+  if (is_to_peers(collective)) return bytes / ranks <= kLinesBytesToAPeer ? Protocol::lines : Protocol::bulk;
+  return TUTTI_TRY(best_of_rings(sm, collective, ranks, bytes)).protocol;
+}
+
+Result<bool> nccl_takes_nvls(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
+  const Estimate rings = TUTTI_TRY(best_of_rings(sm, collective, ranks, bytes));
+  if (sm < kFirstWithNvls || ranks < 2 || has_root(collective) || is_to_peers(collective)) return false;
+  const bool all_reduce = collective == Collective::all_reduce;
+  if (!all_reduce && ranks > kMostNvlsHeads) return false;
+  const double n = ranks;
+  const Rank heads = std::min(ranks, kMostNvlsHeads);
+  const double part = all_reduce ? 5.0 / 6 : std::min((n - 1) / n, 0.9);
+  const double rate = heads * pulled_gbytes_per_s(sm, heads) * part;
+  return rate > 0 && kNvlsUs + bytes * 1e-3 / rate < rings.us;
 }
 
 }  // namespace tutti

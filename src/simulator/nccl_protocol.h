@@ -15,4 +15,12 @@ namespace tutti {
 // for GPUs without NVLinks of the third generation or later.
 Result<Protocol> nccl_protocol(std::uint32_t sm, Collective collective, Rank ranks, double bytes);
 
+// So many ranks pull through the switches at most, each for itself and others (NCCL_MAX_NVLS_ARITY).
+inline constexpr Rank kMostNvlsHeads = 32;
+
+// Whether NCCL leaves a call to the switches (NVLS), where NVSwitches of the third generation or later join all ranks:
+// what it estimates of that is less than of the rings' best protocol. By src/graph/tuning.cc and search.cc of 2.19 to
+// 2.27. Never where a collective has a root, or messages are between ranks, or GPUs are older.
+Result<bool> nccl_takes_nvls(std::uint32_t sm, Collective collective, Rank ranks, double bytes);
+
 }  // namespace tutti

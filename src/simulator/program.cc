@@ -19,6 +19,21 @@ EndKind kind_of(const Operand& operand, bool source) {
   return source ? EndKind::read : EndKind::write;
 }
 
+// One unit or range of the memory of each rank, which switches can add or store to at once.
+bool of_all_ranks(std::span<const Operand> operands, Rank ranks) {
+  const Operand* first = nullptr;
+  Rank found = 0;
+  for (const Operand& operand : operands) {
+    if (!operand.is_memory()) continue;
+    if (first == nullptr) first = &operand;
+    Operand same = operand;
+    same.peer = first->peer;
+    if (same != *first) return false;
+    ++found;
+  }
+  return found == ranks && ranks > 1;  // A plan that is proved takes none of them twice.
+}
+
 // Which lane: who, with whom, and which of those between the two. Tags of images may differ, their order does not.
 struct LaneKey {
   Rank from = 0, to = 0;
@@ -118,16 +133,19 @@ class Compiler {
 
   Status add(Rank self, const Step& step) {
     TimedStep timed{.first = static_cast<std::uint32_t>(program_.ends.size())};
+    timed.gathered = limits_.multicast && of_all_ranks(step.sources, ranks_);
+    timed.spread = limits_.multicast && of_all_ranks(step.targets, ranks_);
+    if (limits_.multicast) TUTTI_CHECK_OK(check_multicast(self, step, timed));
     for (const Operand& operand : in_turn(self, step.sources)) {
       timed.units = std::max(timed.units, operand.count);
-      if (operand.is_memory() && operand.peer == self) continue;
+      if (operand.is_memory() && operand.peer == self && !timed.gathered) continue;
       const End end = TUTTI_TRY(end_of(self, operand, true));
       program_.ends.push_back(end);
       ++timed.sources;
     }
     for (const Operand& operand : step.targets) {
       timed.units = std::max(timed.units, operand.count);
-      if (operand.is_memory() && operand.peer == self) continue;
+      if (operand.is_memory() && operand.peer == self && !timed.spread) continue;
       const End end = TUTTI_TRY(end_of(self, operand, false));
       program_.ends.push_back(end);
       ++timed.targets;
@@ -137,6 +155,17 @@ class Compiler {
     if (has_lanes_) program_.longest = longest_;
     program_.steps.push_back(timed);
     return {};
+  }
+
+  // Links are laid for transfers that switches make: there are no others beside them.
+  static Status check_multicast(Rank self, const Step& step, const TimedStep& timed) {
+    const auto passes = [&](const Operand& operand) {
+      return !operand.is_memory() ? operand.place == Place::lane : operand.peer != self;
+    };
+    const bool apart = (!timed.gathered && std::any_of(step.sources.begin(), step.sources.end(), passes)) ||
+                       (!timed.spread && std::any_of(step.targets.begin(), step.targets.end(), passes));
+    if (!apart) return {};
+    return unsupported("the plan has messages from rank to rank, which switches neither add nor hand to all");
   }
 
   Result<End> end_of(Rank self, const Operand& operand, bool source) {
@@ -169,6 +198,11 @@ class Compiler {
     return End(kind, lane);
   }
 
+  Result<Route> way(Rank from, Rank to) const {
+    if (from == to && limits_.multicast) return network_.through_switches(from);
+    return network_.route(from, to);
+  }
+
   // Links of the sender's side as its representative has them, those of the receiver's as the receiver's has.
   Status add_lane(Rank from, Rank to) {
     if (program_.lanes.size() >= limits_.most_lanes)
@@ -179,10 +213,10 @@ class Compiler {
                    .to = symmetry.seen(from, to),
                    .distance = symmetry.distance(from, to),
                    .route = {}};
-    lane.route = TUTTI_TRY(network_.route(lane.from % ranks_, lane.to % ranks_));
+    lane.route = TUTTI_TRY(way(lane.from % ranks_, lane.to % ranks_));
     if (!symmetry.trivial()) {
       const Rank writer = symmetry.seen(lane.to, lane.from), reader = symmetry.representative(lane.to);
-      const Route there = TUTTI_TRY(network_.route(writer, reader));
+      const Route there = TUTTI_TRY(way(writer, reader));
       lane.route.in = there.in;
       lane.route.ins = there.ins;
     }
@@ -202,8 +236,7 @@ class Compiler {
     const Rank to = out ? lane.to : symmetry.representative(lane.to);
     const Rank from = out ? lane.from : symmetry.seen(lane.to, lane.from);
     for (Rank element = 0; element < symmetry.order(); ++element) {
-      const Route image =
-          TUTTI_TRY(network_.route(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
+      const Route image = TUTTI_TRY(way(symmetry.moved(from, element) % ranks_, symmetry.moved(to, element) % ranks_));
       sharers += (out ? image.out[at] : image.in[at]) == id ? 1 : 0;
     }
     if (network_.resource(id).parallel % sharers == 0) return {};
@@ -231,6 +264,11 @@ std::uint64_t operands_of(const Plan& plan) {
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
     operands += plan.steps[i].sources.size() + plan.steps[i].targets.size();
   return operands;
+}
+
+Status check_switches(const Network& network, const ProgramLimits& limits) {
+  if (!limits.multicast || network.switched()) return {};
+  return unsupported("no NVSwitches join all ranks: nothing adds what they hold on the way, or hands it to all");
 }
 
 Across across_of(const ProgramLimits& limits) { return limits.one_stage ? Across::stages : Across::rounds; }
@@ -264,7 +302,9 @@ Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Ac
 
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits) {
+  TUTTI_CHECK_OK(check_switches(network, limits));
   Program program;
+  program.multicast = limits.multicast;
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
   // Ranks differ in steps, but not by much: the largest of a few tells how many there will be.
@@ -296,7 +336,9 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
 
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              std::span<const Embedding> orders, const ProgramLimits& limits) {
+  TUTTI_CHECK_OK(check_switches(network, limits));
   Program program;
+  program.multicast = limits.multicast;
   program.orders = static_cast<std::uint32_t>(orders.size());
   program.symmetry = no_symmetry(network);
   program.symmetry.hosts.size *= program.orders;

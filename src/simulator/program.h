@@ -36,6 +36,8 @@ struct TimedStep {
   std::uint16_t sources = 0, targets = 0;
   std::uint32_t units = 0;  // Of each operand.
   bool folds = false;       // Reduces what it takes.
+  // What it reads is added by the switches on the way, what it writes is handed to all ranks by these.
+  bool gathered = false, spread = false;
 };
 
 // What passes from one rank to another: a lane, a flag, or memory that is read or written in place.
@@ -54,6 +56,9 @@ struct ProgramLimits {
   // A piece runs through all stages before the next begins, and steps of different stages are fused: loops as NCCL
   // writes them by hand, in which a rank of a ring rests once for each piece, not once for each stage.
   bool one_stage = false;
+  // A fold of one unit of all ranks' memory, and a store to one of all of them, are each one transfer: the switches
+  // between NVLinks add on the way, or hand what comes to all. NCCL's NVLS, of plans that tell such units.
+  bool multicast = false;
 };
 
 // Of no bytes yet: one program serves all sizes.
@@ -73,13 +78,15 @@ struct Program {
   std::uint64_t messages = 0;          // Of all simulated ranks, with data, for one piece.
   std::uint64_t sent_units = 0;        // By these.
   bool fused = false;
-  bool sliceable = true;  // All that passes goes through lanes: a message can be cut wherever it goes.
+  bool sliceable = true;   // All that passes goes through lanes: a message can be cut wherever it goes.
+  bool multicast = false;  // As the limits have it.
 
   Rank classes() const { return symmetry.classes(); }
 };
 
 // Fails with `internal` where what a rank sends is not what its peer receives: of a broken plan, or of a symmetry that
-// does not hold after all. With `unsupported` where there are too many steps, operands or lanes.
+// does not hold after all. With `unsupported` where there are too many steps, operands or lanes, and where switches
+// are to multicast that do not join all ranks, or what a rank reads or writes of its peers alone.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits = {});
 

@@ -130,10 +130,13 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
                             std::to_string(problem.ranks) + " ranks on such hosts" +
                             fewer_that_work(algorithm, problem));
   }
+  if (limits.program.multicast && costs.multicast == 0)
+    return unsupported("what switches add or hand to all is not known of " + std::string(costs.name));
   if (problem.ranks > kMostPeers && names_all_ranks(algorithm, problem.collective))
     return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
                        std::to_string(problem.ranks) + " are too many for");
   Simulation simulation(network, costs, problem, limits);
+  if (limits.program.multicast) simulation.costs_.base_us.fill(costs.multicast_base_us);
   if (!limits.orders.empty()) {
     for (std::size_t orders = 1; orders <= limits.orders.size(); ++orders) {
       const auto first = std::span(limits.orders).first(orders);

@@ -39,7 +39,8 @@ Wires::Wires(const Program& program, const Network& network, const EngineRequest
 // Where several links lie side by side, images share them out among each other.
 void Wires::lay_link(ResourceId id) {
   const Resource link = network_.resource(id);
-  const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)];
+  const double part = program_.multicast && link.kind == LinkKind::nvlink ? request_.costs.multicast : 1;
+  const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
   LinkState& state = links_[id];
   state.parallel = link.parallel / program_.sharers[id];
   state.us_per_byte = 1e-3 / rate;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "src/simulator/engine.h"
@@ -46,6 +47,10 @@ class Wires {
   void signal(std::uint32_t lane, double end_us, double stored_us, const Chain& chain);
   // When the last byte has passed the last link.
   double transfer(std::uint32_t lane, double bytes);
+  // Likewise, of what a step reads as one sum, to which the switches add each part as it leaves its rank; and of what
+  // it writes to all, which leaves it once.
+  double gather(std::span<const End> sources, double bytes);
+  double spread(std::span<const End> targets, double bytes);
   double latency_us(std::uint32_t lane) const { return lanes_[lane].latency_us; }
   LinkKind narrowest(std::uint32_t lane) const { return narrowest(lanes_[lane]); }
   // Whether what goes there is copied by channels, if it is not reduced.

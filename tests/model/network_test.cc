@@ -78,6 +78,19 @@ TEST(Network, ARackIsJoinedByNvlinksAndRacksByPorts) {
             "20 hosts: the topology has 18 of them, so it takes a multiple of that");
 }
 
+TEST(Network, SwitchesThatJoinAllRanksAreTold) {
+  EXPECT_TRUE(network_of(cluster_of("dgx-h100", 1)).switched());
+  EXPECT_FALSE(network_of(cluster_of("dgx-h100", 2)).switched());
+  EXPECT_TRUE(network_of(cluster_of("gb200-nvl72", 2)).switched());
+  EXPECT_FALSE(network_of(cluster_of("gb200-nvl72", 36)).switched()) << "Two racks.";
+  const Network network = network_of(cluster_of("dgx-h100", 1));
+  const Route route = network.through_switches(3);
+  ASSERT_EQ(route.outs + route.ins, 2);
+  EXPECT_EQ(network.name(route.out[0]) + ", " + network.name(route.in[0]),
+            "host0 gpu3 nvlinks out, host0 gpu3 nvlinks in");
+  EXPECT_EQ(network.route(3, 3).value().outs, 0) << "A rank needs no link to itself.";
+}
+
 TEST(Network, PortsThatOutnumberRanksWorkTogether) {
   Cluster cluster = cluster_of("dgx-h100", 2);
   cluster.ranks_per_host = 4;

@@ -1,0 +1,38 @@
+// What switches between NVLinks add on the way, or hand to all: of either, each link carries a part once.
+#include <algorithm>
+
+#include "src/simulator/wires.h"
+
+namespace tutti {
+
+double Wires::gather(std::span<const End> sources, double bytes) {
+  double at = timeline_.now, finish = timeline_.now;
+  const Lane* reader = nullptr;
+  for (const End end : sources) {
+    if (end.kind() != EndKind::read) continue;
+    const Lane& lane = lanes_[end.lane()];
+    reader = &lane;
+    at = std::max(at, pass(lane, 0, lane.own, {timeline_.now, bytes}, finish));
+    data_bytes_ += bytes;
+  }
+  if (reader != nullptr) pass(*reader, reader->own, std::size_t{reader->own} + reader->others, {at, bytes}, finish);
+  return finish;
+}
+
+double Wires::spread(std::span<const End> targets, double bytes) {
+  double at = timeline_.now, finish = timeline_.now;
+  bool sent = false;
+  for (const End end : targets) {
+    if (end.kind() != EndKind::write) continue;
+    const Lane& lane = lanes_[end.lane()];
+    if (!sent) {
+      at = pass(lane, 0, lane.own, {timeline_.now, bytes}, finish);
+      data_bytes_ += bytes;
+      sent = true;
+    }
+    pass(lane, lane.own, std::size_t{lane.own} + lane.others, {at, bytes}, finish);
+  }
+  return finish;
+}
+
+}  // namespace tutti

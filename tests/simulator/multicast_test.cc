@@ -1,0 +1,158 @@
+// What switches add on the way, or hand to all: NVLS, of plans in peers' memory.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "src/simulator/nccl_protocol.h"
+#include "tests/simulator/machines.h"
+
+namespace tutti {
+namespace {
+
+using namespace test;
+
+constexpr double kMiB = 1 << 20;
+const Wanted kAllReduce = {Collective::all_reduce, "two_shot_mapped"};
+const Wanted kAllGather = {Collective::all_gather, "direct_mapped"};
+const Wanted kReduceScatter = {Collective::reduce_scatter, "direct_mapped"};
+
+Costs switch_costs() {
+  Costs costs = plain_costs();
+  costs.multicast = 1;
+  costs.multicast_base_us = 5;
+  return costs;
+}
+
+SimulationLimits by_switches(bool fold = true) {
+  SimulationLimits limits;
+  limits.fold = fold;
+  limits.program.multicast = true;
+  return limits;
+}
+
+SimulatedCall in_chunks(double bytes, double chunk_bytes) {
+  SimulatedCall call = whole(bytes);
+  call.piece_bytes = chunk_bytes;
+  return call;
+}
+
+// (n + 1) / n S leaves each rank and arrives there, instead of 2 (n - 1) / n S; of an all-gather and a reduce-scatter S
+// one way, and S / n the other.
+TEST(Multicast, EachLinkCarriesAPartOnce) {
+  for (const Rank n : {2U, 4U, 7U}) {
+    const Network network = network_of(cluster_of(1, n));
+    for (const bool fold : {true, false}) {
+      const double bytes = 1e6 * n;
+      for (const auto& [wanted, sent, taken] :
+           {std::tuple{kAllReduce, n + 1.0, n + 1.0}, {kAllGather, 1.0, n * 1.0}, {kReduceScatter, n * 1.0, 1.0}}) {
+        const Outcome outcome = simulated(network, switch_costs(), wanted, in_chunks(bytes, 1e4), by_switches(fold));
+        EXPECT_NEAR(outcome.data_bytes, sent * bytes, 1) << wanted.algorithm << " of " << n;
+        ASSERT_EQ(outcome.links.size(), 1U);
+        EXPECT_NEAR(outcome.links[0].bytes, (sent + taken) * bytes, 1) << wanted.algorithm << " of " << n;
+        EXPECT_NEAR(outcome.chain.sum(), outcome.time_us, outcome.time_us * 1e-4);
+      }
+    }
+  }
+}
+
+TEST(Multicast, AllReducesTakeWhatThatNeedsOnALink) {
+  for (const Rank n : {4U, 8U}) {
+    const Network network = network_of(cluster_of(1, n));
+    const double bytes = 800e6;
+    const double links_us = bytes * (1 + 1.0 / n) / 100 * 1e-3;
+    for (const bool fold : {true, false}) {
+      const double us =
+          simulated(network, switch_costs(), kAllReduce, in_chunks(bytes, 1e6), by_switches(fold)).time_us;
+      EXPECT_GT(us, links_us);
+      EXPECT_LT(us, links_us * 1.02) << n;
+    }
+    // Without the switches' help each peer's part goes by itself.
+    EXPECT_GT(simulated(network, switch_costs(), kAllReduce, in_chunks(bytes, 1e6)).time_us,
+              bytes * 2 * (1 - 1.0 / n) / 100 * 1e-3);
+  }
+}
+
+TEST(Multicast, LinksCarryAPartOfWhatTheyDoOtherwise) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = switch_costs();
+  const SimulatedCall call = in_chunks(400e6, 1e6);
+  const double whole_rate = simulated(network, costs, kAllReduce, call, by_switches()).time_us;
+  costs.multicast = 0.5;
+  EXPECT_NEAR(simulated(network, costs, kAllReduce, call, by_switches()).time_us / whole_rate, 2, 0.02);
+  EXPECT_NEAR(simulated(network, costs, kAllReduce, call).time_us,
+              simulated(network, switch_costs(), kAllReduce, call).time_us, 1e-6);
+}
+
+// 25 chunks of a rank's quarter, one more as copies go ahead, and three hops of flags and of what is read.
+TEST(Multicast, AChannelWaitsWithEachChunk) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = switch_costs();
+  costs.multicast_us = 1000;
+  const Outcome outcome = simulated(network, costs, kAllReduce, in_chunks(4e6, 4e4), by_switches());
+  EXPECT_NEAR(outcome.time_us, 5 + 26 * 1000, 20);
+  costs.multicast_base_us = 105;
+  EXPECT_NEAR(simulated(network, costs, kAllReduce, in_chunks(4e6, 4e4), by_switches()).time_us, outcome.time_us + 100,
+              1e-6);
+}
+
+// A channel copies what its rank gives in, and what it takes out: both, whole.
+TEST(Multicast, ChannelsCopyInAndOut) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = switch_costs();
+  costs.channel_gbytes_per_s.fill(1);
+  const double us = simulated(network, costs, kAllReduce, in_chunks(4e6, 1e4), by_switches()).time_us;
+  EXPECT_NEAR(us, 2 * 4e6 * 1e-3 * 1.01, 30);
+  EXPECT_NEAR(simulated(network, costs, kAllGather, in_chunks(4e6, 1e4), by_switches()).time_us, us / 2, 30);
+}
+
+std::string refused(const Cluster& cluster, const Costs& costs, const Wanted& wanted) {
+  const Network network = network_of(cluster);
+  const Problem problem = problem_on(network, wanted.collective);
+  auto made = Simulation::make(network, costs, *find(wanted.collective, wanted.algorithm), problem, by_switches());
+  if (made.ok()) return "";
+  const Status status = std::move(made).status();
+  EXPECT_EQ(status.code(), Code::unsupported) << wanted.algorithm;
+  return std::string(status.message());
+}
+
+TEST(Multicast, IsRefusedWhereSwitchesDoNotDoIt) {
+  EXPECT_NE(refused(cluster_of(2, 4), switch_costs(), kAllReduce).find("no NVSwitches join all ranks"),
+            std::string::npos);
+  EXPECT_NE(refused(cluster_of(1, 4), plain_costs(), kAllReduce).find("not known of plain"), std::string::npos);
+  for (const std::string_view name : {"ring", "two_shot", "one_shot"})
+    EXPECT_NE(refused(cluster_of(1, 4), switch_costs(), {Collective::all_reduce, name}).find("from rank to rank"),
+              std::string::npos)
+        << name;
+  EXPECT_NE(refused(cluster_of(1, 4), switch_costs(), {Collective::all_to_all, "direct_mapped"}).find("rank to rank"),
+            std::string::npos);
+}
+
+bool takes_nvls(std::uint32_t sm, Collective collective, Rank ranks, double bytes) {
+  const Result<bool> taken = nccl_takes_nvls(sm, collective, ranks, bytes);
+  EXPECT_TRUE(taken.ok());
+  return taken.ok() && taken.value();
+}
+
+// What NCCL 2.27 logged on 4 to 8 H200 and B200 (stas00/ml-engineering, network).
+TEST(NcclNvls, IsTakenWhereNcclLoggedIt) {
+  for (const Rank ranks : {2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
+    EXPECT_EQ(takes_nvls(90, Collective::all_reduce, ranks, 8192 * kMiB), ranks > 4) << ranks;
+    EXPECT_EQ(takes_nvls(100, Collective::all_reduce, ranks, 8192 * kMiB), ranks > 5) << ranks;
+  }
+  EXPECT_FALSE(takes_nvls(90, Collective::all_reduce, 8, kMiB));
+  EXPECT_TRUE(takes_nvls(90, Collective::all_reduce, 8, 2 * kMiB));
+  for (double bytes = 8; bytes <= 16384 * kMiB; bytes *= 2) {
+    EXPECT_FALSE(takes_nvls(90, Collective::all_gather, 8, bytes)) << bytes;
+    EXPECT_FALSE(takes_nvls(90, Collective::reduce_scatter, 8, bytes)) << bytes;
+    EXPECT_FALSE(takes_nvls(90, Collective::broadcast, 8, bytes)) << bytes;
+    EXPECT_FALSE(takes_nvls(90, Collective::all_to_all, 8, bytes)) << bytes;
+    EXPECT_FALSE(takes_nvls(80, Collective::all_reduce, 8, bytes)) << bytes;
+  }
+  EXPECT_TRUE(takes_nvls(100, Collective::all_reduce, 72, 8192 * kMiB));
+  EXPECT_EQ(nccl_takes_nvls(70, Collective::all_reduce, 8, 8).status().code(), Code::unsupported);
+}
+
+}  // namespace
+}  // namespace tutti
