@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,13 +11,13 @@
 
 #include "algorithms/catalogue.h"
 #include "src/model/figures.h"
-#include "src/simulator/nccl_protocol.h"
 #include "src/simulator/simulate.h"
 #include "src/simulator/trace.h"
 #include "src/topology/fill.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/like_nccl.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/ring_orders.h"
 #include "tools/tutti/simulate_report.h"
@@ -66,6 +67,7 @@ class Simulations {
     for (const Algorithm* algorithm : catalogue(request_.collective)) {
       if (!all && request_.algorithm != algorithm->name()) continue;
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
+      if (all && request_.like_nccl && !nccl_has(algorithm->name())) continue;
       const bool refused = asks_for_format() && !can_be_narrow(*algorithm, problem);
       if (all && refused) continue;
       if (refused)
@@ -78,13 +80,33 @@ class Simulations {
       const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
       limits.orders = orders_of(network, orders_, algorithm->name());
       Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
-      if (made.ok()) simulations_.emplace_back(algorithm, std::move(made).value());
+      if (made.ok()) simulations_.push_back({algorithm->name(), algorithm, std::move(made).value()});
       else if (!all) return std::move(made).status();
       else left_out_.push_back({algorithm->name()});
     }
+    if (request_.like_nccl && (all || request_.algorithm == kNvls)) TUTTI_CHECK_OK(prepare_nvls(problem, limits));
     if (!simulations_.empty()) return check_trace();
+    if (!all && request_.algorithm == kNvls)
+      return no_such_algorithm(request_.algorithm, request_.collective).during("asking for nvls without --like nccl");
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
     return unsupported("no algorithm can be simulated for so many ranks without more time: name one with --algorithm");
+  }
+
+  // As NCCL has it, if it has; what is not asked for by name need not be there.
+  Status prepare_nvls(const Problem& problem, SimulationLimits limits) {
+    const Algorithm* const plan = plan_of_nvls(request_.collective);
+    const bool all = request_.algorithm.empty();
+    if (plan == nullptr || asks_for_format()) {
+      if (all) return {};
+      return unsupported(plan != nullptr
+                             ? std::string("nvls has no narrow messages: switches add raw numbers")
+                             : std::string("NCCL does no ") + tutti::name(request_.collective) + " by nvls");
+    }
+    limits.orders.clear();
+    limits.program.multicast = true;
+    Result<Simulation> made = Simulation::make(network_, costs_, *plan, problem, limits);
+    if (made.ok()) simulations_.push_back({kNvls, plan, std::move(made).value()});
+    return made.ok() || all ? Status() : std::move(made).status();
   }
 
   Result<std::vector<SimulatedRun>> run(double bytes) {
@@ -93,7 +115,6 @@ class Simulations {
     const std::vector<Candidate> candidates = TUTTI_TRY(candidates_of(bytes));
     for (const Candidate& candidate : candidates) {
       SimulatedCall call = candidate.call;
-      const std::string_view algorithm = candidate.algorithm->name();
       std::vector<TraceEvent> trace;
       if (!request_.trace.empty()) call.trace = &trace;
       const auto begin = std::chrono::steady_clock::now();
@@ -109,9 +130,14 @@ class Simulations {
         least_us = outcome.value().time_us;
         traced_ = std::move(trace);
       }
-      runs.push_back({std::string(algorithm), call, std::move(outcome).value(), seconds.count()});
+      runs.push_back({std::string(candidate.shown), call, std::move(outcome).value(), seconds.count()});
       if (!networks_.note.empty() && !wants_hosts(*candidate.algorithm, request_.collective))
         runs.back().outcome.notes.push_back(networks_.note);
+      if (candidate.shown == kNvls)
+        runs.back().outcome.notes.push_back(
+            std::string("nvls is the plan of ") + std::string(candidate.algorithm->name()) +
+            ", of which switches add what is folded and hand on what is stored: as NCCL's "
+            "kernels have it, not Tutti's");
     }
     if (runs.empty()) return internal_error("every algorithm failed in the simulation: " + *failed_.begin());
     std::stable_sort(runs.begin(), runs.end(), [](const SimulatedRun& a, const SimulatedRun& b) {
@@ -127,7 +153,13 @@ class Simulations {
   const std::vector<TraceEvent>& traced() const { return traced_; }
 
  private:
+  struct Prepared {
+    std::string_view shown;  // The algorithm's name, or NCCL's.
+    const Algorithm* algorithm = nullptr;
+    Simulation simulation;
+  };
   struct Candidate {
+    std::string_view shown;
     const Algorithm* algorithm = nullptr;
     const Simulation* simulation = nullptr;
     SimulatedCall call;
@@ -135,24 +167,32 @@ class Simulations {
 
     std::string name() const {
       const std::string narrow = call.wire == WireFormat::none ? "" : std::string(" in ") + tutti::name(call.wire);
-      return std::string(algorithm->name()) + " with " + tutti::name(call.protocol) + narrow;
+      return std::string(shown) + " with " + tutti::name(call.protocol) + narrow;
     }
   };
 
   // Of those that are compared the ones that do not take too long; the quickest, if all do.
   Result<std::vector<Candidate>> candidates_of(double bytes) {
     std::vector<Candidate> candidates;
-    for (const auto& [algorithm, simulation] : simulations_) {
+    for (const auto& [shown, algorithm, simulation] : simulations_) {
       const std::vector<std::string_view> wanted = TUTTI_TRY(protocols(*algorithm, bytes));
       for (const std::string_view protocol : wanted) {
         for (const WireFormat wire : formats(*algorithm, protocol)) {
-          const SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, wire, bytes));
+          SimulatedCall call = TUTTI_TRY(call_of(*algorithm, protocol, wire, bytes));
+          if (shown == kNvls) cut_as_nvls(call, network_);
+          override(call);
           if (call.wire != wire && request_.wire.empty()) continue;  // It is not narrower, and raw is there.
-          candidates.push_back({algorithm, &simulation, call, simulation.events_of(call)});
+          candidates.push_back({shown, algorithm, &simulation, call, simulation.events_of(call)});
         }
       }
     }
     if (!request_.algorithm.empty()) return candidates;
+    if (request_.like_nccl) {
+      const std::string_view chosen = TUTTI_TRY(nccl_algorithm(network_, request_.collective, bytes));
+      const auto is_chosen = [&](const Candidate& candidate) { return candidate.shown == chosen; };
+      if (std::any_of(candidates.begin(), candidates.end(), is_chosen))
+        std::erase_if(candidates, std::not_fn(is_chosen));
+    }
     const auto fewer = [](const Candidate& a, const Candidate& b) { return a.events < b.events; };
     const std::uint64_t fewest = std::min_element(candidates.begin(), candidates.end(), fewer)->events;
     std::erase_if(candidates, [&](const Candidate& candidate) {
@@ -173,7 +213,7 @@ class Simulations {
   // Each order of ranks has a row of its own for each rank.
   Status check_trace() const {
     if (request_.trace.empty()) return {};
-    const Rank rows = network_.ranks() * simulations_.front().second.program().orders;
+    const Rank rows = network_.ranks() * simulations_.front().simulation.program().orders;
     if (rows <= kMostTracedRanks) return {};
     return invalid_argument(
         "--trace shows at most " + std::to_string(kMostTracedRanks) + " ranks, not " + std::to_string(rows) +
@@ -212,10 +252,7 @@ class Simulations {
     if (on_device_ && asks_for_format()) return Names{"bulk"};
     if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return Names{""};
     if (!request_.like_nccl) return Names{"lines", "rows", "bulk"};
-    const Topology& host = network_.cluster().host;
-    const std::uint32_t sm = host.nodes[host.all(NodeKind::gpu).front()].sm;
-    const Protocol chosen = TUTTI_TRY(nccl_protocol(sm, request_.collective, network_.ranks(), bytes));
-    return Names{name(chosen)};
+    return Names{name(TUTTI_TRY(nccl_protocol(network_, request_.collective, bytes)))};
   }
 
   Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, WireFormat wire, double bytes) {
@@ -241,12 +278,15 @@ class Simulations {
     call.loop = choice.loop;
     call.loop.slots = costs_.slots[static_cast<std::size_t>(call.protocol)];
     if (on_device_) cut(call, costs_, request_.collective, network_.ranks());
-    if (request_.channels > 0) call.channels = request_.channels;
-    if (request_.piece_bytes > 0) call.piece_bytes = request_.piece_bytes;
-    if (request_.slots > 0) call.loop.slots = request_.slots;
     call.jitter = request_.jitter;
     call.seed = request_.seed;
     return call;
+  }
+  // What was asked for stands.
+  void override(SimulatedCall& call) const {
+    if (request_.channels > 0) call.channels = request_.channels;
+    if (request_.piece_bytes > 0) call.piece_bytes = request_.piece_bytes;
+    if (request_.slots > 0) call.loop.slots = request_.slots;
   }
 
   const SimulateRequest& request_;
@@ -255,7 +295,7 @@ class Simulations {
   const Costs& costs_;
   bool on_device_ = false;
   HostRings orders_;
-  std::vector<std::pair<const Algorithm*, Simulation>> simulations_;
+  std::vector<Prepared> simulations_;
   std::vector<TraceEvent> traced_;
   std::vector<LeftOut> left_out_;
   std::set<std::string> failed_;
@@ -299,8 +339,11 @@ Status check(const SimulateRequest& request, const Network& network, const Costs
   if (request.root >= network.ranks())
     return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
                             std::to_string(network.ranks() - 1));
-  if (request.like_nccl && (network.ranks() > network.ranks_per_host() || costs.most_channels == 1))
-    return unsupported("--like nccl is of the GPUs of one host: what NCCL chooses between hosts is not known here");
+  const bool several = network.ranks() > network.ranks_per_host() && !network.switched();
+  if (request.like_nccl && (several || costs.most_channels == 1))
+    return unsupported(
+        "--like nccl is of the GPUs of one host, or joined by NVSwitches: what NCCL chooses between hosts is "
+        "not known here");
   if (request.algorithm.empty() && network.ranks() > kMostRanksCompared)
     return unsupported("so many ranks, " + std::to_string(network.ranks()) + ", take too long by each algorithm that " +
                        "there is: name one with --algorithm (up to " + std::to_string(kMostRanksCompared) +

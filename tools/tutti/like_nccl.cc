@@ -1,0 +1,68 @@
+#include "tools/tutti/like_nccl.h"
+
+#include <algorithm>
+#include <array>
+
+#include "algorithms/catalogue.h"
+#include "src/simulator/nccl_protocol.h"
+
+namespace tutti {
+namespace {
+
+std::uint32_t sm_of(const Network& network) {
+  const Topology& host = network.cluster().host;
+  return host.nodes[host.all(NodeKind::gpu).front()].sm;
+}
+
+}  // namespace
+
+const Algorithm* plan_of_nvls(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce: return find(collective, "two_shot_mapped");
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return find(collective, "direct_mapped");
+    default: return nullptr;
+  }
+}
+
+// calcCollChunking() of src/enqueue.cc. Of more ranks than NCCL has heads, which pull for all, each has less of a
+// chunk.
+void cut_as_nvls(SimulatedCall& call, const Network& network) {
+  constexpr std::uint32_t kChannelsOfHopper = 16, kChannelsOfBlackwell = 24;
+  constexpr double kLongest = 131072;
+  struct Shorter {
+    double chunks, chunk_bytes;  // For a call of fewer chunks.
+  };
+  constexpr std::array<Shorter, 3> kShorter = {{{64, 65536}, {8, 32768}, {2, 16384}}};
+  call.channels = sm_of(network) >= 100 ? kChannelsOfBlackwell : kChannelsOfHopper;
+  const double heads = std::min(network.ranks(), kMostNvlsHeads);
+  double chunk_bytes = kLongest;
+  for (const Shorter& each : kShorter)
+    if (call.bytes < each.chunks * call.channels * heads * chunk_bytes)
+      chunk_bytes = std::min(chunk_bytes, each.chunk_bytes);
+  call.piece_bytes = chunk_bytes * heads / network.ranks();
+}
+
+bool nccl_has(std::string_view algorithm) {
+  return algorithm == "ring" || algorithm == "chain" || algorithm == "direct" || algorithm == kNvls;
+}
+
+Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes) {
+  switch (collective) {
+    case Collective::broadcast:
+    case Collective::reduce: return std::string_view("chain");
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_to_all: return std::string_view("direct");
+    default: break;
+  }
+  if (!network.switched()) return std::string_view("ring");
+  const bool nvls = TUTTI_TRY(nccl_takes_nvls(sm_of(network), collective, network.ranks(), bytes));
+  return nvls ? kNvls : std::string_view("ring");
+}
+
+Result<Protocol> nccl_protocol(const Network& network, Collective collective, double bytes) {
+  return nccl_protocol(sm_of(network), collective, network.ranks(), bytes);
+}
+
+}  // namespace tutti

@@ -1,0 +1,29 @@
+// What NCCL would take of its algorithms, and which plans move data as these do.
+#pragma once
+
+#include <string_view>
+
+#include "src/model/network.h"
+#include "src/plan/algorithm.h"
+#include "src/simulator/simulate.h"
+
+namespace tutti {
+
+inline constexpr std::string_view kNvls = "nvls";
+
+// The plan that ranks obey whose switches make its folds and stores (ProgramLimits::multicast): two_shot_mapped of an
+// all-reduce, direct_mapped of an all-gather or a reduce-scatter. Null of others, which NCCL does not do so.
+const Algorithm* plan_of_nvls(Collective collective);
+
+// Channels, and the chunks of these, as NCCL cuts such a call; pieces of it in peers' memory are as long.
+void cut_as_nvls(SimulatedCall& call, const Network& network);
+
+// Whether it is one of those that follow.
+bool nccl_has(std::string_view algorithm);
+// By its own estimates: "nvls", "ring", "chain" where there is a root, "direct" where messages are between ranks. Fails
+// as nccl_protocol() does.
+Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes);
+// The protocol of the latter three.
+Result<Protocol> nccl_protocol(const Network& network, Collective collective, double bytes);
+
+}  // namespace tutti
