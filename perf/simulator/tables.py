@@ -42,6 +42,10 @@ def rack(ranks, collective):
     return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "graph", "--channels", "4"]
 
 
+def whole_rack(ranks, collective):
+    return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "eager", "--like", "nccl"]
+
+
 def ctran(collective, requests_in_turn):
     """How the library cuts calls that was measured, as its source and its report say.
 
@@ -74,6 +78,18 @@ def eager_part(row):
     return SEEN
 
 
+def rack_part(row):
+    """What a channel waits with each chunk that switches add was fitted to 8 ranks."""
+    if row.ranks == 8:
+        return FITTED if row.bytes >= 2 * MIB else SEEN
+    return LEFT_OUT
+
+
+def graph_part(row):
+    """Likewise."""
+    return FITTED if row.ranks == 8 and row.bytes >= 2 * MIB else SEEN
+
+
 def network_part(row):
     """That ports take turns, messages share them and some are not copied was found by looking at what is seen here."""
     return FITTED if row.ranks <= 8 and row.algorithm == "ring" else SEEN
@@ -83,11 +99,14 @@ TABLES = (
     Table("a100-8.csv", "8 A100, one process", "sm80", one_host("dgx-a100", "eager-many"), eager_part),
     Table("h100-4.csv", "4 H100, one process", "sm90", one_host("dgx-h100", "eager-many"), eager_part),
     Table("h100-arms.csv", "2 to 6 H100, forced", "sm90", one_host("dgx-h100", "eager-many"),
-          lambda row: FITTED if row.algorithm == "ring" and row.ranks == 4 else SEEN),
-    Table("h200-ring.csv", "4 to 8 H200, ring", "sm90", one_host("dgx-h200", "eager-many"), lambda row: SEEN),
-    Table("b200-ring.csv", "4 to 8 B200, ring", "sm100", one_host("dgx-b200", "eager-many"),
+          lambda row: FITTED if row.algorithm in ("ring", "nvls") and row.ranks == 4 else SEEN),
+    Table("h200.csv", "4 to 8 H200", "sm90", one_host("dgx-h200", "eager-many"),
+          lambda row: LEFT_OUT if row.bytes == 16 << 30 else SEEN),
+    Table("h100-graph.csv", "6 and 8 H100, a graph", "sm90", one_host("dgx-h100", "graph"), graph_part),
+    Table("b200.csv", "4 to 8 B200", "sm100", one_host("dgx-b200", "eager-many"),
           lambda row: FITTED if row.ranks == 8 else SEEN),
     Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: FITTED),
+    Table("gb200-rack.csv", "8 and 72 GB200 on NVLinks", "sm100", whole_rack, rack_part),
     Table("gb200-network.csv", "4 to 32 GB200 on the network", "sm100", network(1), network_part),
     Table("gb200-network-by-port.csv", "4 to 32 GB200 on the network, port by port", "sm100", network(8),
           lambda row: SEEN),

@@ -34,11 +34,23 @@ BANDS = {
     ("gb200-network.csv", "all_gather", "doubling", 32): (16, 5, 4),
     ("gb200-network-by-port.csv", "all_gather", "ring", 8): (6, 6, 3),
     ("gb200-network-by-port.csv", "all_reduce", "ring", 32): (18, 4, 12),
-    ("h200-ring.csv", "all_reduce", "ring", 8): (None, None, 3),
-    ("b200-ring.csv", "all_reduce", "ring", 4): (None, None, 3),
+    ("h200.csv", "all_reduce", "ring", 8): (None, None, 3),
+    ("b200.csv", "all_reduce", "ring", 4): (None, None, 3),
     ("h100-arms.csv", "all_reduce", "ring", 2): (None, None, 4),
+    ("h100-arms.csv", "all_reduce", "nvls", 4): (None, None, 2),
+    ("h100-arms.csv", "all_reduce", "nvls", 2): (None, None, 4),
+    ("h100-arms.csv", "all_reduce", "nvls", 6): (None, None, 4),
+    ("h200.csv", "all_reduce", "nvls", 5): (None, None, 4),
+    ("h200.csv", "all_reduce", "nvls", 8): (None, None, 5),
+    ("b200.csv", "all_reduce", "nvls", 6): (None, None, 3),
+    ("b200.csv", "all_reduce", "nvls", 8): (None, None, 1),
     ("h100-arms.csv", "all_reduce", "double_binary_tree", 4): (None, None, 8),
     ("gb200-nvlink.csv", "all_reduce", "", 4): (8, 12, None),
+    ("gb200-rack.csv", "all_reduce", "", 8): (33, 22, 4),
+    ("gb200-rack.csv", "all_reduce", "", 72): (None, None, 28),
+    ("h100-graph.csv", "all_reduce", "", 8): (None, 4, 8),
+    ("h100-graph.csv", "all_reduce", "", 6): (None, 10, None),
+    ("h200.csv", "all_gather", "ring", 8): (None, None, 3),
 }
 
 
@@ -77,6 +89,17 @@ class Validation(unittest.TestCase):
         self.assertEqual(parts["gb200-network.csv", "all_gather", 32], {tables.SEEN})
         self.assertEqual(parts["gb200-network.csv", "all_gather", 4], {tables.FITTED, tables.SEEN})
         self.assertEqual(parts["gb200-network-by-port.csv", "all_reduce", 4], {tables.SEEN})
+        self.assertEqual(parts["h200.csv", "all_reduce", 5], {tables.SEEN})
+        self.assertEqual(parts["gb200-rack.csv", "all_reduce", 8], {tables.FITTED, tables.SEEN})
+        self.assertEqual(parts["gb200-rack.csv", "all_reduce", 72], {tables.LEFT_OUT})
+
+    def test_nvls_is_chosen_where_it_was(self):
+        chosen = {(answer.row.table.file, answer.row.ranks, answer.row.bytes): answer.algorithm
+                  for answer in self.answers if not answer.row.algorithm}
+        mib = 1 << 20
+        self.assertEqual(chosen["h100-graph.csv", 8, mib], "ring")
+        self.assertEqual(chosen["h100-graph.csv", 8, 2 * mib], "nvls")
+        self.assertEqual(chosen["gb200-rack.csv", 72, 8192 * mib], "nvls")
 
     def test_the_page_says_what_is_reached(self):
         with open(validate.PAGE, encoding="utf-8") as file:
