@@ -92,6 +92,8 @@ TEST(Multicast, AChannelWaitsWithEachChunk) {
   costs.multicast_us = 1000;
   const Outcome outcome = simulated(network, costs, kAllReduce, in_chunks(4e6, 4e4), by_switches());
   EXPECT_NEAR(outcome.time_us, 5 + 26 * 1000, 20);
+  const double many_us = simulated(network, costs, kAllReduce, in_chunks(4e7, 4e4), by_switches()).time_us;
+  EXPECT_NEAR(many_us, 5 + 251 * 1000, 200) << "However many there are.";
   costs.multicast_base_us = 105;
   EXPECT_NEAR(simulated(network, costs, kAllReduce, in_chunks(4e6, 4e4), by_switches()).time_us, outcome.time_us + 100,
               1e-6);
