@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "algorithms/catalogue.h"
 #include "src/simulator/nccl_protocol.h"
@@ -23,6 +24,16 @@ const Algorithm* plan_of_nvls(Collective collective) {
     case Collective::reduce_scatter: return find(collective, "direct_mapped");
     default: return nullptr;
   }
+}
+
+Status check_nvls(const SimulateRequest& request) {
+  if (plan_of_nvls(request.collective) == nullptr)
+    return unsupported(std::string("NCCL does no ") + name(request.collective) + " by nvls");
+  if (!request.wire.empty() && request.wire != name(WireFormat::none))
+    return unsupported("nvls has no narrow messages: switches add raw numbers");
+  if (!request.protocol.empty() && request.protocol != name(Protocol::bulk))
+    return unsupported("nvls has no " + request.protocol + ": what switches add has no flags in it; it goes in bulk");
+  return {};
 }
 
 // calcCollChunking() of src/enqueue.cc. Of more ranks than NCCL has heads, which pull for all, each has less of a

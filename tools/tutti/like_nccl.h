@@ -6,6 +6,7 @@
 #include "src/model/network.h"
 #include "src/plan/algorithm.h"
 #include "src/simulator/simulate.h"
+#include "tools/tutti/simulate_request.h"
 
 namespace tutti {
 
@@ -14,6 +15,9 @@ inline constexpr std::string_view kNvls = "nvls";
 // The plan that ranks obey whose switches make its folds and stores (ProgramLimits::multicast): two_shot_mapped of an
 // all-reduce, direct_mapped of an all-gather or a reduce-scatter. Null of others, which NCCL does not do so.
 const Algorithm* plan_of_nvls(Collective collective);
+
+// `unsupported` where NVLS is not for such calls, whatever the network.
+Status check_nvls(const SimulateRequest& request);
 
 // Channels, and the chunks of these, as NCCL cuts such a call; pieces of it in peers' memory are as long.
 void cut_as_nvls(SimulatedCall& call, const Network& network);

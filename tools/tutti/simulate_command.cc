@@ -94,14 +94,10 @@ class Simulations {
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
   Status prepare_nvls(const Problem& problem, SimulationLimits limits) {
-    const Algorithm* const plan = plan_of_nvls(request_.collective);
     const bool all = request_.algorithm.empty();
-    if (plan == nullptr || asks_for_format()) {
-      if (all) return {};
-      return unsupported(plan != nullptr
-                             ? std::string("nvls has no narrow messages: switches add raw numbers")
-                             : std::string("NCCL does no ") + tutti::name(request_.collective) + " by nvls");
-    }
+    Status refused = check_nvls(request_);
+    if (!refused.ok()) return all ? Status() : std::move(refused);
+    const Algorithm* const plan = plan_of_nvls(request_.collective);
     limits.orders.clear();
     limits.program.multicast = true;
     Result<Simulation> made = Simulation::make(network_, costs_, *plan, problem, limits);
