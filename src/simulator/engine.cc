@@ -262,6 +262,7 @@ class Engine {
     const bool last = state.slice + 1 == slices;
     const double bytes = step.units * request_.unit_bytes / slices;
     const double moved_us = moved_bytes / slices * us_per_byte_;
+    // What switches add is copied in a chunk ahead and out a chunk behind: a chunk more in all.
     const double busy = by_switches(step) ? (state.slice == 0 ? 2 : 1) * (request_.costs.multicast_us + moved_us)
                                           : (state.slice == 0 ? step_us_ : 0) + moved_us;
     const double free = timeline_.now + timeline_.jittered(busy);
