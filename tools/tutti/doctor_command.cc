@@ -20,8 +20,8 @@
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/settings.h"
 #include "src/topology/discover/discover.h"
-#include "src/tuner/tune_cache.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/doctor_files.h"
 
 namespace tutti {
 
@@ -129,20 +129,6 @@ void print_settings() {
   }
 }
 
-// Whether what calls come to can be read there, and kept. Communicators go on without it, and say so in their log.
-Status check_tune_file() {
-  const std::string& path = config().tune_file;
-  if (path.empty()) return {};
-  Status found = read_tune_cache(path).status();
-  const std::string folder = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/') + 1);
-  if (found.ok() && ::access(folder.c_str(), W_OK | X_OK) != 0) found = system_error("write into " + folder);
-  if (found.ok()) return {};
-  const std::string why = "TUTTI_TUNE_FILE is of no use: " + found.message();
-  if (config().tune != Tune::off && !config().deterministic) return invalid_usage(why);
-  std::printf("warning: %s; nothing is learnt now, so nobody will see it\n", why.c_str());
-  return {};
-}
-
 }  // namespace
 
 Status version_command() {
@@ -160,9 +146,9 @@ Status doctor_command() {
   std::string text;
   for (const std::string& refused : refused_settings(environment(), config()))
     text += (text.empty() ? "" : "; ") + refused;
-  Status tuned = check_tune_file();
-  if (text.empty()) return tuned;
-  return invalid_usage("no communicator can be made: " + text + (tuned.ok() ? "" : "; " + tuned.message()));
+  const std::string useless = useless_files();
+  if (text.empty()) return useless.empty() ? Status() : invalid_usage(useless);
+  return invalid_usage("no communicator can be made: " + text + (useless.empty() ? "" : "; " + useless));
 }
 
 }  // namespace tutti

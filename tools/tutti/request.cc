@@ -40,8 +40,9 @@ const char* const kUsage =
 namespace {
 
 constexpr double kMostBytes = 1e15;
-constexpr Rank kMostRanks = 65536;       // Of one rank alone.
-constexpr Rank kMostRanksAtOnce = 1024;  // Of all ranks together: their steps grow with the square of the ranks.
+constexpr Rank kMostRanks = 65536;             // Of one rank alone.
+constexpr Rank kMostRanksLaidOut = 1'000'000;  // Of predictions, which write no plans.
+constexpr Rank kMostRanksAtOnce = 1024;        // Of all ranks together: their steps grow with the square of the ranks.
 constexpr std::string_view kCommands = "plan, verify, explain, topo, simulate, doctor, version, help";
 
 // The parts of "3+5" or "1,7", by their separator.
@@ -81,7 +82,7 @@ Result<Groups> parse_even(std::string_view text) {
     const Rank size = TUTTI_TRY(parse_number(sizes[level]));
     if (level > 0) groups.emplace(groups.begin(), parts, size);
     parts *= size;
-    if (parts > kMostRanks) return invalid_argument("more than " + std::to_string(kMostRanks) + " ranks");
+    if (parts > kMostRanksLaidOut) return invalid_argument("more than " + std::to_string(kMostRanksLaidOut) + " ranks");
   }
   return groups;
 }
@@ -184,7 +185,8 @@ Status apply(Request& request, int option, std::string_view value) {
 Status check_size(const Request& request) {
   const bool alone = request.command == "plan" && request.rank && !request.fused && !request.dot;
   for (const Rank ranks : request.ranks) {
-    if (alone || ranks <= kMostRanksAtOnce) continue;
+    if (ranks <= (alone ? kMostRanks : kMostRanksAtOnce)) continue;
+    if (alone) return invalid_argument("a plan is written for at most " + std::to_string(kMostRanks) + " ranks");
     return invalid_argument("plans of " + std::to_string(ranks) + " ranks are too large to be held at once; at most " +
                             std::to_string(kMostRanksAtOnce) + ", or the plan of one --rank without --fused and --dot");
   }

@@ -1,0 +1,12 @@
+// Files that settings name and that communicators go on without, for `tutti doctor`.
+#pragma once
+
+#include <string>
+
+namespace tutti {
+
+// Which of them cannot be read or written as they would be, each with the reason and divided by "; "; empty: none.
+// Prints a warning of those, and of settings beside them, that have no effect as long as others are as they are.
+std::string useless_files();
+
+}  // namespace tutti
