@@ -36,6 +36,7 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"interleaved_bytes", &costs.interleaved_bytes},
                              {"lead_us", &costs.lead_us},
                              {"multicast", &costs.multicast},
+                             {"multicast_falls", &costs.multicast_falls},
                              {"multicast_base_us", &costs.multicast_base_us},
                              {"multicast_us", &costs.multicast_us},
                              {"unsettled_us", &costs.unsettled_us},

@@ -74,8 +74,10 @@ struct Costs {
   std::array<double, kWireFormats> encode_gbytes_per_s{}, decode_gbytes_per_s{};
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
   // Switches between NVLinks add what all ranks hold, and hand to all what one stores: links carry such transfers at
-  // this part of the rate of others. 0: the switches can do neither.
+  // this part of the rate of others if ranks are 8, and at multicast_falls less with each doubling of them. 0: the
+  // switches can do neither.
   double multicast = 0;
+  double multicast_falls = 0;
   double multicast_base_us = 0;  // A call of them begins so late, instead of base_us,
   double multicast_us = 0;       // and a channel waits so long for all ranks with each of its chunks.
   // Links within a host carry less while a call is young: what is lost in the end, of calls that keep them busy for

@@ -1,5 +1,8 @@
 #include "src/model/figures.h"
 
+#include <algorithm>
+#include <string>
+
 #include "src/model/machine.h"
 
 namespace tutti {
@@ -58,7 +61,8 @@ Costs hopper() {
   // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
   costs.channel_gbytes_per_s = {65, 8.62, 36.7};
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.808;
-  costs.multicast = 0.87;
+  costs.multicast = 0.84;
+  costs.multicast_falls = 0.03;
   costs.multicast_us = 9.5;
   return costs;
 }
@@ -99,6 +103,14 @@ Costs processor() {
   return costs;
 }
 
+constexpr double kGraceLaunchUs = 26.5;  // For a call: the flat part of 8 GB200, a process for each.
+
+bool launches_slowly(const Topology& topology) {
+  return std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) {
+    return node.kind == NodeKind::numa && node.model.find("Grace") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 Result<Costs> costs_of(const Topology& topology) {
@@ -112,8 +124,9 @@ Result<Costs> costs_of(const Topology& topology) {
   }
   if (!gpus) return processor();
   if (sm == 0) return invalid_argument("nobody said what the GPUs are: name their model with --gpu");
-  if (sm >= 100) return blackwell();
-  return sm >= 90 ? hopper() : ampere();
+  Costs costs = sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
+  if (launches_slowly(topology)) costs.launch_us[static_cast<std::size_t>(LaunchMode::eager)] = kGraceLaunchUs;
+  return costs;
 }
 
 }  // namespace tutti

@@ -36,10 +36,16 @@ Wires::Wires(const Program& program, const Network& network, const EngineRequest
 
 // ---- How it is laid ----
 
+// No less than a tenth: of so many ranks nothing was measured.
+double Wires::multicast_part() const {
+  const double doublings = std::log2(network_.ranks() / 8.0);
+  return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
+}
+
 // Where several links lie side by side, images share them out among each other.
 void Wires::lay_link(ResourceId id) {
   const Resource link = network_.resource(id);
-  const double part = program_.multicast && link.kind == LinkKind::nvlink ? request_.costs.multicast : 1;
+  const double part = program_.multicast && link.kind == LinkKind::nvlink ? multicast_part() : 1;
   const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
   LinkState& state = links_[id];
   state.parallel = link.parallel / program_.sharers[id];

@@ -109,6 +109,7 @@ class Wires {
   };
   static_assert(sizeof(LinkState) == 32);
 
+  double multicast_part() const;  // Of a link's rate.
   void lay_link(ResourceId id);
   void lay_lanes();
   void join_links();

@@ -63,6 +63,12 @@ TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {
   }
   EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, costs_of(preset("dgx-b200").value()).value().name);
   EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
+  constexpr auto eager = static_cast<std::size_t>(LaunchMode::eager),
+                 graph = static_cast<std::size_t>(LaunchMode::graph);
+  const auto grace = costs_of(preset("gb200-nvl72").value()).value().launch_us;
+  const auto x86 = costs_of(preset("dgx-b200").value()).value().launch_us;
+  EXPECT_GT(grace[eager], 2 * x86[eager]);
+  EXPECT_EQ(grace[graph], x86[graph]) << "No host takes part in it.";
 }
 
 }  // namespace

@@ -85,6 +85,20 @@ TEST(Multicast, LinksCarryAPartOfWhatTheyDoOtherwise) {
               simulated(network, switch_costs(), kAllReduce, call).time_us, 1e-6);
 }
 
+TEST(Multicast, LinksCarryLessForMoreRanks) {
+  const SimulatedCall call = in_chunks(400e6, 1e6);
+  const auto time_us = [&](Rank ranks, double part, double falls) {
+    Costs costs = switch_costs();
+    costs.multicast = part;
+    costs.multicast_falls = falls;
+    return simulated(network_of(cluster_of(1, ranks)), costs, kAllReduce, call, by_switches()).time_us;
+  };
+  EXPECT_NEAR(time_us(8, 0.6, 0.1), time_us(8, 0.6, 0), 1e-6);
+  EXPECT_NEAR(time_us(4, 0.6, 0.1), time_us(4, 0.7, 0), 1e-6);
+  EXPECT_NEAR(time_us(16, 0.6, 0.1), time_us(16, 0.5, 0), 1e-6);
+  EXPECT_NEAR(time_us(16, 0.6, 0.9), time_us(16, 0.1, 0), 1e-6) << "Never none at all.";
+}
+
 // 25 chunks of a rank's quarter, one more as copies go ahead, and three hops of flags and of what is read.
 TEST(Multicast, AChannelWaitsWithEachChunk) {
   const Network network = network_of(cluster_of(1, 4));
