@@ -51,7 +51,7 @@ struct CommunicatorOptions {
   bool probes = true;                    // Links between hosts are measured when ranks join; on all ranks, or on none.
   std::string gpu;                       // The bus id of the device that the rank will be on; empty: of none.
   std::string tuner_plugin;              // As TUTTI_TUNER_PLUGIN: a name or a file; empty or "none": none.
-  Tune tune = Tune::off;                 // Calls on host memory that try other algorithms.
+  Tune tune = Tune::off;                 // Calls that try other algorithms.
   std::string tune_file;                 // Where rank 0 keeps what they came to; empty: nowhere.
   std::string version;                   // Of the library, for that file.
   std::uint32_t forced = 0;              // Hash of what ranks must agree on; by force().

@@ -137,11 +137,11 @@ TEST(Learning, ConcernsWhatRoundsNothing) {
     call.type = static_cast<DataType>(type);
     const bool integers = std::string(name(call.type)).find("int") != std::string::npos;
     call.collective = Collective::reduce_scatter;
-    EXPECT_EQ(Learning::concerns(call, learning(Tune::exact)), integers) << name(call.type);
-    EXPECT_TRUE(Learning::concerns(call, learning(Tune::all)));
-    EXPECT_FALSE(Learning::concerns(call, learning(Tune::off)));
+    EXPECT_EQ(is_tried(call, learning(Tune::exact)), integers) << name(call.type);
+    EXPECT_TRUE(is_tried(call, learning(Tune::all)));
+    EXPECT_FALSE(is_tried(call, learning(Tune::off)));
     call.collective = Collective::scatter;
-    EXPECT_TRUE(Learning::concerns(call, learning(Tune::exact))) << name(call.type);
+    EXPECT_TRUE(is_tried(call, learning(Tune::exact))) << name(call.type);
   }
 }
 

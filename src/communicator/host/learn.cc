@@ -21,7 +21,7 @@ CommunicatorOptions options_of_aside(const CommunicatorOptions& options, std::ui
 }  // namespace
 
 bool HostCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {
-  return ranks_ > 1 && !options_.has_plugin() && Learning::concerns(call, options) &&
+  return ranks_ > 1 && !options_.has_plugin() && is_tried(call, options) &&
          wire_request(call, options, ranks_).wire == WireFormat::none;
 }
 
@@ -67,13 +67,14 @@ Result<HostCommunicator::Prepared*> HostCommunicator::next_tried(std::unique_ptr
 }
 
 HostCommunicator::Aside HostCommunicator::recalling(const Call& call, const CommunicatorOptions& options) {
-  learning_.read();
+  learning_.kept().read();
   const CommunicatorOptions own = options_of_aside(options, kRecalling);
   Aside aside = {{}, own, record_of(call, own)};
   aside.call.collective = Collective::broadcast;
   aside.call.type = DataType::int8;
-  aside.call.count = learning_.memory().size();
-  aside.call.input = aside.call.output = learning_.memory().data();
+  const std::span<std::byte> table = std::as_writable_bytes(learning_.kept().table());
+  aside.call.count = table.size();
+  aside.call.input = aside.call.output = table.data();
   return aside;
 }
 
@@ -104,11 +105,11 @@ void HostCommunicator::conclude(const Ended& ended, const std::vector<std::uint6
 }
 
 Status HostCommunicator::run_learning(const Call& call, const CommunicatorOptions& options) {
-  if (learning_.untold()) {
+  if (learning_.kept().untold()) {
     const Aside aside = recalling(call, options);
     Prepared* prepared = TUTTI_TRY(prepare_aside(aside));
     TUTTI_CHECK_OK(run_prepared(*prepared, aside.call, aside.options));
-    learning_.told();
+    learning_.kept().told();
   }
   Prepared* prepared = TUTTI_TRY(prepare_call(call, options));
   Learning::Class* learned = prepared->learned;
@@ -128,7 +129,7 @@ Status HostCommunicator::run_learning(const Call& call, const CommunicatorOption
 // ---- Beside other operations ----
 
 Status LearningOperation::begin() {
-  if (!owner_.learning_.untold()) return begin_call();
+  if (!owner_.learning_.kept().untold()) return begin_call();
   const HostCommunicator::Aside aside = owner_.recalling(call_, options_);
   HostCommunicator::Prepared* prepared = TUTTI_TRY(owner_.prepare_aside(aside));
   running_ = std::make_unique<CollectiveOperation>(owner_, *prepared, aside.call, aside.options);
@@ -158,7 +159,7 @@ Result<bool> LearningOperation::next() {
   running_.reset();
   switch (part_) {
     case Part::recall:
-      owner_.learning_.told();
+      owner_.learning_.kept().told();
       TUTTI_CHECK_OK(begin_call());
       return false;
     case Part::call: {

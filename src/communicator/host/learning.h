@@ -14,21 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "src/communicator/communicator.h"
-#include "src/tuner/candidates.h"
-#include "src/tuner/measure.h"
-#include "src/tuner/tune_cache.h"
+#include "src/communicator/planning/contest.h"
 
 namespace tutti {
 
 class Learning {
  public:
-  struct Contest {
-    std::vector<Candidate> candidates;  // For the size of the first call.
-    Trial trial;
-    const Choice& next() const { return candidates[trial.next()].choice; }
-    bool measured() const { return trial.settled() && trial.measured_us()[trial.next()] > 0; }
-  };
+  using Contest = tutti::Contest;
 
   struct Class {
     Collective collective = Collective::all_reduce;
@@ -40,6 +32,9 @@ class Learning {
     std::uint32_t alike = 0;  // Calls in a row of which ranks were asked, and that were mapped, or were not.
     bool was_mapped = false;
 
+    ClassOfCalls calls_of(const Contest& contest) const {
+      return {collective, size_class, mapped && &contest == &*mapped};
+    }
     bool settled() const { return lanes.trial.settled() && (!mapped || mapped->trial.settled()); }
     // How the next call goes: in this way if all ranks can map the buffers; null: nobody asks. Otherwise in that.
     const Choice* by_mapped() const { return mapped && mapped->next().mapped ? &mapped->next() : nullptr; }
@@ -55,40 +50,18 @@ class Learning {
   // `place`: what of the machine and the ranks lets another run take what was kept here; see machine_name().
   Learning(const CommunicatorOptions& options, Rank rank, std::string place);
 
-  // Whether the call is one to learn from: the same answer on every rank. `options`: of the handle it came through.
-  static bool concerns(const Call& call, const CommunicatorOptions& options);
-
   // The class of a call that has these candidates, if all ranks could map its buffers. Made at its first call; later
   // ones have the same candidates, maybe in another order: where lines end within a size class, or mapped memory begins
   // to pay, there are two.
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
-  // ---- What earlier runs have kept ----
-  // Whether it has to be told yet: by a broadcast of this memory from rank 0.
-  bool untold() const { return untold_; }
-  std::span<std::byte> memory() { return std::as_writable_bytes(std::span(kept_)); }
-  void read();  // Before it is told. What is wrong with the file is logged.
-  void told() { untold_ = false; }
-  // Adds what this run has kept to the file, on rank 0. What is wrong with it is logged.
-  void write() const;
-
+  KeptTrials& kept() { return kept_; }
+  void write() const;                                               // What this run has kept.
   void report(const Class& learned, const Contest& contest) const;  // Once it is settled: for the log.
 
  private:
-  // Which of the candidates of a class was kept, of calls through lanes and of mapped ones; 0: none.
-  struct Kept {
-    std::uint32_t lanes = 0, mapped = 0;
-  };
-  static std::uint32_t code_of(Collective collective, std::uint32_t size_class);
-  static std::uint32_t code_of(std::string_view algorithm, Protocol protocol);
-  static std::uint32_t code_of(std::span<const Candidate> candidates);  // In any order.
-  static void settle(Contest& contest, std::uint32_t kept);
-
-  const std::string file_;
-  const std::string machine_;
   const Rank rank_;
-  bool untold_;
-  std::vector<Kept> kept_;  // Of all classes of all collectives; empty where there is no file.
+  KeptTrials kept_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Class> classes_;  // By their calls, and by their candidates.
 };
 
