@@ -8,15 +8,20 @@
 namespace tutti {
 namespace {
 
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr double kLeastUs = 0.01;           // Predictions below count as this.
 constexpr std::uint32_t kShortLead = 1;     // Operations that a burst begins with and that are not counted,
 constexpr std::uint32_t kLongLead = 4;      // and where they are so short that more of them may be under way at once.
 constexpr std::uint32_t kLongGlance = 2;    // Spells of which the least counts,
 constexpr std::uint32_t kShortGlance = 16;  // and operations, so short that one turn of a scheduler meets several.
 
-// Some bursts are disturbed, and some lucky.
+constexpr std::uint32_t kStageShift = 8;  // Of an outcome: below are bits of candidates.
+
+// Some bursts are disturbed, and some lucky. Of nothing: 0.
 std::uint64_t median(std::span<const std::uint64_t> bursts) {
   std::vector<std::uint64_t> values(bursts.begin(), bursts.end());
+  std::erase(values, 0);
+  if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -32,6 +37,14 @@ TrialTerms trial_terms(bool rooted, bool crowded) {
   terms.burst_us = rooted ? 1000 : 4000;
   terms.most_counted = rooted ? 2000 : 500;
   if (rooted) terms.most_after_glance = 3;
+  return terms;
+}
+
+TrialTerms trial_terms_for_teams(bool rooted) {
+  TrialTerms terms = trial_terms(rooted, false);
+  terms.idle = 0;
+  terms.most_counted = rooted ? 64 : 8;
+  terms.most_after_glance = std::min(terms.most_after_glance, 4U);
   return terms;
 }
 
@@ -87,15 +100,24 @@ bool Trial::tries(std::size_t candidate) const {
 
 bool Trial::took(std::int64_t duration_ns) {
   if (settled()) return false;
-  const Extent extent = this->extent(stage_);
-  const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 1));
-  if (++operation_ > extent.uncounted) {
+  if (operation_ >= extent(stage_).uncounted) {
+    const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 1));
     sum_ns_ += duration;
     spell_ns_ += duration;
-    if ((operation_ - extent.uncounted) % terms_.spell == 0) {
+    ++timed_;
+    ++spell_timed_;
+  }
+  return end_operation();
+}
+
+bool Trial::passed() { return !settled() && end_operation(); }
+
+bool Trial::end_operation() {
+  const Extent extent = this->extent(stage_);
+  if (++operation_ > extent.uncounted && (operation_ - extent.uncounted) % terms_.spell == 0) {
+    if (spell_timed_ == terms_.spell)
       least_ns_ = std::min(least_ns_, std::max<std::uint64_t>(spell_ns_ / terms_.spell, 1));
-      spell_ns_ = 0;
-    }
+    spell_ns_ = spell_timed_ = 0;
   }
   return operation_ == extent.uncounted + extent.counted && end_burst();
 }
@@ -106,10 +128,10 @@ bool Trial::end_burst() {
     enter(Stage::glance);
     return false;
   }
-  const std::uint64_t each = std::max<std::uint64_t>(sum_ns_ / extent.counted, 1);
-  bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? least_ns_ : each);
-  sum_ns_ = spell_ns_ = operation_ = 0;
-  least_ns_ = ~std::uint64_t{0};
+  const std::uint64_t each = timed_ == 0 ? 0 : std::max<std::uint64_t>(sum_ns_ / timed_, 1);
+  const std::uint64_t least = least_ns_ == kNever ? 0 : least_ns_;
+  bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? least : each);
+  begin_burst();
   if (++turn_ < remaining_.size()) return false;
   turn_ = 0;
   return ++round_ == extent.rounds;
@@ -118,9 +140,38 @@ bool Trial::end_burst() {
 void Trial::enter(Stage stage) {
   stage_ = stage;
   turn_ = 0;
-  round_ = operation_ = 0;
+  round_ = 0;
+  begin_burst();
+}
+
+void Trial::begin_burst() {
+  operation_ = timed_ = spell_timed_ = 0;
   sum_ns_ = spell_ns_ = 0;
-  least_ns_ = ~std::uint64_t{0};
+  least_ns_ = kNever;
+}
+
+Trial::Turn Trial::turn_at(std::uint64_t operation) const {
+  const Extent extent = this->extent(stage_);
+  const std::uint64_t each = extent.uncounted + extent.counted;
+  if (operation >= extent.rounds * each * remaining_.size()) return {.candidate = remaining_.front()};
+  return {.candidate = remaining_[operation / each % remaining_.size()],
+          .tried = true,
+          .counts = operation % each >= extent.uncounted};
+}
+
+std::uint16_t Trial::outcome() const {
+  std::uint32_t candidates = 0;
+  for (const std::size_t candidate : remaining_) candidates |= 1U << candidate;
+  TUTTI_ASSERT(candidates < 1U << kMostFollowed);
+  return static_cast<std::uint16_t>(static_cast<std::uint32_t>(stage_) << kStageShift | candidates);
+}
+
+void Trial::follow(std::uint16_t outcome) {
+  const auto stage = static_cast<Stage>(outcome >> kStageShift);
+  TUTTI_ASSERT(!settled() && stage > stage_ && stage <= Stage::settled);
+  std::erase_if(remaining_, [&](std::size_t candidate) { return (outcome >> candidate & 1) == 0; });
+  TUTTI_ASSERT(!remaining_.empty());
+  proceed(stage);
 }
 
 std::vector<std::uint64_t> Trial::seen() const {
@@ -133,6 +184,8 @@ std::vector<std::uint64_t> Trial::seen() const {
 void Trial::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks) {
   const std::size_t bursts = bursts_[remaining_.front()].size();
   TUTTI_ASSERT(!settled() && bursts > 0 && sums_ns.size() == remaining_.size() * bursts && ranks > 0);
+  for (std::size_t turn = 0; turn < remaining_.size(); ++turn)
+    if (median(sums_ns.subspan(turn * bursts, bursts)) == 0) return give_up();
   std::vector<double> sums(bursts_.size());
   double best = 0;
   for (std::size_t turn = 0; turn < remaining_.size(); ++turn) {
@@ -150,11 +203,14 @@ void Trial::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks
   std::erase_if(remaining_, [&](std::size_t candidate) { return sums[candidate] > most_of(candidate); });
   if (stage_ == Stage::glance) keep_best(sums);
   if (remaining_.size() == 1) return settle(remaining_.front());
-  if (stage_ == Stage::glance) {
+  proceed(stage_ == Stage::glance ? Stage::first : Stage::rest);
+}
+
+void Trial::proceed(Stage stage) {
+  if (stage == Stage::first) {
     for (auto& each : bursts_) each.clear();  // Of few operations, and the first ones.
-    return enter(Stage::first);
   }
-  enter(Stage::rest);
+  enter(stage);
 }
 
 // The first choice goes on wherever it has not been left out before.
@@ -179,9 +235,14 @@ std::size_t Trial::verdict(std::span<const std::uint64_t> sums_ns) const {
 // The same rounds of both: what the machine does meanwhile meets both alike.
 bool Trial::beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const {
   const std::size_t rounds = sums_ns.size() / remaining_.size();
-  std::size_t won = 0;
-  for (std::size_t round = 0; round < rounds; ++round) won += sums_ns[turn * rounds + round] < sums_ns[round] ? 1 : 0;
-  return static_cast<double>(won) >= terms_.oftener * static_cast<double>(rounds) &&
+  std::size_t won = 0, seen = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::uint64_t own = sums_ns[turn * rounds + round], first = sums_ns[round];
+    if (own == 0 || first == 0) continue;
+    ++seen;
+    won += own < first ? 1 : 0;
+  }
+  return seen > 0 && static_cast<double>(won) >= terms_.oftener * static_cast<double>(seen) &&
          measured_us_[remaining_[turn]] <= terms_.better * measured_us_[0];
 }
 

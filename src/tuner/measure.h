@@ -5,6 +5,10 @@
 // same operation. Each rank has durations of its own; a stage of the trial therefore ends with sums over all ranks, of
 // each burst, from which everybody draws the same conclusion. How they are summed up is the caller's business.
 //
+// Who enqueues operations ahead of what they take asks for the candidate of each by its number in the stage, and hands
+// in durations later, in the order of the operations; some may be nobody's to time. One rank draws the conclusion
+// there, and the others follow it, from the same operation on.
+//
 // The stages: some operations pass by the first choice, so that what is called a few times is never tried. Then each
 // candidate gets a glance, after which those far behind are out; then bursts by turns, after which those behind are
 // out; then more bursts of the rest, and a verdict. The first operations of a burst are not counted: they make plans
@@ -42,6 +46,9 @@ struct TrialTerms {
 // Of calls with a root or without, of ranks that share cores or do not: a burst is to outlast what ranks run ahead, and
 // some turns of the scheduler.
 TrialTerms trial_terms(bool rooted, bool crowded);
+// The same of calls on devices, which are timed in their streams: that takes marks, of which a burst is to need few.
+// Without operations before the trial.
+TrialTerms trial_terms_for_teams(bool rooted);
 
 class Trial {
  public:
@@ -54,9 +61,27 @@ class Trial {
   bool tries(std::size_t candidate) const;  // It may still be the verdict.
   // An operation took so long on this rank. True: a stage has ended, and conclude() comes before the next operation.
   bool took(std::int64_t duration_ns);
-  // What this rank has seen: of each candidate that is not out, each burst. Summed up over all ranks, each:
+  // The same for one that nobody has timed on this rank.
+  bool passed();
+  // What this rank has seen: of each candidate that is not out, each burst; 0: nothing. Summed up over all ranks, each,
+  // or 0 where one of them has seen nothing; of a candidate of which that is all nobody can tell, and they give up:
   std::vector<std::uint64_t> seen() const;
   void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
+
+  // ---- For those who enqueue ahead ----
+  static constexpr std::size_t kMostFollowed = 8;              // Candidates that are tried,
+  static constexpr std::size_t kMostSeen = 7 * kMostFollowed;  // and what there is of them in seen().
+  struct Turn {
+    std::size_t candidate = 0;
+    bool tried = false;   // It is an operation of the stage: took() or passed() is told of it.
+    bool counts = false;  // What it takes is part of what is seen.
+  };
+  // Of the stage's operation with this number, from 0. Those behind the last one go by the first that is not out.
+  Turn turn_at(std::uint64_t operation) const;
+  // What the last conclude() came to, for the others, which are in the stage that it ended.
+  std::uint16_t outcome() const;
+  void follow(std::uint16_t outcome);
+
   void settle(std::size_t winner);  // Without a trial.
   // Without its end: the first of those that are not out yet, and as if nothing had been measured.
   void give_up();
@@ -73,8 +98,11 @@ class Trial {
   };
   Extent extent(Stage stage) const;
   std::uint32_t operations(Stage stage) const;  // Of each candidate.
+  bool end_operation();
   bool end_burst();
+  void begin_burst();
   void enter(Stage stage);
+  void proceed(Stage stage);
   void keep_best(std::span<const double> sums);
   std::size_t verdict(std::span<const std::uint64_t> sums_ns) const;
   bool beats_first(std::size_t turn, std::span<const std::uint64_t> sums_ns) const;
@@ -86,9 +114,11 @@ class Trial {
   std::vector<std::vector<std::uint64_t>> bursts_;  // Of each candidate: nanoseconds of an operation.
   std::vector<double> measured_us_;
   Stage stage_ = Stage::idle;
-  std::size_t turn_ = 0;         // Of the remaining ones.
-  std::uint32_t round_ = 0;      // Of the stage.
-  std::uint32_t operation_ = 0;  // Of the burst.
+  std::size_t turn_ = 0;           // Of the remaining ones.
+  std::uint32_t round_ = 0;        // Of the stage.
+  std::uint32_t operation_ = 0;    // Of the burst,
+  std::uint32_t timed_ = 0;        // and of them those that count and were timed,
+  std::uint32_t spell_timed_ = 0;  // of its spell, too.
   std::uint64_t sum_ns_ = 0;
   std::uint64_t spell_ns_ = 0;
   std::uint64_t least_ns_ = 0;  // Of an operation, in the quickest spell of the burst.

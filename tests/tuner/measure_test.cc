@@ -290,5 +290,72 @@ TEST(Trial, EndsAsItIsTold) {
   EXPECT_EQ(trial.next(), 2U);
 }
 
+// ---- Operations that are enqueued ahead of what they take ----
+
+// Each stage by the numbers of its operations: as it goes where each is timed at once.
+TEST(Trial, IsTheSameByTheNumbersOfItsOperations) {
+  for (const bool rooted : {false, true}) {
+    const std::vector<double> predicted = {10, 11, 12, 13};
+    Trial trial(predicted, trial_terms_for_teams(rooted));
+    while (!trial.settled()) {
+      std::uint64_t operation = 0;
+      for (bool ended = false; !ended; ++operation) {
+        const Trial::Turn turn = trial.turn_at(operation);
+        ASSERT_TRUE(turn.tried);
+        ASSERT_EQ(turn.candidate, trial.next());
+        ended = turn.counts ? trial.took(turn.candidate == 2 ? 9'000 : 10'000) : trial.passed();
+      }
+      const Trial::Turn later = trial.turn_at(operation);
+      EXPECT_FALSE(later.tried || later.counts);
+      EXPECT_EQ(later.candidate, 0U);
+      trial.conclude(trial.seen(), 1);
+    }
+    EXPECT_EQ(trial.next(), 2U);
+    EXPECT_EQ(trial.measured_us()[2], 9) << "what does not count was not timed, and is not missed";
+    EXPECT_EQ(trial.turn_at(0).candidate, 2U);
+  }
+}
+
+TEST(Trial, IsFollowedByThoseWhoHaveSeenSomethingElse) {
+  const std::vector<double> predicted = {10, 11, 12};
+  Trial first(predicted, trial_terms_for_teams(false)), follower = first;
+  const auto run = [](Trial& trial, std::int64_t second_ns) {
+    for (std::uint64_t operation = 0;; ++operation)
+      if (trial.took(trial.turn_at(operation).candidate == 1 ? second_ns : 10'000)) return;
+  };
+  while (!first.settled()) {
+    run(first, 9'000);
+    run(follower, 30'000);
+    EXPECT_EQ(follower.seen().size(), first.seen().size());
+    EXPECT_LE(first.seen().size(), Trial::kMostSeen);
+    first.conclude(first.seen(), 1);
+    follower.follow(first.outcome());
+    for (std::uint64_t operation = 0; operation < 500; ++operation)
+      ASSERT_EQ(follower.turn_at(operation).candidate, first.turn_at(operation).candidate);
+  }
+  EXPECT_TRUE(follower.settled());
+  EXPECT_EQ(follower.next(), 1U);
+}
+
+// Bursts of which nobody has timed an operation say nothing; a candidate without any ends the trial.
+TEST(Trial, DoesWithoutWhatWasNotTimed) {
+  const std::vector<double> predicted = {10, 11};
+  for (const bool any : {true, false}) {
+    Trial trial(predicted, trial_terms_for_teams(false));
+    std::uint32_t counted = 0;
+    while (!trial.settled()) {
+      for (std::uint64_t operation = 0;; ++operation) {
+        const Trial::Turn turn = trial.turn_at(operation);
+        const bool timed = turn.counts && (turn.candidate == 0 || any) && ++counted % 3 != 0;
+        const bool ended = timed ? trial.took(turn.candidate == 1 ? 9'000 : 10'000) : trial.passed();
+        if (ended) break;
+      }
+      trial.conclude(trial.seen(), 1);
+    }
+    EXPECT_EQ(trial.next(), any ? 1U : 0U);
+    EXPECT_EQ(trial.measured_us()[0], any ? 10 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace tutti
