@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 3;  // Of what lies where on a board.
+constexpr std::uint32_t kVersion = 4;  // Of what lies where on a board.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
@@ -29,10 +29,9 @@ using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0:
 
 }  // namespace
 
-Board::Board(Segment memory) : memory_(std::move(memory)) {
+Board::Board(Segment memory, Rank ranks) : memory_(std::move(memory)) {
   auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + sizeof(BoardHeader));
-  const std::size_t count = (memory_.size() - sizeof(BoardHeader)) / sizeof(BoardEntry);
-  for (std::size_t rank = 0; rank < count; ++rank) entries_.push_back(first + rank);
+  for (Rank rank = 0; rank < ranks; ++rank) entries_.push_back(first + rank);
 }
 
 void Board::set_apart(const std::vector<Rank>& far) {
@@ -48,7 +47,7 @@ bool Board::is_far(Rank rank) const {
 
 Result<Board> Board::create(Rank ranks) {
   Segment memory = TUTTI_TRY(Segment::create("tutti-board", bytes(ranks)));
-  Board board(std::move(memory));
+  Board board(std::move(memory), ranks);
   board.header().version = kVersion;
   board.header().ranks = ranks;
   return board;
@@ -56,7 +55,7 @@ Result<Board> Board::create(Rank ranks) {
 
 Result<Board> Board::adopt(File file, Rank ranks) {
   Segment memory = TUTTI_TRY(Segment::adopt(std::move(file), bytes(ranks)));
-  Board board(std::move(memory));
+  Board board(std::move(memory), ranks);
   if (board.header().version != kVersion || board.header().ranks != ranks) {
     return invalid_usage("a peer runs another version of tutti: its board has version " +
                          std::to_string(board.header().version) + ", this library's is " + std::to_string(kVersion));
@@ -173,6 +172,20 @@ std::uint64_t Board::last(Rank rank) const {
   std::uint64_t last = 0;
   for (const CallRecord& slot : entry(rank).calls) last = std::max(last, load_acquire(&slot.sequence));
   return last;
+}
+
+TrialsHeader& Board::trials() const {
+  return *reinterpret_cast<TrialsHeader*>(memory_.data() + sizeof(BoardHeader) + entries_.size() * sizeof(BoardEntry));
+}
+
+TrialEntry& Board::trial_entry(std::uint32_t place, Rank rank) const {
+  return reinterpret_cast<TrialEntry*>(&trials() + 1)[place * entries_.size() + rank];
+}
+
+Switchover Board::switchover(std::uint32_t place) const {
+  std::vector<std::uint64_t*> shown;
+  for (Rank rank = 0; rank < ranks(); ++rank) shown.push_back(&trial_entry(place, rank).shown);
+  return {&trials().places[place].word, std::move(shown)};
 }
 
 std::string describe(const CallRecord& record) {

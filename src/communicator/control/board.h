@@ -14,6 +14,7 @@
 #include "src/base/clock.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
+#include "src/communicator/control/switchover.h"
 #include "src/communicator/forced.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
@@ -67,6 +68,31 @@ struct alignas(128) BoardEntry {
 };
 static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 
+// ---- Calls on devices that are on trial ----
+
+inline constexpr std::uint32_t kMostTrials =
+    32;  // Classes of them; each has a place, in the order of their first calls.
+inline constexpr std::size_t kMostFigures = 56;     // That a rank tells of a stage of one.
+inline constexpr std::size_t kMostKept = 2 * 1024;  // Verdicts that rank 0 tells the others.
+
+// What a rank tells of a class.
+struct alignas(128) TrialEntry {
+  std::uint64_t shown = 0;  // Number of its latest call; see Switchover.
+  std::uint32_t told = 0;   // Number of the stage whose figures these are, written behind them.
+  std::uint32_t reserved = 0;
+  std::uint32_t seen_ns[kMostFigures] = {};
+};
+static_assert(sizeof(TrialEntry) == 256);
+
+struct alignas(128) TrialsHeader {
+  struct alignas(64) Place {
+    std::uint64_t word = 0;  // Of a Switchover.
+  };
+  Place places[kMostTrials];
+  std::uint32_t kept[kMostKept] = {};
+};
+static_assert(sizeof(TrialsHeader) == 64 * kMostTrials + 4 * kMostKept);
+
 struct alignas(128) BoardHeader {
   std::uint32_t version = 0;
   std::uint32_t ranks = 0;
@@ -87,7 +113,10 @@ class Board {
  public:
   static Result<Board> create(Rank ranks);
   static Result<Board> adopt(File file, Rank ranks);
-  static std::size_t bytes(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
+  static std::size_t bytes(Rank ranks) {
+    return sizeof(BoardHeader) + ranks * sizeof(BoardEntry) + sizeof(TrialsHeader) +
+           ranks * kMostTrials * sizeof(TrialEntry);
+  }
 
   Board() = default;
   const Segment& segment() const { return memory_; }
@@ -125,8 +154,13 @@ class Board {
   // The last call that the rank announced; 0: none.
   std::uint64_t last(Rank rank) const;
 
+  // Where all ranks are on one host.
+  TrialsHeader& trials() const;
+  TrialEntry& trial_entry(std::uint32_t place, Rank rank) const;
+  Switchover switchover(std::uint32_t place) const;
+
  private:
-  explicit Board(Segment memory);
+  Board(Segment memory, Rank ranks);
   BoardHeader& header() const { return *reinterpret_cast<BoardHeader*>(memory_.data()); }
 
   Segment memory_;

@@ -1,0 +1,71 @@
+// How the ranks of a host change over together, from one and the same of their operations on, though none of them ever
+// waits for another. They make the same operations in the same order and count them; one rank, the decider, has come
+// to an outcome, and names the operation from which on it holds.
+//
+// Each rank shows the number of an operation before it looks what has been decided (arrive()). The decider offers a
+// number behind all that were shown, then looks at them again, and confirms the offer if none has come that far
+// (propose()). A rank that comes to an offer which is not confirmed calls it off, and goes on as before; so does the
+// decider who sees that one has come there. Both are a compare-and-exchange of the same word, so one of them wins.
+//
+// Why all agree: let an offer from operation S on be confirmed, and n be an operation of some rank. If n < S the rank
+// goes on as before, whatever it sees. If n >= S, the decider has not seen n when it looked, or it would not have
+// confirmed; each has written, passed a full fence, and then read what the other wrote, so one of them has seen the
+// other, and that is the rank: it saw the offer, or what came of it. An offer that is confirmed was not called off: so
+// the rank found it confirmed, at once or when it tried to call it off, and takes the outcome. Each offer of a turn
+// names a larger number than those before it, so no word comes twice, and what is exchanged is what was seen.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "src/plan/problem.h"
+
+namespace tutti {
+
+// Of one class of operations. A view of words in shared memory, zeroed at first.
+class Switchover {
+ public:
+  struct Decision {
+    std::uint32_t turn = 1;  // Of those that follow each other: 1 to 63. No rank is behind turn - 1 when it is offered.
+    std::uint16_t outcome = 0;
+    std::uint64_t from = 0;  // Less than 2^40.
+    bool operator==(const Decision&) const = default;
+  };
+
+  // `word`: one for all; `shown`: one of each rank, which it alone writes. They outlive the view.
+  Switchover(std::uint64_t* word, std::vector<std::uint64_t*> shown) : word_(word), shown_(std::move(shown)) {}
+
+  // What the rank's operation `number`, 1 or more, has to obey of this turn; none: it goes as before.
+  std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
+    return look(show(self, number), turn);
+  }
+
+  // Of the decider, a thread at a time, before the turn is confirmed: it is to hold from `margin` operations, 1 or
+  // more, behind the furthest. False: somebody was quicker; try again, with more of them.
+  bool propose(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
+    const Decision offered = offer(turn, outcome, margin);
+    if (!has_come_to(offered)) return confirm(offered);
+    call_off(offered);
+    return false;
+  }
+
+  // The steps of both. Nobody looks before it has shown: only show() makes what look() takes.
+  class Shown {
+    friend class Switchover;
+    explicit Shown(std::uint64_t number) : number_(number) {}
+    std::uint64_t number_;
+  };
+  Shown show(Rank self, std::uint64_t number) const;
+  std::optional<Decision> look(Shown shown, std::uint32_t turn) const;
+  Decision offer(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const;
+  bool has_come_to(const Decision& offered) const;  // Any rank.
+  bool confirm(const Decision& offered) const;      // False: it was called off.
+  void call_off(const Decision& offered) const;
+
+ private:
+  std::uint64_t* word_;
+  std::vector<std::uint64_t*> shown_;
+};
+
+}  // namespace tutti
