@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
+#include "src/base/atomic.h"
 #include "tests/executor/device_fixture.h"
 #include "tests/executor/fleet.h"
 
@@ -143,6 +144,29 @@ TEST_P(Devices, HoldNothingUntilAnEventIsRecorded) {
   EXPECT_TRUE(never->reached().value());
   EXPECT_TRUE(never->hold(a_).ok());
   expect_done(a_);
+}
+
+// Twice with the same timer; what is outside of its marks is not timed.
+TEST_P(Devices, TakeTheTimeBetweenTwoMarks) {
+  const auto timer = device().make_timer().value(), around = device().make_timer().value();
+  const HostMemory word = device().allocate_host(sizeof(std::uint32_t)).value();
+  auto* on_host = reinterpret_cast<std::uint32_t*>(word.host);
+  auto* on_device = reinterpret_cast<std::uint32_t*>(word.device);
+  for (std::uint32_t turn = 1; turn <= 2; ++turn) {
+    ASSERT_TRUE(around->begin(a_).ok());
+    ASSERT_TRUE(timer->begin(a_).ok());
+    ASSERT_TRUE(device().hold_until(on_device, turn, a_).ok());
+    ASSERT_TRUE(timer->end(a_).ok());
+    ASSERT_TRUE(around->end(a_).ok());
+    EXPECT_TRUE(stays_false([&] { return timer->took_ns().value().has_value(); })) << "it waits for nothing";
+    store_release(on_host, turn);
+    expect_done(a_);
+    const auto took_ns = timer->took_ns().value(), all_ns = around->took_ns().value();
+    ASSERT_TRUE(took_ns.has_value() && all_ns.has_value());
+    EXPECT_GT(*took_ns, 0);
+    EXPECT_LE(*took_ns, *all_ns);
+  }
+  device().free_host(word);
 }
 
 // ---- Calls ----

@@ -258,6 +258,10 @@ Result<std::unique_ptr<DeviceEvent>> HostDevice::make_event() {
   return std::unique_ptr<DeviceEvent>(std::make_unique<HostEvent>(null_, events_));
 }
 
+Result<std::unique_ptr<DeviceTimer>> HostDevice::make_timer() {
+  return std::unique_ptr<DeviceTimer>(std::make_unique<HostTimer>(null_, events_));
+}
+
 // As a kernel's grid, all calls are as wide as the widest.
 Status HostDevice::launch(const TeamBatch& batch, std::uint32_t count, std::uint32_t team_bytes, DeviceStream stream) {
   if (count == 0 || count > kMostCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");

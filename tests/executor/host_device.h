@@ -36,8 +36,8 @@ struct HostDeviceUsage {
   std::uint64_t host_allocations = 0, host_allocated_bytes = 0;  // allocate_host()
   std::uint64_t mappings = 0, mapped_bytes = 0;                  // map_host()
   std::uint64_t opened = 0;                                      // open()
-  std::uint64_t events = 0;
-  std::uint64_t streams = 0;  // Without the null stream.
+  std::uint64_t events = 0;                                      // And timers.
+  std::uint64_t streams = 0;                                     // Without the null stream.
   bool operator==(const HostDeviceUsage&) const = default;
 };
 
@@ -77,6 +77,7 @@ class HostDevice final : public Device {
   Result<std::byte*> open(const File& file, std::size_t bytes) override;
   void close(std::byte* memory) override;
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
+  Result<std::unique_ptr<DeviceTimer>> make_timer() override;
   Result<std::uint64_t> capture_of(DeviceStream stream) override { return stream_of(stream).capture(); }
   Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override {
     return stream_of(stream).keep(std::move(kept));

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/clock.h"
+
 namespace tutti {
 
 // Under `capturing`.
@@ -211,6 +213,35 @@ Result<bool> HostEvent::reached() {
   const std::lock_guard lock(capturing);
   if (capture_ != nullptr) return invalid_usage("the event was last recorded in a capture");
   return mark_.reached();
+}
+
+HostTimer::HostTimer(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive)
+    : null_(null), alive_(std::move(alive)) {
+  ++*alive_;
+}
+
+Status HostTimer::mark(DeviceStream at, std::atomic<std::int64_t> Marks::*which) {
+  HostStream& stream = at == nullptr ? null_ : *static_cast<HostStream*>(at);
+  const std::uint64_t capture = TUTTI_TRY(stream.capture());
+  if (capture != 0) return invalid_usage("what a captured stream does has no time yet");
+  return stream.put([marks = marks_, which] {
+    (*marks).*which = now_ns();
+    return Status();
+  });
+}
+
+Status HostTimer::begin(DeviceStream stream) {
+  marks_ = std::make_shared<Marks>();
+  return mark(stream, &Marks::begin_ns);
+}
+
+Status HostTimer::end(DeviceStream stream) { return mark(stream, &Marks::end_ns); }
+
+Result<std::optional<std::int64_t>> HostTimer::took_ns() {
+  if (marks_ == nullptr) return invalid_usage("nothing was timed");
+  const std::int64_t end_ns = marks_->end_ns;
+  if (end_ns == 0) return std::optional<std::int64_t>();
+  return std::optional(end_ns - marks_->begin_ns);
 }
 
 }  // namespace tutti

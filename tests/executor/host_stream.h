@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -95,6 +96,27 @@ class HostEvent final : public DeviceEvent {
   Event mark_;
   std::shared_ptr<HostCapture> capture_;  // In which it was last recorded; null: in none.
   std::set<std::size_t> tips_;
+};
+
+// Fails in a stream that is being captured.
+class HostTimer final : public DeviceTimer {
+ public:
+  HostTimer(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive);
+  ~HostTimer() override { --*alive_; }
+
+  Status begin(DeviceStream stream) override;
+  Status end(DeviceStream stream) override;
+  Result<std::optional<std::int64_t>> took_ns() override;
+
+ private:
+  struct Marks {
+    std::atomic<std::int64_t> begin_ns{0}, end_ns{0};
+  };
+  Status mark(DeviceStream stream, std::atomic<std::int64_t> Marks::*which);
+
+  HostStream& null_;
+  std::shared_ptr<std::atomic<std::uint64_t>> alive_;
+  std::shared_ptr<Marks> marks_;  // Shared with the work in streams, which may outlive the timer.
 };
 
 }  // namespace tutti

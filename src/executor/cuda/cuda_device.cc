@@ -290,6 +290,8 @@ Result<std::unique_ptr<DeviceEvent>> CudaDevice::make_event() {
   return std::unique_ptr<DeviceEvent>(new CudaEvent(event, traits_));
 }
 
+Result<std::unique_ptr<DeviceTimer>> CudaDevice::make_timer() { return CudaTimer::make(traits_); }
+
 Result<std::uint64_t> CudaDevice::capture_of(DeviceStream stream) {
   const OnDevice here(ordinal_);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;

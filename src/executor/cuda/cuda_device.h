@@ -49,6 +49,7 @@ class CudaDevice final : public Device {
   void close(std::byte* memory) override;
 
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
+  Result<std::unique_ptr<DeviceTimer>> make_timer() override;
   Result<std::uint64_t> capture_of(DeviceStream stream) override;
   Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) override;
 

@@ -26,4 +26,28 @@ Result<bool> CudaEvent::reached() {
   return true;
 }
 
+// In steps of about half a microsecond.
+Result<std::int64_t> CudaEvent::until_ns(const CudaEvent& later) const {
+  const OnDevice here(static_cast<int>(device_.ordinal));
+  float ms = 0;
+  TUTTI_CHECK_OK(
+      cuda_status(cudaEventElapsedTime(&ms, event_.get(), later.event_.get()), "cudaEventElapsedTime", device_.name));
+  return static_cast<std::int64_t>(static_cast<double>(ms) * 1e6);
+}
+
+Result<std::unique_ptr<DeviceTimer>> CudaTimer::make(const DeviceTraits& device) {
+  const OnDevice here(static_cast<int>(device.ordinal));
+  cudaEvent_t begin = nullptr, end = nullptr;
+  TUTTI_CHECK_OK(cuda_status(cudaEventCreate(&begin), "cudaEventCreate", device.name));
+  Owned<cudaEvent_t, cudaEventDestroy> first(begin);
+  TUTTI_CHECK_OK(cuda_status(cudaEventCreate(&end), "cudaEventCreate", device.name));
+  return std::unique_ptr<DeviceTimer>(new CudaTimer(first.take(), end, device));
+}
+
+Result<std::optional<std::int64_t>> CudaTimer::took_ns() {
+  const bool reached = TUTTI_TRY(end_.reached());
+  if (!reached) return std::optional<std::int64_t>();
+  return std::optional(TUTTI_TRY(begin_.until_ns(end_)));
+}
+
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// A mark in a stream, by a CUDA event.
+// Marks in a stream, by CUDA events.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,10 +16,29 @@ class CudaEvent final : public DeviceEvent {
   Status record(DeviceStream stream) override;
   Status hold(DeviceStream stream) override;
   Result<bool> reached() override;
+  // Until a later event, which has been reached. Both take times.
+  Result<std::int64_t> until_ns(const CudaEvent& later) const;
 
  private:
   Owned<cudaEvent_t, cudaEventDestroy> event_;
   const DeviceTraits& device_;
+};
+
+class CudaTimer final : public DeviceTimer {
+ public:
+  // `device`: its device's; outlives it.
+  static Result<std::unique_ptr<DeviceTimer>> make(const DeviceTraits& device);
+
+  Status begin(DeviceStream stream) override { return begin_.record(stream); }
+  Status end(DeviceStream stream) override { return end_.record(stream); }
+  Result<std::optional<std::int64_t>> took_ns() override;
+
+ private:
+  // Owns the events, which take times.
+  CudaTimer(cudaEvent_t begin, cudaEvent_t end, const DeviceTraits& device)
+      : begin_(begin, device), end_(end, device) {}
+
+  CudaEvent begin_, end_;
 };
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -78,6 +79,18 @@ class DeviceEvent {
   virtual Result<bool> reached() = 0;
 };
 
+// Two marks in a stream, and how long the device took from the one to the other. A thread at a time; not in a stream
+// that is being captured.
+class DeviceTimer {
+ public:
+  virtual ~DeviceTimer() = default;
+  // The first mark, where the stream is now, and then the second.
+  virtual Status begin(DeviceStream stream) = 0;
+  virtual Status end(DeviceStream stream) = 0;
+  // Nanoseconds; nothing while the device has not come to the second mark.
+  virtual Result<std::optional<std::int64_t>> took_ns() = 0;
+};
+
 // Any thread. Nothing waits for the caller's streams, unless it says so, and all may be called while one of them is
 // being captured into a graph. The thread's current device stays what it was.
 class Device {
@@ -130,6 +143,7 @@ class Device {
   virtual void close(std::byte* memory) = 0;
 
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;
+  virtual Result<std::unique_ptr<DeviceTimer>> make_timer() = 0;
   // Names the capture that the stream is part of; 0: none, its work runs.
   virtual Result<std::uint64_t> capture_of(DeviceStream stream) = 0;
   // Held until the graph that the stream is captured into, what was instantiated of it and their replays are gone, or
