@@ -181,9 +181,9 @@ constexpr std::array kEntries = {
           "a name or a path",
           [](Config& config, const std::string& text) { return parse(text, config.tuner_plugin); }},
     Entry{{"TUTTI_TUNE", nullptr, "0",
-           "which calls on host memory try other algorithms while they are made, and keep the fastest: 1 (all), exact "
-           "(those whose result is the same bits either way, such as copies and sums of integers), or 0 (none); on all "
-           "ranks alike"},
+           "which calls on host memory, or on GPUs of one host, try other algorithms while they are made, and keep the "
+           "fastest: 1 (all), exact (those whose result is the same bits either way, such as copies and sums of "
+           "integers), or 0 (none); on all ranks alike"},
           "0, exact or 1",
           [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
     Entry{

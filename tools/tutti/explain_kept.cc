@@ -104,7 +104,7 @@ double Measured::us(const Choice& choice) const {
 }
 
 Result<Measured> read_measured(const std::string& file, const Query& query, const Groups& hosts) {
-  // Only calls on host memory are tried.
+  // Of devices a machine is named by what they are, which nobody is asked about here.
   if (file.empty() || query.teams > 0) return Measured{};
   const TuneCache cache = TUTTI_TRY(read_tune_cache(file));
   for (const TuneCache::Machine& machine : cache.machines) {

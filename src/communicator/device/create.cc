@@ -53,6 +53,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   for (std::size_t i = 0; i < members.size(); ++i) {
     std::unique_ptr<DeviceCommunicator> each(new DeviceCommunicator(std::move(members[i]), std::move(neighbours[i])));
     controls.push_back(each->control_.get());
+    each->prepare_to_learn();
     Status ready = each->make_events();
     if (ready.ok() && each->ranks() > 1) ready = each->settle();
     if (!ready.ok()) return each->fail(std::move(ready));
@@ -61,7 +62,11 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   // To take memory may wait for the device: no team may be waiting there for a rank that still does. And nobody may go
   // before all have found each other.
   TUTTI_CHECK_OK(Neighbours::await_all(controls));
-  for (const auto& each : made) each->on_device()->joining_ = each->board().last(each->rank());
+  for (const auto& each : made) {
+    DeviceCommunicator& joined = *each->on_device();
+    joined.joining_ = joined.board().last(joined.rank());
+    if (joined.learning_ != nullptr) joined.learning_->see_kept();
+  }
   return made;
 }
 
@@ -83,7 +88,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Ne
 // nor the board.
 void DeviceCommunicator::forget() {
   (void)new auto(std::tuple(std::move(neighbours_), std::move(control_), std::move(turns_), std::move(latest_),
-                            std::move(captured_), std::move(joins_), std::move(proxy_)));
+                            std::move(captured_), std::move(joins_), std::move(proxy_), std::move(learning_)));
 }
 
 // Teams look at the host's memory until they have ended, which is soon after a failure. What is lost has opened and

@@ -1,11 +1,12 @@
 // A rank whose buffers lie in the memory of a device: calls are enqueued in the caller's streams, where teams of the
 // device obey their plans. It joins, splits, fails and ends as the communicator on host memory does that it is made of.
-// Its functions lie in create.cc, choice.cc, prepare.cc, wire.cc, rounding.cc, in_windows.cc, messages.cc, streams.cc,
-// network.cc and failing.cc; enqueue.cc puts their jobs into streams.
+// Its functions lie in create.cc, choice.cc, learn.cc, prepare.cc, wire.cc, rounding.cc, in_windows.cc, messages.cc,
+// streams.cc, network.cc and failing.cc; enqueue.cc puts their jobs into streams.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
+#include "src/communicator/device/learning.h"
 #include "src/communicator/device/rounding_pieces.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/neighbours/links.h"
@@ -118,6 +120,10 @@ class DeviceCommunicator final : public Communicator {
   // All that can fail or take memory of a call, before any of its group is shown to the peers. `roundings`: those of
   // the communicator in the group so far that ask more of rounding than the format.
   Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
+  // None of the calls that were got ready will be made.
+  void forget_ready() {
+    if (learning_ != nullptr) learning_->forget();
+  }
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
@@ -127,6 +133,9 @@ class DeviceCommunicator final : public Communicator {
   // whose calls ran side by side share it.
   const DeviceEvent* latest() const { return capture_ == 0 || capture_ == captured_in_ ? mark().get() : nullptr; }
   Status hold_for_latest(DeviceStream stream) { return mark()->hold(stream); }
+  // Around what a call comes to in its stream, if nothing else goes on in there: where it is on trial, it is timed.
+  Status start_timing(const Call& call, DeviceStream stream);
+  Status end_timing(DeviceStream stream);
   // Where the device is shared in turns, the rank's calls are asked for instead of launched, and the stream is held
   // until they are done.
   bool in_turns() const { return turns_ != nullptr; }
@@ -161,12 +170,19 @@ class DeviceCommunicator final : public Communicator {
     Ran ran, at_random;  // Calls by it, as who asks is told; and where numbers are rounded at random.
     std::vector<const Program*> programs() const;
   };
-  // All that a call of this shape needs but its buffers.
-  struct Prepared {
+  struct CallKey {
     std::uint64_t count = 0, shape = 0;
     std::uint32_t forced = 0;
     bool in_place = false, in_windows = false;
     bool has_residual = false;
+    bool operator==(const CallKey&) const = default;
+  };
+  // All that a call of this shape needs but its buffers.
+  struct Prepared {
+    CallKey key;
+    // On trial: each call may be made by another of these, by candidate.
+    DeviceLearning::Class* learned = nullptr;
+    std::map<std::size_t, std::unique_ptr<Prepared>> tried;
     bool corrects = false;  // What it reads is the input with its residual, rounded.
     bool mapped = false;
     const WiredPlan* plan = nullptr;  // Stays.
@@ -188,8 +204,12 @@ class DeviceCommunicator final : public Communicator {
   Status settle();
   Status find_place(const HostMemory& board_memory);
   bool only_copies(const Call& call) const;  // One rank.
+  CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
+  std::unique_ptr<Prepared>& slot_of(const CallKey& key);
+  Result<std::unique_ptr<Prepared>*> filled_slot(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
-  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options);
+  // `way`: as a call of another size went; null: as the tuner or a plugin says.
+  Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* way);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, WireFormat wire) const;
   Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<Choice> choose_plan(const Call& call, const Query& query) const;
@@ -203,10 +223,20 @@ class DeviceCommunicator final : public Communicator {
   };
   Status put_on_device(const std::vector<const Program*>& programs, const Launch& launch, Manner manner,
                        Prepared& prepared);
-  void retire(Prepared& prepared);
+  void retire(std::unique_ptr<Prepared> prepared);
   Result<std::byte*> scratch(std::size_t bytes);
   Result<DeviceJob> job_of(Prepared& prepared, const Call& call, const CommunicatorOptions& options,
                            Signature signature);
+
+  // ---- learn.cc ----
+  void prepare_to_learn();
+  bool learns(const Call& call, const CommunicatorOptions& options) const;
+  bool may_be_tried(const Candidate& candidate, const Query& query);
+  Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
+  Result<Prepared*> tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options,
+                          const DeviceLearning::Turn& turn);
+  void make_tried(const Call& call, const CommunicatorOptions& options);
+  std::string place_of_trials() const;
 
   // ---- wire.cc ----
   Result<WiredPlan*> wired_plan(const PlanKey& key, const Choice& choice);
@@ -289,6 +319,7 @@ class DeviceCommunicator final : public Communicator {
     bool fits;
   };
   std::vector<Fit> fits_;
+  std::unique_ptr<DeviceLearning> learning_;  // Null: nothing is.
   WireCounter wire_counter_;
   RoundingPieces rounding_pieces_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;

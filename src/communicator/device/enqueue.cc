@@ -67,6 +67,9 @@ class Departure {
 
   Status go() {
     TUTTI_CHECK_OK(begin());
+    const bool timed = of_one_communicator();
+    for (const DeviceCall* call : calls_)
+      if (timed) TUTTI_CHECK_OK(call->communicator->start_timing(call->call, stream()));
     for (const DeviceCall* call : calls_) {
       DeviceCommunicator& communicator = *call->communicator;
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? communicator.message(call->call, call->options)
@@ -84,6 +87,8 @@ class Departure {
       family.share = communicator.neighbours().teams();
     }
     TUTTI_CHECK_OK(launch_all());
+    for (const DeviceCall* call : calls_)
+      if (timed) TUTTI_CHECK_OK(call->communicator->end_timing(stream()));
     return end();
   }
 
@@ -97,6 +102,14 @@ class Departure {
 
   Device& device() const { return calls_.front()->communicator->device(); }
   DeviceStream stream() const { return calls_.front()->stream; }
+
+  // Then what its ranks do here takes as long as they take.
+  bool of_one_communicator() const {
+    const std::uint64_t family = calls_.front()->communicator->neighbours().family();
+    return std::all_of(calls_.begin(), calls_.end(), [&](const DeviceCall* call) {
+      return !is_message(call->call) && call->communicator->neighbours().family() == family;
+    });
+  }
 
   // Each communicator with each of the streams that its calls came in.
   std::set<std::pair<DeviceCommunicator*, DeviceStream>> callers() const {
@@ -252,6 +265,7 @@ enum class Refused { question, failure };
 // Nothing of the group runs. Who was refused may make the call again, if it has no other here; so may the other ranks
 // of its communicator, none of which has shown theirs. Those of other communicators are awaited by their peers.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, Refused which) {
+  for (const DeviceCall& call : calls) call.communicator->forget_ready();
   const std::uint64_t family = refused.communicator->neighbours().family();
   std::map<const DeviceCommunicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];

@@ -36,6 +36,7 @@ Status DeviceCommunicator::await_own_calls() {
 Status DeviceCommunicator::finalize() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
+  if (learning_ != nullptr) learning_->write();
   windows_.let_go();
   neighbours_.let_go();
   return control_->finalize();
@@ -44,6 +45,7 @@ Status DeviceCommunicator::finalize() {
 Status DeviceCommunicator::leave() {
   TUTTI_CHECK_OK(await_own_calls());
   if (proxy_ != nullptr) drain();
+  if (learning_ != nullptr) learning_->write();
   windows_.let_go();
   neighbours_.let_go();
   return control_->leave();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, by both protocols.
 constexpr std::size_t kMostReserved = 40 << 20;
+constexpr std::size_t kTrialsBytes = 4 << 20;  // For the images of what calls may try.
 
 // A word of the host, as teams see it.
 template <typename Word>
@@ -34,8 +35,11 @@ Status DeviceCommunicator::make_events() {
 Status DeviceCommunicator::settle() {
   if (settled_) return {};
   Device& device = this->device();
+  std::size_t reserved = 0;
   if (neighbours_.all_in_process() && ranks_ > 1)
-    TUTTI_CHECK_OK(home().reserve(std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved)));
+    reserved = std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved);
+  if (learning_ != nullptr && options().tune != Tune::off) reserved += kTrialsBytes;
+  if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
   const Segment& segment = board().segment();
   const HostMemory board_memory =
       TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), mapped_page_bytes())));
@@ -102,6 +106,10 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   }
   TUTTI_CHECK_OK(settle());
   if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
+  if (!message && learning_ != nullptr) {
+    const auto* slot = TUTTI_TRY(filled_slot(call, options));
+    if ((*slot)->learned != nullptr) learning_->decide(*(*slot)->learned, call);
+  }
   const Prepared* prepared = TUTTI_TRY(prepared_for(call, message ? message_options(options) : options));
   if (asks_of_rounding(*prepared, options.wire_rounding)) TUTTI_CHECK_OK(rounding_pieces_.provide(home(), ++roundings));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
@@ -117,6 +125,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
     job.copy_bytes = call.count * size_of(call.type);
   } else if (call.count > 0) {
     prepared = TUTTI_TRY(prepared_for(call, options));
+    make_tried(call, options);
   }
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
   note_windows(call, record);
@@ -133,50 +142,63 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   return prepared == nullptr ? job : job_of(*prepared, call, options, signature_of(record));
 }
 
+DeviceCommunicator::CallKey DeviceCommunicator::key_of(const Call& call, const CommunicatorOptions& options) const {
+  CallKey key = {.count = call.count,
+                 .shape = shape_of(call) + static_cast<std::uint64_t>(call.kind),
+                 .forced = options.forced,
+                 .in_windows = windows_of(call).both(),
+                 .has_residual = call.residual != nullptr};
+  key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
+  return key;
+}
+
+std::unique_ptr<DeviceCommunicator::Prepared>& DeviceCommunicator::slot_of(const CallKey& key) {
+  const std::uint64_t manner = (key.in_place ? 1 : 0) + (key.in_windows ? 2 : 0) + (key.has_residual ? 4 : 0);
+  return calls_[mix(key.count * 31 + key.shape * 7 + manner + key.forced) % calls_.size()];
+}
+
+Result<std::unique_ptr<DeviceCommunicator::Prepared>*> DeviceCommunicator::filled_slot(
+    const Call& call, const CommunicatorOptions& options) {
+  home().done_before(load_acquire(&told().begun));
+  const CallKey key = key_of(call, options);
+  std::unique_ptr<Prepared>& slot = slot_of(key);
+  if (slot != nullptr && slot->key == key) return &slot;
+  auto fresh = TUTTI_TRY(call.kind != Kind::collective ? prepare_message(call)
+                         : learns(call, options)       ? prepare_learning(call, options)
+                                                       : prepare(call, options, nullptr));
+  fresh->key = key;
+  if (slot != nullptr) retire(std::move(slot));
+  slot = std::move(fresh);
+  return &slot;
+}
+
 Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Call& call,
                                                                        const CommunicatorOptions& options) {
-  home().done_before(load_acquire(&told().begun));
-  const std::uint64_t shape = shape_of(call) + static_cast<std::uint64_t>(call.kind);
-  const bool in_place =
-      call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, rank_);
-  const bool in_windows = windows_of(call).both();
-  const bool has_residual = call.residual != nullptr;
-  const std::uint64_t manner = (in_place ? 1 : 0) + (in_windows ? 2 : 0) + (has_residual ? 4 : 0);
-  auto& slot = calls_[mix(call.count * 31 + shape * 7 + manner + options.forced) % calls_.size()];
-  const bool known = slot != nullptr && slot->count == call.count && slot->shape == shape &&
-                     slot->in_place == in_place && slot->in_windows == in_windows &&
-                     slot->has_residual == has_residual && slot->forced == options.forced;
-  if (known) return slot.get();
-  auto fresh = TUTTI_TRY(call.kind == Kind::collective ? prepare(call, options) : prepare_message(call));
-  if (slot != nullptr) retire(*slot);
-  slot = std::move(fresh);
-  slot->count = call.count;
-  slot->shape = shape;
-  slot->in_place = in_place;
-  slot->in_windows = in_windows;
-  slot->has_residual = has_residual;
-  slot->forced = options.forced;
-  return slot.get();
+  std::unique_ptr<Prepared>& slot = *TUTTI_TRY(filled_slot(call, options));
+  const DeviceLearning::Turn* turn = learning_ == nullptr ? nullptr : learning_->decided(call);
+  return turn == nullptr ? slot.get() : tried(slot, call, options, *turn);
 }
 
 // A graph keeps what it replays for as long as the communicator lives.
-void DeviceCommunicator::retire(Prepared& prepared) {
-  if (prepared.replayed) {
-    kept_.push_back(std::make_unique<Prepared>(prepared));
+void DeviceCommunicator::retire(std::unique_ptr<Prepared> prepared) {
+  for (auto& [candidate, tried] : prepared->tried) retire(std::move(tried));
+  if (prepared->replayed) {
+    kept_.push_back(std::move(prepared));
     return;
   }
-  home().retire(prepared.memory, prepared.memory_bytes, prepared.latest);
-  home().retire(prepared.workspace, prepared.workspace_bytes, prepared.latest);
+  home().retire(prepared->memory, prepared->memory_bytes, prepared->latest);
+  home().retire(prepared->workspace, prepared->workspace_bytes, prepared->latest);
 }
 
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare(const Call& call,
-                                                                                  const CommunicatorOptions& options) {
+                                                                                  const CommunicatorOptions& options,
+                                                                                  const Choice* way) {
   auto prepared = std::make_unique<Prepared>();
   prepared->record = record_of(call, options);
   Problem problem = TUTTI_TRY(problem_for(call, options));
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   const Query query = TUTTI_TRY(query_of(call, problem, options));
-  Choice choice = TUTTI_TRY(choose_plan(call, query));
+  Choice choice = TUTTI_TRY(way == nullptr ? choose_plan(call, query) : choose_like(*way, query));
   const bool advised = TUTTI_TRY(advice_.heed(query, choice, prepared->record));
   if (advised) limit_channels(query, choice);
   const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {embedding_, neighbours_.network()}));
