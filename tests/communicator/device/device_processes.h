@@ -41,4 +41,14 @@ class DeviceProcessGroup {
   Processes processes_;
 };
 
+// Of a kind that another process looks for: one that has used CUDA cannot fork.
+class DevicesOfProcesses : public testing::TestWithParam<DeviceKind> {
+ protected:
+  void SetUp() override {
+    Processes probe;
+    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
+    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
+  }
+};
+
 }  // namespace tutti

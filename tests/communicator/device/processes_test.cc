@@ -7,14 +7,8 @@
 namespace tutti {
 namespace {
 
-class DeviceProcesses : public testing::TestWithParam<DeviceKind> {
+class DeviceProcesses : public DevicesOfProcesses {
  protected:
-  // In a process of its own, too: a process that has used CUDA cannot fork.
-  void SetUp() override {
-    Processes probe;
-    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
-    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
-  }
   void start(Rank first, Rank count, Rank ranks, const DeviceProcessGroup::Work& work) {
     processes_.start(GetParam().make, first, count, ranks, work);
   }

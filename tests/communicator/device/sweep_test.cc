@@ -148,15 +148,7 @@ TEST_P(SweepOfThreads, EndsWithTheRightBits) {
 
 INSTANTIATE_TEST_SUITE_P(All, SweepOfThreads, testing::ValuesIn(device_kinds()), kind_of);
 
-class SweepOfProcesses : public testing::TestWithParam<DeviceKind> {
- protected:
-  // In a process of its own, too: a process that has used CUDA cannot fork.
-  void SetUp() override {
-    Processes probe;
-    probe.start([]() -> std::string { return GetParam().make() == nullptr ? "none" : "there"; });
-    if (probe.report(0) != "there") GTEST_SKIP() << "there is no such device here";
-  }
-};
+class SweepOfProcesses : public DevicesOfProcesses {};
 
 // On a GPU without MPS they have it in turns, which makes each call some hundred times as long.
 TEST_P(SweepOfProcesses, EndsWithTheRightBits) {
