@@ -40,11 +40,11 @@ class Run:
     def left_s(self):
         return self.end - time.monotonic()
 
-    def perf(self, title, tool, *arguments):
+    def perf(self, title, tool, *arguments, environment=None):
         """A perf tool's JSON; None, and why in outcomes, if it failed or there is no time."""
         path = self.fresh("out.json")
         command = [os.path.join(self.options.build, "perf", tool), *map(str, arguments), "-J", path]
-        measured = self.results(title, path) if self.do(title, command) or filled(path) else None
+        measured = self.results(title, path) if self.do(title, command, environment=environment) or filled(path) else None
         wrong = measured["out_of_bounds"]["count"] if measured is not None else 0
         if wrong:
             self.fail(title, f"failed: {wrong} elements are wrong")
@@ -166,8 +166,8 @@ def measure_early(run, found):
 def measure_collectives(run, copied, found):
     """One thread drives N ranks in groups."""
 
-    def add(title, collective, ranks, *arguments):
-        measured = run.perf(title, f"{collective}_perf", "--memory", "cuda", *arguments)
+    def add(title, collective, ranks, *arguments, environment=None):
+        measured = run.perf(title, f"{collective}_perf", "--memory", "cuda", *arguments, environment=environment)
         if measured is None:
             return
         if copied:
@@ -186,6 +186,9 @@ def measure_collectives(run, copied, found):
     for protocol in ("lines", "rows", "bulk"):
         add(f"all_reduce, 8 ranks, {protocol}", "all_reduce", 8, "-g", 8, "-b", 1024, "-e", 4 * MIB, "-f", 4, "--algorithm",
             "two_shot", "--protocol", protocol)
+    for how, tune in (("predicted", "0"), ("learned", "1")):  # Trials are over when the warm-up is.
+        add(f"all_reduce, 8 ranks, {how}", "all_reduce", 8, "-g", 8, "-b", 1024, "-e", 4 * MIB, "-f", 4, "-w", 700,
+            environment={"TUTTI_TUNE": tune})
     for wire in ("int8", "bf16"):
         narrow = ("-g", 8, "--algorithm", "two_shot", "--wire", wire)
         add(f"all_reduce, 8 ranks in {wire}", "all_reduce", 8, *narrow, "-b", 64 << 10, "-e", MIB, "-f", 4)
