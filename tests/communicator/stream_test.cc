@@ -50,7 +50,7 @@ class TwoHosts : public testing::Test {
   }
 
   std::array<Wire, 2> wires_;
-  std::array<Ring, 2> rings_;
+  std::array<StreamRing, 2> rings_;
 };
 
 StreamLimits limits_of(std::uint64_t unit_bytes, std::uint64_t most_bytes) {

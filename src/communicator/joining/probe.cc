@@ -51,7 +51,7 @@ double waited_us() {
 
 class Probe {
  public:
-  Probe(Bootstrap& bootstrap, const Hosts& hosts, const Ring& ring, const Watch& watch)
+  Probe(Bootstrap& bootstrap, const Hosts& hosts, const StreamRing& ring, const Watch& watch)
       : bootstrap_(bootstrap), hosts_(hosts), ring_(ring), watch_(watch) {}
 
   double elapsed_us() const { return elapsed_us_; }
@@ -177,7 +177,7 @@ class Probe {
 
   Bootstrap& bootstrap_;
   const Hosts& hosts_;
-  const Ring& ring_;
+  const StreamRing& ring_;
   const Watch& watch_;
   const std::int64_t began_ns_ = now_ns();
   const double waited_before_us_ = tutti::waited_us();
@@ -203,7 +203,7 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
   if (hosts.share_one()) return std::optional<NetworkFigures>();
   const bool agreed = TUTTI_TRY(wanted_by_all(bootstrap, wanted, watch));
   if (!agreed) return std::optional<NetworkFigures>();
-  const Ring ring = ring_of(hosts, bootstrap.rank(), wires);
+  const StreamRing ring = ring_of(hosts, bootstrap.rank(), wires);
   Probe probe(bootstrap, hosts, ring, watch);
   const double message_us = TUTTI_TRY(probe.message_us());
   const double of_rank = TUTTI_TRY(probe.gbytes_per_s(false, message_us, kFirstPartUs));

@@ -26,7 +26,7 @@ constexpr std::byte kGoesOn{0}, kLast{1};  // What all bytes of a unit are.
 
 class Exchange {
  public:
-  Exchange(const Ring& ring, const StreamLimits& limits)
+  Exchange(const StreamRing& ring, const StreamLimits& limits)
       : ring_(ring),
         limits_(limits),
         going_on_(std::max<std::size_t>(kRoomBytes, limits.unit_bytes), kGoesOn),
@@ -154,7 +154,7 @@ class Exchange {
     return {end.us, end.bytes, end.us - half.us, end.bytes - half.bytes, sent_};
   }
 
-  const Ring& ring_;
+  const StreamRing& ring_;
   const StreamLimits& limits_;
   std::vector<std::byte> going_on_, last_, room_;
   std::uint64_t sent_ = 0, in_run_ = 0;
@@ -165,10 +165,10 @@ class Exchange {
 
 }  // namespace
 
-Ring ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires) {
+StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires) {
   std::vector<std::vector<Rank>> members;
   std::size_t own = 0;
-  Ring ring;
+  StreamRing ring;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     if (hosts.leader_of(rank) == rank) members.emplace_back();
     const auto host = std::find_if(members.begin(), members.end(), [&](const std::vector<Rank>& ranks) {
@@ -187,7 +187,7 @@ Ring ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires) {
   return ring;
 }
 
-Result<Streamed> stream(const Ring& ring, const StreamLimits& limits, const Watch& watch) {
+Result<Streamed> stream(const StreamRing& ring, const StreamLimits& limits, const Watch& watch) {
   return Exchange(ring, limits).run(watch);
 }
 

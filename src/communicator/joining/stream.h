@@ -11,14 +11,14 @@
 namespace tutti {
 
 // Whom a rank sends to, and who sends to it, on the hosts before and after; null: it has no part.
-struct Ring {
+struct StreamRing {
   const Wire* next = nullptr;
   const Wire* previous = nullptr;
   std::uint32_t turn = 0;   // Among the ranks of its host.
   std::uint32_t ranks = 0;  // Of each host that have a part.
 };
 
-Ring ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires);
+StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const Wire> wires);
 
 // What a rank sends; units and the most of bytes are the same on all. No more is on the way than the window, which
 // grows with what has arrived at the other end. A stream that may end early is followed by another only when all know
@@ -45,6 +45,6 @@ struct Streamed {
 
 // Of a rank that has a part. Blocks until its stream has been sent, and the other's has come; fails where the watch
 // ends or a connection is lost.
-Result<Streamed> stream(const Ring& ring, const StreamLimits& limits, const Watch& watch);
+Result<Streamed> stream(const StreamRing& ring, const StreamLimits& limits, const Watch& watch);
 
 }  // namespace tutti
