@@ -131,7 +131,8 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
                             fewer_that_work(algorithm, problem));
   }
   if (limits.program.multicast && costs.multicast == 0)
-    return unsupported("what switches add or hand to all is not known of " + std::string(costs.name));
+    return unsupported("the switches of such GPUs, simulated by the figures of " + std::string(costs.name) +
+                       ", add nothing and hand nothing to all");
   if (problem.ranks > kMostPeers && names_all_ranks(algorithm, problem.collective))
     return unsupported(std::string(algorithm.name()) + " has steps that name all ranks, which " +
                        std::to_string(problem.ranks) + " are too many for");

@@ -30,7 +30,10 @@ std::string shown(const Topology& topology, const Node& node) {
   return "'" + node.name + "' of host '" + topology.hosts[node.host] + "'";
 }
 
-bool is_rate(double value) { return std::isfinite(value) && value > 0; }
+// GB/s, and us: beyond these nobody has built anything, and sums of times would be no numbers any more.
+constexpr double kLeastRate = 1e-6, kMostRate = 1e9, kMostLatency = 1e9;
+
+bool is_rate(double value) { return value >= kLeastRate && value <= kMostRate; }
 
 Status check_link(const Topology& topology, const Link& link) {
   const std::size_t nodes = topology.nodes.size();
@@ -41,9 +44,9 @@ Status check_link(const Topology& topology, const Link& link) {
   const Node& b = topology.nodes[link.b];
   if (link.a == link.b) return invalid_argument("a link leads from " + shown(topology, a) + " to itself");
   const std::string where = "the link from " + shown(topology, a) + " to " + shown(topology, b);
-  if (!is_rate(link.gbytes_per_s)) return invalid_argument(where + " has no bandwidth above 0");
-  if (!std::isfinite(link.latency_us) || link.latency_us < 0)
-    return invalid_argument(where + " has a latency below 0, or none");
+  if (!is_rate(link.gbytes_per_s)) return invalid_argument(where + " has no bandwidth from 1e-6 to 1e9 GB/s");
+  if (!(link.latency_us >= 0 && link.latency_us <= kMostLatency))
+    return invalid_argument(where + " has no latency from 0 to 1e9 us");
   if (link.width == 0) return invalid_argument(where + " has no lanes");
   const bool leaves = a.kind == NodeKind::network || b.kind == NodeKind::network;
   if (a.host != b.host && !leaves && link.kind != LinkKind::nvlink)

@@ -231,6 +231,22 @@ TEST(Json, RefusesWhatIsNoTree) {
   EXPECT_NE(failure(read_topology(file(chain, 70), "f")).find("below more than 64"), std::string::npos);
 }
 
+TEST(Json, RefusesRatesThatNobodyHasBuilt) {
+  const auto file = [](const std::string& rate) {
+    return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [{\"kind\": "
+           "\"numa\", \"name\": \"n\"}, {\"kind\": \"pci_switch\", \"name\": \"s\"}]}], \"links\": [{\"from\": "
+           "\"a/n\", \"to\": \"a/s\", \"kind\": \"pci\", " +
+           rate + "}]}";
+  };
+  EXPECT_TRUE(read_topology(file("\"gbytes_per_s\": 1e-6"), "f").ok());
+  for (const char* rate : {"0", "1e-308", "1e300"})
+    EXPECT_NE(failure(read_topology(file("\"gbytes_per_s\": " + std::string(rate)), "f")).find("1e-6 to 1e9 GB/s"),
+              std::string::npos)
+        << rate;
+  EXPECT_NE(failure(read_topology(file("\"gbytes_per_s\": 1, \"latency_us\": 1e300"), "f")).find("0 to 1e9 us"),
+            std::string::npos);
+}
+
 TEST(Json, RefusesWhatTerminalsWouldObey) {
   const std::string text = "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\\u001b[2J\"}]}";
   EXPECT_NE(failure(read_topology(text, "f")).find("control characters"), std::string::npos);

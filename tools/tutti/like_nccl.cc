@@ -58,6 +58,11 @@ bool nccl_has(std::string_view algorithm) {
   return algorithm == "ring" || algorithm == "chain" || algorithm == "direct" || algorithm == kNvls;
 }
 
+Status check_nccl_has(std::string_view algorithm) {
+  if (nccl_has(algorithm) || algorithm == "double_binary_tree") return {};
+  return unsupported("NCCL has no " + std::string(algorithm) + ": ring, nvls, double_binary_tree, chain or direct");
+}
+
 Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes) {
   switch (collective) {
     case Collective::broadcast:

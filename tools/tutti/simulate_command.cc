@@ -13,16 +13,15 @@
 #include "src/model/figures.h"
 #include "src/simulator/simulate.h"
 #include "src/simulator/trace.h"
-#include "src/topology/fill.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/like_nccl.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/ring_orders.h"
+#include "tools/tutti/simulate_networks.h"
 #include "tools/tutti/simulate_report.h"
 #include "tools/tutti/simulate_request.h"
-#include "tools/tutti/topologies.h"
 
 namespace tutti {
 namespace {
@@ -36,12 +35,7 @@ constexpr std::size_t kMostTracedRanks = 64;
 constexpr Rank kMostRanksByProtocols = 1024;
 constexpr Rank kMostRanksCompared = 1 << 17;
 
-// Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
-// each channel, so that all ports of a host have their share.
-struct Networks {
-  Network own, spread;
-  std::string note = {};  // Why `spread` is not, if so.
-};
+bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
 class Simulations {
  public:
@@ -68,6 +62,7 @@ class Simulations {
       if (!all && request_.algorithm != algorithm->name()) continue;
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
       if (all && request_.like_nccl && !nccl_has(algorithm->name())) continue;
+      if (!all) TUTTI_CHECK_OK(check_named(*algorithm));
       const bool refused = asks_for_format() && !can_be_narrow(*algorithm, problem);
       if (all && refused) continue;
       if (refused)
@@ -87,9 +82,16 @@ class Simulations {
     if (request_.like_nccl && (all || request_.algorithm == kNvls)) TUTTI_CHECK_OK(prepare_nvls(problem, limits));
     if (!simulations_.empty()) return check_trace();
     if (!all && request_.algorithm == kNvls)
-      return no_such_algorithm(request_.algorithm, request_.collective).during("asking for nvls without --like nccl");
+      return invalid_argument("nvls is NCCL's, which switches make of a plan in peers' memory: add --like nccl");
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
     return unsupported("no algorithm can be simulated for so many ranks without more time: name one with --algorithm");
+  }
+
+  Status check_named(const Algorithm& algorithm) const {
+    if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name()));
+    if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::bulk)) return {};
+    return unsupported(std::string(algorithm.name()) + " has no messages that could go in " + request_.protocol +
+                       ": what it reads and writes in peers' memory goes in bulk");
   }
 
   // As NCCL has it, if it has; what is not asked for by name need not be there.
@@ -129,6 +131,9 @@ class Simulations {
       runs.push_back({std::string(candidate.shown), call, std::move(outcome).value(), seconds.count()});
       if (!networks_.note.empty() && !wants_hosts(*candidate.algorithm, request_.collective))
         runs.back().outcome.notes.push_back(networks_.note);
+      if (request_.like_nccl && request_.algorithm.empty())
+        runs.back().outcome.notes.push_back(
+            "algorithms and protocols are those of NCCL's own estimates, which need not be the quickest");
       if (candidate.shown == kNvls)
         runs.back().outcome.notes.push_back(
             std::string("nvls is the plan of ") + std::string(candidate.algorithm->name()) +
@@ -218,14 +223,14 @@ class Simulations {
 
   // Peers' memory is reached within a host, and where NVLinks lead to it.
   bool can_be_mapped(const Algorithm& algorithm) const {
-    if (!std::string_view(algorithm.name()).ends_with("_mapped")) return true;
+    if (!is_mapped(algorithm)) return true;
     const auto far = network_.route(0, network_.ranks() - 1);
     return far.ok() && far.value().links != LinkClass::network;
   }
 
   bool asks_for_format() const { return !request_.wire.empty() && request_.wire != name(WireFormat::none); }
   static bool can_be_narrow(const Algorithm& algorithm, const Problem& problem) {
-    return !std::string_view(algorithm.name()).ends_with("_mapped") && algorithm.bears_rounding(problem);
+    return !is_mapped(algorithm) && algorithm.bears_rounding(problem);
   }
 
   // On devices narrow messages go in bulk; a protocol of no name is the tuner's.
@@ -243,8 +248,11 @@ class Simulations {
 
   Result<std::vector<std::string_view>> protocols(const Algorithm& algorithm, double bytes) const {
     using Names = std::vector<std::string_view>;
+    if (is_mapped(algorithm)) {
+      const bool suits = request_.protocol.empty() || request_.protocol == name(Protocol::bulk);
+      return suits ? Names{"bulk"} : Names{};
+    }
     if (!request_.protocol.empty()) return Names{request_.protocol};
-    if (std::string_view(algorithm.name()).ends_with("_mapped")) return Names{"bulk"};
     if (on_device_ && asks_for_format()) return Names{"bulk"};
     if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return Names{""};
     if (!request_.like_nccl) return Names{"lines", "rows", "bulk"};
@@ -297,26 +305,6 @@ class Simulations {
   std::set<std::string> failed_;
 };
 
-Result<Networks> networks_of(const SimulateRequest& request) {
-  Cluster cluster = request.cluster;
-  cluster.host = TUTTI_TRY(named_topology(request.topology));
-  if (!request.gpu.empty()) {
-    TUTTI_CHECK_OK(set_gpu_model(cluster.host, request.gpu));
-    fill_in(cluster.host);
-  }
-  if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
-  Network own = TUTTI_TRY(Network::make(cluster));
-  cluster.faults = own.cluster().faults;
-  cluster.spread = cluster.hosts > cluster.host.hosts.size();
-  Result<Network> spread = Network::make(cluster);
-  if (spread.ok() || !cluster.spread) return Networks{std::move(own), TUTTI_TRY(std::move(spread))};
-  cluster.spread = false;  // A link that no port of it has alone is named by a fault.
-  Networks networks{std::move(own), TUTTI_TRY(Network::make(std::move(cluster)))};
-  networks.note =
-      "flat algorithms use one port for each rank, not all of a host: " + std::move(spread).status().message();
-  return networks;
-}
-
 // As communicators on devices refuse it.
 Status check_wire_and_protocol(const SimulateRequest& request, const Network& network) {
   if (request.wire.empty() || request.protocol.empty() || request.protocol == name(Protocol::bulk)) return {};
@@ -328,6 +316,8 @@ Status check_wire_and_protocol(const SimulateRequest& request, const Network& ne
 }
 
 Status check(const SimulateRequest& request, const Network& network, const Costs& costs) {
+  if (!request.between_hosts.empty() && network.cluster().hosts <= network.cluster().host.hosts.size())
+    return invalid_argument(request.between_hosts + " is of the network between hosts: give --hosts as well");
   if (request.channels > costs.most_channels)
     return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
                             std::to_string(costs.most_channels) +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include "src/communicator/forced.h"
@@ -21,18 +22,20 @@ const char* const kSimulateUsage =
     "  --topology T            what a host is, or the hosts of a rack\n"
     "  --hosts N               how many (1, or those of the rack)\n"
     "  --ranks-per-host N      (one for each GPU)\n"
-    "  --gpu MODEL             for files that do not say what their GPUs are\n"
+    "  --gpu MODEL             where the topology does not say what its GPUs are\n"
     "  --rails N               network ports of a host that are used (all)\n"
     "  --tiers N               of switches between hosts, 1 to 3 (2)\n"
     "  --hosts-per-leaf N      (32)\n"
     "  --oversubscription X    what hosts send to a leaf switch over what that sends on (1)\n"
     "  --slow HOST:LINK=X      what is left of a link: host3:mlx5_0=0.5, host0:gpu1=0.9; may be repeated\n"
     "  --fail HOST:PORT        a network port that has failed: host3:mlx5_0; may be repeated\n"
-    "  --collective C          all_reduce and so on\n"
+    "  --collective C          all_reduce and so on (all_reduce)\n"
     "  --root R                (0)\n"
     "  --bytes B               1G, or 8..16G for all powers of two between; as nccl-tests count\n"
-    "  --algorithm A           (all: the best of those that can be simulated soon is named)\n"
-    "  --protocol P            lines, bulk or rows (the best)\n"
+    "  --algorithm A           (all: the best of those that can be simulated soon is named; what calls would run as "
+    "is\n"
+    "                          what tutti explain --topology predicts to be best)\n"
+    "  --protocol P            lines, bulk or rows (the best; in peers' memory bulk)\n"
     "  --wire F                what messages are rounded to: bf16, int8 and so on (raw)\n"
     "  --max-relative-error X  instead: the best of raw and the formats that are expected to keep to it\n"
     "  --type T                float32, float16 or bfloat16, of what is rounded (float32)\n"
@@ -126,13 +129,16 @@ constexpr option kOptions[] = {
 
 constexpr double kMostBytes = 1e15;
 constexpr std::uint32_t kMostCount = 1U << 24;
+constexpr std::uint32_t kLeastSlots = 2;  // That a ring of two stages needs.
 constexpr std::uint32_t kMostSlots = 1024;
+constexpr std::uint32_t kMostTiers = 3;
+constexpr double kLeastLeft = 0.001;
 
 Result<double> parse_real(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || end != text.end() || !(value >= 0 && value <= kMostBytes))
-    return invalid_argument("'" + std::string(text) + "' is no number from 0 on");
+    return invalid_argument("'" + std::string(text) + "' is no number from 0 to 1e15");
   return value;
 }
 
@@ -151,7 +157,8 @@ Result<Fault> parse_slow(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos) return invalid_argument("it wants a link and what is left of it: host3:mlx5_0=0.5");
   const double rate = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
-  if (rate == 0 || rate > 1) return invalid_argument("what is left of a link is more than 0 and at most 1");
+  if (rate < kLeastLeft || rate > 1)
+    return invalid_argument("what is left of a link is from 0.001 to 1; --fail is of ports of which nothing is");
   return Fault{.link = text.substr(0, equals), .rate = rate};
 }
 
@@ -167,7 +174,7 @@ Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) 
     case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kRanksPerHost: cluster.ranks_per_host = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kRails: cluster.rails = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
-    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMostTiers)); break;
     case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kOversubscription: cluster.oversubscription = TUTTI_TRY(parse_real(value)); break;
     case kSlow: cluster.faults.push_back(TUTTI_TRY(parse_slow(value))); break;
@@ -200,7 +207,7 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
       break;
     case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kPiece: request.piece_bytes = TUTTI_TRY(parse_bytes(value)); break;
-    case kSlots: request.slots = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
+    case kSlots: request.slots = TUTTI_TRY(parse_count(value, kLeastSlots, kMostSlots)); break;
     case kLaunch: request.launch = TUTTI_TRY(parse_launch_mode(value)); break;
     case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
@@ -218,15 +225,15 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
   return {};
 }
 
-Status check(const SimulateRequest& request) {
+Status check(const SimulateRequest& request, const std::set<int>& given) {
   if (request.topology.empty() || request.bytes.empty())
     return invalid_argument("simulate wants --topology and --bytes; tutti simulate --help lists what else there is");
   if (request.root > 0 && !has_root(request.collective))
     return invalid_argument("--root has no meaning for " + std::string(name(request.collective)) + ": it has none");
-  if (request.slots > kMostSlots)
-    return invalid_argument("--slots " + std::to_string(request.slots) + " are more than " +
-                            std::to_string(kMostSlots));
   TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, request.max_relative_error));
+  if (given.contains(kSeed) && request.jitter == 0) return invalid_argument("--seed is of --jitter: give that, too");
+  if (given.contains(kType) && request.wire.empty() && request.max_relative_error == 0)
+    return invalid_argument("--type is of what is rounded: give --wire or --max-relative-error");
   if (!request.trace.empty() && request.bytes.size() > 1)
     return invalid_argument("--trace is of one size: --bytes gives several");
   return {};
@@ -239,14 +246,24 @@ Result<SimulateRequest> parse_simulate(int argc, char** argv) {
   request.cluster.hosts = 0;
   opterr = 0;
   optind = 0;  // Whatever was read before.
+  std::set<int> given;
   for (;;) {
-    const int at = std::max(optind, 1);
+    const int place = std::max(optind, 1);
     const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
     if (chosen == -1) break;
-    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + argv[at]));
+    const std::string at = std::string("reading ") + argv[place];
+    if (optarg != nullptr && *optarg == '\0') return invalid_argument("it wants a value, not ''").during(at);
+    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(at));
+    const bool again = !given.insert(chosen).second;
+    if (again && chosen != kSlow && chosen != kFail && chosen != kFigure && chosen != '?')
+      return invalid_argument("it is given twice").during(at);
   }
+  for (const auto& [option, title] :
+       {std::pair(kRails, "--rails"), std::pair(kTiers, "--tiers"), std::pair(kHostsPerLeaf, "--hosts-per-leaf"),
+        std::pair(kOversubscription, "--oversubscription")})
+    if (given.contains(option)) request.between_hosts = title;
   if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
-  if (!request.help) TUTTI_CHECK_OK(check(request));
+  if (!request.help) TUTTI_CHECK_OK(check(request, given));
   return request;
 }
 

@@ -36,6 +36,7 @@ struct SimulateRequest {
   bool folded = true;
   std::uint32_t rings = kMostLaneChannels;
   std::string trace;
+  std::string between_hosts;  // An option that was given and is of the network between hosts; empty: none.
   bool json = false;
 };
 
