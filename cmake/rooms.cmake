@@ -1,9 +1,8 @@
 # One target per room. A room includes only rooms on lower levels, so it links only those: tutti_room(plan LINKS tutti_base).
 # Every .cc file of the folder belongs to the room; *_avx2.cc and *_avx512.cc get flags of their own, and, like
 # *_x86.cc, are for x86 only; *_portable.cc is for all others.
-#   APART files: two of the room's files use one name for two things, so these are compiled by themselves everywhere.
 function(tutti_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "LINKS;APART" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER" "LINKS" ${ARGN})
   if(NOT ROOM_FOLDER)
     set(ROOM_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -24,11 +23,6 @@ function(tutti_room name)
   add_library(tutti_${name} STATIC ${sources})
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(tutti_${name} PUBLIC ${ROOM_LINKS} PRIVATE tutti_flags)
-  if(TUTTI_SANITIZE)  # Half the time. What is shipped is compiled file by file, as it is written.
-    set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
-    list(TRANSFORM ROOM_APART PREPEND ${ROOM_FOLDER}/)
-    set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
 endfunction()
 
 # Tests of these folders start ranks that want the cores for themselves, so ctest runs them one at a time. They are also
