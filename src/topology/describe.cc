@@ -93,8 +93,7 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 // "NV18 450": bricks of NVLink as nvidia-smi counts them.
-std::string words(const Topology& topology, NodeId from, NodeId to) {
-  const Way found = way(topology, from, to);
+std::string words(const Way& found) {
   if (found.kind == WayKind::same) return "X";
   std::string text = name(found.kind);
   if (found.kind == WayKind::none) return text;
@@ -123,7 +122,7 @@ std::string describe_distances(const Topology& topology) {
     for (const NodeId to : devices) text += padded(topology.nodes[to].name, width);
     for (const NodeId from : devices) {
       text += "\n" + padded(topology.nodes[from].name, width);
-      for (const NodeId to : devices) text += padded(words(topology, from, to), width);
+      for (const Way& found : ways(topology, from, devices)) text += padded(words(found), width);
     }
     text += "\n";
   }
