@@ -17,6 +17,7 @@
 #include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
+#include "tools/tutti/usage.h"
 
 namespace tutti {
 namespace {
@@ -217,7 +218,7 @@ Result<ExplainRequest> parse(int argc, char** argv) {
 Status explain_command(int argc, char** argv) {
   const ExplainRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
   if (request.help) {
-    std::fputs(kUsage, stdout);
+    print_usage();
     return {};
   }
   Query query = request.query;

@@ -17,6 +17,7 @@
 #include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/topo_rings.h"
+#include "tools/tutti/usage.h"
 
 namespace tutti {
 namespace {
@@ -137,7 +138,7 @@ Result<Topology> what_is_asked(const TopoRequest& request) {
 Status topo_command(int argc, char** argv) {
   const TopoRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
   if (request.form == Form::help) {
-    std::fputs(kUsage, stdout);
+    print_usage();
     return {};
   }
   TUTTI_CHECK_OK(check(request));
