@@ -89,7 +89,8 @@ TEST(Request, RefusesLayoutsThatAreNone) {
   EXPECT_EQ(complaint({"verify", "--all", "--groups", "4+4/3+9"}),
             "--groups have 2 hosts, but 12 of them in the next level");
   EXPECT_NE(complaint({"verify", "--all", "--groups", "2x3+1"}), "");
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("more than 65536 ranks"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("90000 ranks are too large"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "2000x501"}).find("more than 1000000 ranks"), std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "5", "--groups", "2x2"}).find("a layout with 4 ranks together"),
             std::string::npos);
   EXPECT_NE(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--groups", "2x2,3+5"})
