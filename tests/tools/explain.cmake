@@ -115,6 +115,14 @@ tutti_add_test(NAME tools.explain_topology_is_all LABELS tools COMMAND ${expect}
 tutti_add_test(NAME tools.explain_counts_topology LABELS tools COMMAND ${expect} 2 "dgx-h100 has 16 ranks, but --ranks is 8"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 1M --topology dgx-h100 --hosts 2 --ranks 8)
 set(explain $<TARGET_FILE:tutti_tool> explain --bytes 64K --ranks 4)
+set(all_reduce $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K)
+# What would have no effect, or cannot be.
+function(tutti_explain_refuses name words)
+  tutti_add_test(NAME tools.explain_refuses_${name} LABELS tools COMMAND ${expect} 2 ${words} ${all_reduce} ${ARGN})
+endfunction()
+tutti_explain_refuses(two_of_one "given twice. while reading --ranks" --ranks 2 --ranks 4)
+tutti_explain_refuses(an_algorithm_without_a_name "wants a value, not ''. while reading --algorithm" --ranks 2 --algorithm=)
+tutti_explain_refuses(a_topology_without_a_name "wants a value, not ''. while reading --topology" --topology=)
 tutti_add_test(NAME tools.explain_heeds_what_is_forced LABELS tools COMMAND env TUTTI_ALGORITHM=ring TUTTI_PROTOCOL=bulk
                ${expect} 0 "\nTUTTI_ALGORITHM forces ring. TUTTI_PROTOCOL forces bulk.\n.*ring with bulk is chosen: nothing else"
                ${explain} --collective all_reduce)

@@ -124,6 +124,17 @@ TEST(Request, RefusesWhatItCannotRead) {
   EXPECT_EQ(complaint({"verify", "--all", "--ranks", "2", "more"}), "'more' is one argument too many");
 }
 
+TEST(Request, RefusesValuesThatAreEmpty) {
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "", "--ranks", "4"}),
+            "it wants a value, not ''; while reading --algorithm");
+  EXPECT_NE(complaint({"verify", "--all", "--ranks="}).find("wants a value"), std::string::npos);
+}
+
+TEST(Request, RefusesOptionsThatAreGivenTwice) {
+  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "2", "--ranks", "4"}), "it is given twice; while reading --ranks");
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "2", "--all"}).find("given twice"), std::string::npos);
+}
+
 TEST(Request, RefusesAPlanOfSeveralProblems) {
   EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--ranks", "2"}),
             "plan wants --algorithm; see tutti help");

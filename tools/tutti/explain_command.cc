@@ -16,6 +16,7 @@
 #include "tools/tutti/explain_kept.h"
 #include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
+#include "tools/tutti/given.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/usage.h"
 
@@ -184,19 +185,20 @@ Status settle(ExplainRequest& request, bool has_ranks) {
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
   request.tune_file = config().tune_file;
-  std::vector<int> given;
+  GivenOptions given;
   opterr = 0;
   optind = 0;
   for (;;) {
     const char* at = argv[std::max(optind, 1)];
     const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
     if (chosen == -1) break;
-    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + at));
-    given.push_back(chosen);
+    Status status = given.add(chosen, optarg);
+    if (status.ok()) status = apply(request, chosen, optarg ? optarg : "");
+    TUTTI_CHECK_OK(std::move(status).during(std::string("reading ") + at));
   }
   if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
   if (request.help) return request;
-  const auto has = [&](int option) { return std::find(given.begin(), given.end(), option) != given.end(); };
+  const auto has = [&](int option) { return given.has(option); };
   if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups) && !has(kHosts) && !has(kTopology)))
     return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
   if (has(kGroups) && has(kHosts))

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "tools/tutti/given.h"
+
 namespace tutti {
 
 namespace {
@@ -281,11 +283,14 @@ Result<Request> parse_request(int argc, char** argv) {
   opterr = 0;                    // The sentences are ours.
   char** const rest = argv + 1;  // From the command on.
   const int count = argc - 1;
+  GivenOptions given;
   for (optind = 0;;) {  // 0 forgets what an earlier line left.
     const int at = std::max(optind, 1);
     const int chosen = getopt_long(count, rest, ":h", kOptions, nullptr);
     if (chosen == -1) break;
-    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + rest[at]));
+    Status status = given.add(chosen, optarg);
+    if (status.ok()) status = apply(request, chosen, optarg ? optarg : "");
+    TUTTI_CHECK_OK(std::move(status).during(std::string("reading ") + rest[at]));
   }
   if (optind < count) return invalid_argument(std::string("'") + rest[optind] + "' is one argument too many");
   if (request.ranks.empty()) {

@@ -16,6 +16,7 @@
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/given.h"
 #include "tools/tutti/topo_rings.h"
 #include "tools/tutti/usage.h"
 
@@ -64,11 +65,14 @@ Status take_form(TopoRequest& request, Form form) {
 // `argv` begins with the command. What is not understood is named as it was written.
 Result<TopoRequest> parse(int argc, char** argv) {
   TopoRequest request;
+  GivenOptions given;
   opterr = 0;
   optind = 0;  // Whatever was read before; and nothing is moved, so that places stay what they are.
   for (;;) {
     const char* at = argv[std::max(optind, 1)];
-    switch (getopt_long(argc, argv, "+:h", kOptions, nullptr)) {
+    const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
+    if (chosen != -1) TUTTI_CHECK_OK(given.add(chosen, optarg).during(std::string("reading ") + at));
+    switch (chosen) {
       case -1:
         if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
         return request;
@@ -81,7 +85,6 @@ Result<TopoRequest> parse(int argc, char** argv) {
       case kSvg:
         TUTTI_CHECK_OK(take_form(request, Form::svg));
         request.picture = optarg;
-        if (request.picture.empty()) return invalid_argument("--svg wants the name of a file");
         break;
       case kRings: request.rings = true; break;
       case kGpus:
