@@ -120,6 +120,8 @@ set(all_reduce $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes
 function(tutti_explain_refuses name words)
   tutti_add_test(NAME tools.explain_refuses_${name} LABELS tools COMMAND ${expect} 2 ${words} ${all_reduce} ${ARGN})
 endfunction()
+tutti_explain_refuses(gpus_of_no_topology "--gpu says what the GPUs of a --topology are" --ranks 2 --gpu GB200)
+tutti_explain_refuses(gpus_that_are_known "GPUs of dgx-h100 are H100.*do not say" --topology dgx-h100 --gpu GB200)
 tutti_explain_refuses(two_of_one "given twice. while reading --ranks" --ranks 2 --ranks 4)
 tutti_explain_refuses(an_algorithm_without_a_name "wants a value, not ''. while reading --algorithm" --ranks 2 --algorithm=)
 tutti_explain_refuses(a_topology_without_a_name "wants a value, not ''. while reading --topology" --topology=)
@@ -135,6 +137,15 @@ tutti_add_test(NAME tools.explain_prefers_what_it_is_told LABELS tools COMMAND e
                "\nalgorithm .*two_shot with [a-z]+ is chosen" ${explain} --collective all_reduce --algorithm two_shot)
 tutti_add_test(NAME tools.explain_refuses_what_is_forced LABELS tools COMMAND env TUTTI_PROTOCOL=foo ${expect} 2
                "TUTTI_PROTOCOL is .foo., but must be one of lines" ${explain} --collective all_reduce)
+
+if(TUTTI_HAS_FORMATS)
+  set(of_unknown_gpus ${PROJECT_SOURCE_DIR}/tests/topology/files/nccl-azure-ndv4-8xA100.xml)
+  tutti_explain_refuses(gpus_that_nobody_knows "name their model with --gpu" --topology ${of_unknown_gpus})
+  tutti_add_test(NAME tools.explain_is_told_what_gpus_are LABELS tools COMMAND ${expect} 0 "^all_reduce of 16 ranks, .* on devices"
+                 ${all_reduce} --topology ${of_unknown_gpus} --gpu A100-SXM4-40GB --hosts 2)
+  tutti_add_test(NAME tools.topo_is_told_what_gpus_are LABELS tools COMMAND ${expect} 0 "gpu7, A100-SXM4-40GB, .*gpu0 +X +NV 300"
+                 $<TARGET_FILE:tutti_tool> topo --file ${of_unknown_gpus} --gpu A100-SXM4-40GB)
+endif()
 
 # Four GPUs in a ring of NVLinks.
 if(TUTTI_HAS_FORMATS)

@@ -32,7 +32,7 @@ struct ExplainRequest {
   Groups groups;
   std::string tune_file;
   Rank cores = 0;  // That all ranks share; 0: each has its own.
-  std::string topology, hosts;
+  ExplainedTopology topology;  // Of no name: hosts of the same kind as this one, or devices of theirs.
   Machine machine;  // Of the topology, where one was named; else as communicators here would take theirs to be.
   std::string wire;
   double link_gbits_per_s = 0;  // Of a host to others; 0: as assumed.
@@ -46,6 +46,7 @@ enum Option {
   kGroups,
   kHosts,
   kTopology,
+  kGpu,
   kMemory,
   kTransport,
   kMapped,
@@ -67,6 +68,7 @@ constexpr option kOptions[] = {
     {"groups", required_argument, nullptr, kGroups},
     {"hosts", required_argument, nullptr, kHosts},
     {"topology", required_argument, nullptr, kTopology},
+    {"gpu", required_argument, nullptr, kGpu},
     {"memory", required_argument, nullptr, kMemory},
     {"transport", required_argument, nullptr, kTransport},
     {"mapped", no_argument, nullptr, kMapped},
@@ -98,8 +100,9 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
     case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kGroups: return parse_groups(request, value);
-    case kHosts: request.hosts = value; break;
-    case kTopology: request.topology = value; break;
+    case kHosts: request.topology.hosts = value; break;
+    case kTopology: request.topology.name = value; break;
+    case kGpu: request.topology.gpu = value; break;
     case kMemory:
       if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
       request.query.teams = value == "cuda" ? kTeams : 0;
@@ -141,11 +144,11 @@ Machine usual_machine(bool on_devices) {
 Status settle(ExplainRequest& request, bool has_ranks) {
   Query& query = request.query;
   request.machine = usual_machine(query.teams > 0);
-  if (!request.topology.empty()) {
+  if (!request.topology.name.empty()) {
     if (!has_ranks) query.problem.ranks = 0;
-    TUTTI_CHECK_OK(explain_on({request.topology, request.hosts}, query, request.machine));
-  } else if (!request.hosts.empty()) {
-    TUTTI_CHECK_OK(parse_groups(request, request.hosts).during("reading --hosts"));
+    TUTTI_CHECK_OK(explain_on(request.topology, query, request.machine));
+  } else if (!request.topology.hosts.empty()) {
+    TUTTI_CHECK_OK(parse_groups(request, request.topology.hosts).during("reading --hosts"));
   }
   if (!request.groups.empty()) {
     const Rank ranks = ranks_in(request.groups);
@@ -201,6 +204,8 @@ Result<ExplainRequest> parse(int argc, char** argv) {
   const auto has = [&](int option) { return given.has(option); };
   if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups) && !has(kHosts) && !has(kTopology)))
     return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
+  if (has(kGpu) && !has(kTopology))
+    return invalid_argument("--gpu says what the GPUs of a --topology are: there is none");
   if (has(kGroups) && has(kHosts))
     return invalid_argument("--hosts without --topology is another name of --groups: give one of them");
   for (const auto& [option, title] :

@@ -18,6 +18,7 @@
 #include "tools/tutti/commands.h"
 #include "tools/tutti/given.h"
 #include "tools/tutti/topo_rings.h"
+#include "tools/tutti/topologies.h"
 #include "tools/tutti/usage.h"
 
 namespace tutti {
@@ -136,6 +137,11 @@ Result<Topology> what_is_asked(const TopoRequest& request) {
   return request.file.empty() ? this_machine() : read_topology_file(request.file);
 }
 
+std::string name_of(const TopoRequest& request) {
+  if (!request.preset.empty()) return request.preset;
+  return request.file.empty() ? "this machine" : request.file;
+}
+
 }  // namespace
 
 Status topo_command(int argc, char** argv) {
@@ -146,7 +152,7 @@ Status topo_command(int argc, char** argv) {
   }
   TUTTI_CHECK_OK(check(request));
   Topology topology = TUTTI_TRY(what_is_asked(request));
-  if (!request.gpu.empty()) TUTTI_CHECK_OK(set_gpu_model(topology, request.gpu));
+  if (!request.gpu.empty()) TUTTI_CHECK_OK(name_gpus(topology, name_of(request), request.gpu));
   fill_in(topology);
   TopoRings rings;
   if (request.rings) rings = TUTTI_TRY(rings_of(topology, request.gpus));

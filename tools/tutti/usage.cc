@@ -19,7 +19,7 @@ constexpr const char* kUsage =
     "several shapes)\n"
     "tutti explain --collective all_reduce --bytes 64K --ranks 2     what a call would run as, what else, and why\n"
     "    [--groups 4x8] [--memory host|cuda] [--transport shm|tcp] [--mapped] [--cores 2]\n"
-    "    [--topology dgx-h100 --hosts 4]                             on machines that are not here, of GPUs\n"
+    "    [--topology dgx-h100 --hosts 4] [--gpu MODEL]               on machines that are not here, of GPUs\n"
     "    [--algorithm A] [--protocol lines|bulk|rows] [--json] [--tune-file F]\n"
     "    [--wire int8 | --max-relative-error 0.01] [--type bfloat16] [--link GBITS]\n"
     "                                                                in messages that are rounded; over a slow link\n"
