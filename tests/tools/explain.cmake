@@ -52,7 +52,7 @@ tutti_add_test(NAME tools.explain_kept_has_no_effect_beside_a_name_of_other_coll
                COMMAND env TUTTI_ALGORITHM=two_shot ${expect} 0 "without effect here.*\n[a-z_]+ with bulk is chosen: it takes [^\n]* takes [0-9.]+\\.\nleft"
                        $<TARGET_FILE:tutti_tool> explain --ranks 4 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
                        --collective all_gather --bytes 64K)
-tutti_test_of_kept(has_no_effect_in_a_format "\ntwo_shot +bulk [^\n]* - +int8 [^m]*\n[a-z_]+ with bulk in int8 is chosen: it takes"
+tutti_test_of_kept(has_no_effect_in_a_format "\ntwo_shot +bulk [^\n]* - +int8 .*\n[^\n]*/tools.kept has such calls, but as none of these\n[a-z_]+ with bulk in int8 is chosen: it takes"
                    all_reduce --bytes 64K --wire int8)
 tutti_test_of_kept(is_raw_within_a_bound "\none_shot +bulk [^\n]* 1.5 +raw .*\ntwo_shot +bulk [^\n]* - +int8 .*\nWith TUTTI_TUNE=1 one_shot with bulk is chosen, kept"
                    all_reduce --bytes 64K --max-relative-error 0.05 --type bfloat16)
@@ -120,11 +120,26 @@ set(all_reduce $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes
 function(tutti_explain_refuses name words)
   tutti_add_test(NAME tools.explain_refuses_${name} LABELS tools COMMAND ${expect} 2 ${words} ${all_reduce} ${ARGN})
 endfunction()
+tutti_explain_refuses(to_count_hosts_of_no_topology "--hosts counts those of a --topology" --hosts 4)
+tutti_explain_refuses(hosts_for_groups "--groups say how ranks lie on hosts" --hosts 2x2)
 tutti_explain_refuses(gpus_of_no_topology "--gpu says what the GPUs of a --topology are" --ranks 2 --gpu GB200)
 tutti_explain_refuses(gpus_that_are_known "GPUs of dgx-h100 are H100.*do not say" --topology dgx-h100 --gpu GB200)
+tutti_explain_refuses(memory_between_hosts "--transport shm is of one host, but --groups have 2" --groups 2x2 --transport shm)
+tutti_explain_refuses(to_map_over_tcp "--mapped is of memory that all ranks can map" --ranks 2 --transport tcp --mapped)
+tutti_explain_refuses(to_map_over_groups "--mapped is of memory that all ranks can map" --groups 2x2 --mapped)
+tutti_explain_refuses(to_map_other_hosts "--mapped is of memory that all ranks can map" --topology dgx-h100 --hosts 2 --mapped)
+tutti_explain_refuses(what_was_measured_elsewhere "--tune-file is heeded for host memory alone" --topology dgx-h100
+                      --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+tutti_explain_refuses(what_was_measured_on_devices "--tune-file is heeded for host memory alone" --ranks 2 --memory cuda
+                      --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_explain_refuses(two_of_one "given twice. while reading --ranks" --ranks 2 --ranks 4)
 tutti_explain_refuses(an_algorithm_without_a_name "wants a value, not ''. while reading --algorithm" --ranks 2 --algorithm=)
 tutti_explain_refuses(a_topology_without_a_name "wants a value, not ''. while reading --topology" --topology=)
+tutti_add_test(NAME tools.explain_says_that_nothing_was_measured LABELS tools
+               COMMAND ${expect} 0 "\n[^\n]*/tools.tuned has nothing of such calls on such hosts\n[a-z_]+ with "
+                       ${all_reduce} --ranks 2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+tutti_add_test(NAME tools.explain_takes_one_host_over_tcp LABELS tools COMMAND ${expect} 0 "on host memory, between hosts\n"
+               ${all_reduce} --groups 4 --transport tcp)
 tutti_add_test(NAME tools.explain_heeds_what_is_forced LABELS tools COMMAND env TUTTI_ALGORITHM=ring TUTTI_PROTOCOL=bulk
                ${expect} 0 "\nTUTTI_ALGORITHM forces ring. TUTTI_PROTOCOL forces bulk.\n.*ring with bulk is chosen: nothing else"
                ${explain} --collective all_reduce)
