@@ -1,8 +1,12 @@
 #include "src/topology/describe.h"
 
 #include <algorithm>
+#include <charconv>
+#include <compare>
 #include <cstdio>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -36,9 +40,37 @@ std::string words(const Node& node) {
   return text;
 }
 
+// "gpu12" by its number.
+struct NumberedName {
+  std::string stem;
+  std::optional<std::uint32_t> number;
+
+  std::string text() const { return number ? stem + std::to_string(*number) : stem; }
+  auto operator<=>(const NumberedName&) const = default;
+};
+
+NumberedName numbered(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: there is nothing else.
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
+  const bool same = error == std::errc() && std::to_string(number) == name.substr(digits);  // And not 007.
+  if (!same) return {name, {}};
+  return {name.substr(0, digits), number};
+}
+
+bool follows(const NumberedName& one, const NumberedName& next) {
+  return one.stem == next.stem && one.number && next.number && *next.number == *one.number + 1;
+}
+
 class Tree {
  public:
-  explicit Tree(const Topology& topology) : topology_(topology), shown_(topology.nodes.size()) {}
+  explicit Tree(const Topology& topology)
+      : topology_(topology), links_of_(topology.nodes.size()), shown_(topology.nodes.size()) {
+    for (const Link& link : topology.links) {
+      links_of_[link.a].push_back(&link);
+      links_of_[link.b].push_back(&link);
+    }
+  }
 
   std::string write() {
     for (std::uint32_t host = 0; host < topology_.hosts.size(); ++host) {
@@ -59,30 +91,49 @@ class Tree {
     text_ += std::string(static_cast<std::size_t>(depth) * 2, ' ') + words(node);
     if (above != nullptr) text_ += "; " + describe(*above);
     text_ += across(id) + "\n";
-    for (const Link& link : topology_.links) {
-      const bool below = link.kind == LinkKind::pci || link.kind == LinkKind::memory;
-      if (link.a == id && below && !shown_[link.b]) write(link.b, &link, depth + 1);
+    for (const Link* link : links_of_[id]) {
+      const bool below = link->kind == LinkKind::pci || link->kind == LinkKind::memory;
+      if (link->a == id && below && !shown_[link->b]) write(link->b, link, depth + 1);
     }
   }
 
   // What leads elsewhere than up and down: how many links to whom, alike ones together.
   std::string across(NodeId id) const {
-    std::map<std::string, std::vector<std::string>> others;
-    for (const Link& link : topology_.links) {
-      const bool across = link.kind != LinkKind::pci && link.kind != LinkKind::memory;
-      if (!across || (link.a != id && link.b != id)) continue;
-      others[describe(link)].push_back(topology_.nodes[link.a == id ? link.b : link.a].name);
+    std::map<std::string, std::vector<NodeId>> others;
+    for (const Link* link : links_of_[id]) {
+      const bool across = link->kind != LinkKind::pci && link->kind != LinkKind::memory;
+      if (across) others[describe(*link)].push_back(link->a == id ? link->b : link->a);
     }
     std::string text;
-    for (const auto& [how, whom] : others) {
-      text += "; " + how + " to " + whom.front();
-      if (whom.size() == 2) text += " and " + whom.back();
-      if (whom.size() > 2) text += " ... " + whom.back() + " (" + std::to_string(whom.size()) + ")";
-    }
+    for (const auto& [how, whom] : others) text += "; " + how + " to " + listed(whom);
     return text;
   }
 
+  // "gpu0, gpu2 ... gpu7 (7)": each name once, in order; how many links there are, where that is not seen at once.
+  std::string listed(const std::vector<NodeId>& nodes) const {
+    std::set<NumberedName> names;
+    std::set<std::uint32_t> hosts;
+    for (const NodeId id : nodes) {
+      names.insert(numbered(topology_.nodes[id].name));
+      hosts.insert(topology_.nodes[id].host);
+    }
+    std::vector<std::string> parts;
+    for (auto first = names.begin(); first != names.end();) {
+      auto last = first, next = std::next(first);
+      while (next != names.end() && follows(*last, *next)) last = next++;
+      const std::ptrdiff_t count = std::distance(first, next);
+      if (count > 2) parts.push_back(first->text() + " ... " + last->text());
+      for (; count <= 2 && first != next; ++first) parts.push_back(first->text());
+      first = next;
+    }
+    std::string text = parts.front();
+    for (std::size_t i = 1; i < parts.size(); ++i) text += (i + 1 < parts.size() ? ", " : " and ") + parts[i];
+    if (hosts.size() > 1) text += " of " + std::to_string(hosts.size()) + " hosts";
+    return parts.size() == nodes.size() ? text : text + " (" + std::to_string(nodes.size()) + ")";
+  }
+
   const Topology& topology_;
+  std::vector<std::vector<const Link*>> links_of_;  // [node]
   std::vector<bool> shown_;
   std::string text_;
 };
@@ -93,8 +144,7 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 // "NV18 450": bricks of NVLink as nvidia-smi counts them.
-std::string words(const Topology& topology, NodeId from, NodeId to) {
-  const Way found = way(topology, from, to);
+std::string words(const Way& found) {
   if (found.kind == WayKind::same) return "X";
   std::string text = name(found.kind);
   if (found.kind == WayKind::none) return text;
@@ -123,7 +173,7 @@ std::string describe_distances(const Topology& topology) {
     for (const NodeId to : devices) text += padded(topology.nodes[to].name, width);
     for (const NodeId from : devices) {
       text += "\n" + padded(topology.nodes[from].name, width);
-      for (const NodeId to : devices) text += padded(words(topology, from, to), width);
+      for (const Way& found : ways(topology, from, devices)) text += padded(words(found), width);
     }
     text += "\n";
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -19,52 +18,57 @@ constexpr int kMostFlows = 128;
 
 using LinkFilter = std::function<bool(const Link&)>;
 
+// What can be reached from a node, and how.
 class Graph {
  public:
-  Graph(const Topology& topology, NodeId from, NodeId to)
+  Graph(const Topology& topology, NodeId from)
       : topology_(topology),
         from_(from),
-        to_(to),
-        links_of_(topology.nodes.size()),
+        first_(topology.nodes.size() + 1),
+        inner_end_(topology.nodes.size()),
+        links_(2 * topology.links.size()),
+        ends_(topology.nodes.size()),
+        left_(topology.links.size()),
+        by_(topology.nodes.size(), topology.links.size()),
         steps_(topology.nodes.size() + topology.links.size()) {
+    sort_links();
     for (std::size_t i = 0; i < topology.links.size(); ++i) {
-      links_of_[topology.links[i].a].push_back(i);
-      links_of_[topology.links[i].b].push_back(i);
+      const Link& link = topology.links[i];
+      left_[i].fill(link.kind == LinkKind::nvlink ? link.gbytes_per_s : 0);
     }
   }
 
-  // The nodes from end to end, of least latency over links that the filter lets through. Empty: there is no way.
-  std::vector<NodeId> nearest(const LinkFilter& takes) {
-    std::vector<double> latency(topology_.nodes.size(), kNoEnd);
-    std::vector<NodeId> before(topology_.nodes.size());
+  // How each node is reached with least latency.
+  struct Reached {
+    double latency = kNoEnd;
+    std::size_t by = 0;  // The last link.
+  };
+  using Tree = std::vector<Reached>;  // [node]
+
+  Tree nearest(const LinkFilter& takes) {
+    Tree tree(topology_.nodes.size());
     std::priority_queue<std::pair<double, NodeId>, std::vector<std::pair<double, NodeId>>, std::greater<>> next;
-    latency[from_] = 0;
+    tree[from_].latency = 0;
     next.emplace(0, from_);
     while (!next.empty()) {
       const auto [so_far, at] = next.top();
       next.pop();
-      if (so_far > latency[at] || !passes_on(at)) continue;
-      for (const std::size_t i : links_of_[at]) {
+      if (so_far > tree[at].latency || !passes_on(at)) continue;
+      for (const std::size_t i : links_of(at)) {
         const Link& link = topology_.links[i];
-        const NodeId other = link.a == at ? link.b : link.a;
+        const NodeId other = other_end(i, at);
         ++steps_;
-        if (!takes(link) || so_far + link.latency_us >= latency[other]) continue;
-        latency[other] = so_far + link.latency_us;
-        before[other] = at;
-        next.emplace(latency[other], other);
+        if (!takes(link) || so_far + link.latency_us >= tree[other].latency) continue;
+        tree[other] = {so_far + link.latency_us, i};
+        next.emplace(tree[other].latency, other);
       }
     }
-    std::vector<NodeId> nodes;
-    if (latency[to_] == kNoEnd) return nodes;
-    for (NodeId at = to_; at != from_; at = before[at]) nodes.push_back(at);
-    nodes.push_back(from_);
-    std::reverse(nodes.begin(), nodes.end());
-    return nodes;
+    return tree;
   }
 
-  // What the narrowest link of the widest way has, by Dijkstra's search with widths instead of sums. 0: there is no
-  // way.
-  double widest(const LinkFilter& takes) {
+  // What the narrowest link of the widest way to each node has, by Dijkstra's search with widths instead of sums. 0:
+  // there is no way.
+  std::vector<double> widest(const LinkFilter& takes) {
     std::vector<double> width(topology_.nodes.size(), 0);
     std::priority_queue<std::pair<double, NodeId>> next;
     width[from_] = kNoEnd;
@@ -72,11 +76,10 @@ class Graph {
     while (!next.empty()) {
       const auto [so_far, at] = next.top();
       next.pop();
-      if (at == to_) break;
       if (so_far < width[at] || !passes_on(at)) continue;
-      for (const std::size_t i : links_of_[at]) {
+      for (const std::size_t i : links_of(at)) {
         const Link& link = topology_.links[i];
-        const NodeId other = link.a == at ? link.b : link.a;
+        const NodeId other = other_end(i, at);
         const double wide = std::min(so_far, link.gbytes_per_s);
         ++steps_;
         if (!takes(link) || wide <= width[other]) continue;
@@ -84,48 +87,50 @@ class Graph {
         next.emplace(wide, other);
       }
     }
-    return width[to_];
+    return width;
   }
 
-  // All that NVLinks carry at once, by the shortest ways first (Edmonds and Karp 1972), and what each does of it.
-  double nvlink_flow(std::vector<LinkLoad>& loads) {
-    std::vector<std::array<double, 2>> left(topology_.links.size());  // From a to b, and from b to a.
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      const bool nvlink = topology_.links[i].kind == LinkKind::nvlink;
-      left[i].fill(nvlink ? topology_.links[i].gbytes_per_s : 0);
+  // All that NVLinks carry to a node at once, by the shortest ways first (Edmonds and Karp 1972), and what each does of
+  // it.
+  double nvlink_flow(NodeId to, std::vector<LinkLoad>& loads) {
+    std::vector<NodeId> before_it;  // Of those who do not pass on only this one is looked at.
+    if (!passes_on(to)) {
+      for (const std::size_t i : links_of(to)) {
+        before_it.push_back(other_end(i, to));
+        ends_[before_it.back()].push_back(i);
+      }
     }
+    std::vector<std::size_t> used;
     double flow = 0;
     for (int i = 0; i < kMostFlows; ++i) {
-      const double more = augment(left);
+      const double more = augment(to, used);
       if (more == 0) break;
       flow += more;
     }
-    for (std::uint32_t i = 0; i < left.size(); ++i) {
-      const double forth = (left[i][1] - left[i][0]) / 2;
-      if (forth != 0) loads.push_back({i, forth > 0, std::abs(forth) / flow});
+    for (const NodeId node : before_it) ends_[node].pop_back();
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    for (const std::size_t i : used) {
+      const double forth = (left_[i][1] - left_[i][0]) / 2;
+      if (forth != 0) loads.push_back({static_cast<std::uint32_t>(i), forth > 0, std::abs(forth) / flow});
+      left_[i].fill(topology_.links[i].gbytes_per_s);
     }
     return flow;
   }
 
-  std::vector<LinkLoad> loads(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
-    std::vector<LinkLoad> each;
-    for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
-      const Link* link = best(nodes[i], nodes[i + 1], takes);
-      each.push_back({static_cast<std::uint32_t>(link - topology_.links.data()), link->a == nodes[i]});
-    }
-    return each;
+  // The links from end to end. Empty: there is no way.
+  std::vector<std::size_t> links_to(NodeId to, const Tree& tree) const {
+    std::vector<std::size_t> links;
+    if (tree[to].latency == kNoEnd) return links;
+    for (NodeId at = to; at != from_; at = other_end(links.back(), at)) links.push_back(tree[at].by);
+    std::reverse(links.begin(), links.end());
+    return links;
   }
 
-  double latency(const std::vector<NodeId>& nodes, const LinkFilter& takes) const {
-    double sum = 0;
-    for (std::size_t i = 0; i + 1 < nodes.size(); ++i) sum += best(nodes[i], nodes[i + 1], takes)->latency_us;
-    return sum;
-  }
-
-  bool crosses(const std::vector<NodeId>& nodes, const LinkFilter& takes, LinkKind kind) const {
-    for (std::size_t i = 0; i + 1 < nodes.size(); ++i)
-      if (best(nodes[i], nodes[i + 1], takes)->kind == kind) return true;
-    return false;
+  std::vector<NodeId> nodes_of(const std::vector<std::size_t>& links) const {
+    std::vector<NodeId> nodes = {from_};
+    for (const std::size_t i : links) nodes.push_back(other_end(i, nodes.back()));
+    return nodes;
   }
 
   std::uint64_t steps() const { return steps_; }
@@ -137,50 +142,75 @@ class Graph {
            kind == NodeKind::network;
   }
 
-  const Link* best(NodeId a, NodeId b, const LinkFilter& takes) const {
-    const Link* found = nullptr;
-    for (const std::size_t i : links_of_[a]) {
-      const Link& link = topology_.links[i];
-      if ((link.a == b || link.b == b) && takes(link) && (found == nullptr || link.latency_us < found->latency_us))
-        found = &link;
+  void sort_links() {
+    const auto each_end = [&](const auto& visit) {
+      for (std::size_t i = 0; i < topology_.links.size(); ++i) {
+        visit(topology_.links[i].a, topology_.links[i].b, i);
+        visit(topology_.links[i].b, topology_.links[i].a, i);
+      }
+    };
+    std::vector<std::size_t> inner(topology_.nodes.size()), outer(topology_.nodes.size());  // How many; then, where to.
+    each_end([&](NodeId at, NodeId other, std::size_t) { ++(passes_on(other) ? inner : outer)[at]; });
+    for (NodeId node = 0; node < topology_.nodes.size(); ++node) {
+      inner_end_[node] = first_[node] + inner[node];
+      first_[node + 1] = inner_end_[node] + outer[node];
+      inner[node] = first_[node];
+      outer[node] = inner_end_[node];
     }
-    return found;
+    each_end([&](NodeId at, NodeId other, std::size_t i) { links_[(passes_on(other) ? inner : outer)[at]++] = i; });
   }
 
-  double augment(std::vector<std::array<double, 2>>& left) {
-    std::vector<std::size_t> by(topology_.nodes.size(), topology_.links.size());
-    std::deque<NodeId> next{from_};
-    while (!next.empty() && by[to_] == topology_.links.size()) {
-      const NodeId at = next.front();
-      next.pop_front();
+  std::span<const std::size_t> links_of(NodeId at) const {
+    return std::span(links_).subspan(first_[at], first_[at + 1] - first_[at]);
+  }
+
+  NodeId other_end(std::size_t link, NodeId node) const {
+    return topology_.links[link].a == node ? topology_.links[link].b : topology_.links[link].a;
+  }
+
+  // `used`: the links of the way that was found are added.
+  double augment(NodeId to, std::vector<std::size_t>& used) {
+    const std::size_t nobody = topology_.links.size();
+    std::vector<NodeId> seen = {from_};  // In turn.
+    for (std::size_t next = 0; next < seen.size() && by_[to] == nobody; ++next) {
+      const NodeId at = seen[next];
       if (!passes_on(at)) continue;
-      for (const std::size_t i : links_of_[at]) {
-        const Link& link = topology_.links[i];
-        const NodeId other = link.a == at ? link.b : link.a;
+      const auto go = [&](std::size_t i) {
+        const NodeId other = other_end(i, at);
         ++steps_;
-        if (other == from_ || by[other] != topology_.links.size() || left[i][link.a == at ? 0 : 1] <= 0) continue;
-        by[other] = i;
-        next.push_back(other);
-      }
+        if (other == from_ || by_[other] != nobody || left_[i][direction(i, at)] <= 0) return;
+        by_[other] = i;
+        seen.push_back(other);
+      };
+      for (std::size_t i = first_[at]; i < inner_end_[at]; ++i) go(links_[i]);
+      for (const std::size_t i : ends_[at]) go(i);
     }
-    if (by[to_] == topology_.links.size()) return 0;
-    const auto before = [&](NodeId at) {
-      return topology_.links[by[at]].a == at ? topology_.links[by[at]].b : topology_.links[by[at]].a;
-    };
-    double most = kNoEnd;
-    for (NodeId at = to_; at != from_; at = before(at))
-      most = std::min(most, left[by[at]][topology_.links[by[at]].b == at ? 0 : 1]);
-    for (NodeId at = to_; at != from_; at = before(at)) {
-      const std::size_t forth = topology_.links[by[at]].b == at ? 0 : 1;
-      left[by[at]][forth] -= most;
-      left[by[at]][1 - forth] += most;
+    double most = by_[to] == nobody ? 0 : kNoEnd;
+    std::vector<std::pair<std::size_t, std::size_t>> way;  // Links, and in which direction.
+    for (NodeId at = to; by_[to] != nobody && at != from_; at = other_end(by_[at], at)) {
+      way.emplace_back(by_[at], 1 - direction(by_[at], at));
+      most = std::min(most, left_[by_[at]][way.back().second]);
     }
+    for (const auto& [link, forth] : way) {
+      left_[link][forth] -= most;
+      left_[link][1 - forth] += most;
+      used.push_back(link);
+    }
+    for (const NodeId node : seen) by_[node] = nobody;
     return most;
   }
 
+  std::size_t direction(std::size_t link, NodeId from) const { return topology_.links[link].a == from ? 0 : 1; }
+
   const Topology& topology_;
-  NodeId from_, to_;
-  std::vector<std::vector<std::size_t>> links_of_;  // [node]
+  NodeId from_;
+  std::vector<std::size_t> first_, inner_end_;  // [node]: where its links begin in links_, and those to others that do
+                                                // not pass on.
+  std::vector<std::size_t> links_;
+  std::vector<std::vector<std::size_t>>
+      ends_;                                 // [node]: links to a node that does not pass on, while it is looked for.
+  std::vector<std::array<double, 2>> left_;  // NVLinks: from a to b, and from b to a.
+  std::vector<std::size_t> by_;              // [node]: while a way is looked for, how it was reached.
   std::uint64_t steps_;
 };
 
@@ -197,6 +227,18 @@ WayKind kind_of(const Topology& topology, const std::vector<NodeId>& nodes) {
   return switches > 1 ? WayKind::pxb : WayKind::pix;
 }
 
+// Of one that is not over NVLinks.
+void fill_in(const Topology& topology, const std::vector<std::size_t>& links, Way& way) {
+  bool over_c2c = false;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& link = topology.links[links[i]];
+    over_c2c |= link.kind == LinkKind::c2c;
+    way.loads.push_back({static_cast<std::uint32_t>(links[i]), link.a == way.nodes[i]});
+  }
+  way.kind = kind_of(topology, way.nodes);
+  if (way.kind == WayKind::phb && over_c2c) way.kind = WayKind::c2c;
+}
+
 }  // namespace
 
 const char* name(WayKind kind) {
@@ -205,34 +247,53 @@ const char* name(WayKind kind) {
 }
 
 Way way(const Topology& topology, NodeId from, NodeId to) {
-  Way found;
-  found.nodes = {from};
-  found.gbytes_per_s = kNoEnd;
-  found.kind = WayKind::same;
-  if (from == to) return found;
-  Graph graph(topology, from, to);
-  LinkFilter takes = [](const Link& link) { return link.kind == LinkKind::nvlink; };
-  found.nodes = graph.nearest(takes);
-  if (!found.nodes.empty()) {
-    found.kind = WayKind::nvlink;
-    found.gbytes_per_s = graph.nvlink_flow(found.loads);
-    found.latency_us = graph.latency(found.nodes, takes);
-    found.steps = graph.steps();
-    return found;
+  return std::move(ways(topology, from, std::span(&to, 1)).front());
+}
+
+std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const NodeId> to) {
+  Graph graph(topology, from);
+  const Graph::Tree by_nvlinks = graph.nearest([](const Link& link) { return link.kind == LinkKind::nvlink; });
+  std::vector<Way> found(to.size());
+  std::vector<std::size_t> others;  // NVLinks do not lead there.
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    Way& way = found[i];
+    if (to[i] == from) {
+      way.nodes = {from};
+      way.gbytes_per_s = kNoEnd;
+      way.kind = WayKind::same;
+      continue;
+    }
+    const std::vector<std::size_t> links = graph.links_to(to[i], by_nvlinks);
+    if (links.empty()) {
+      others.push_back(i);
+      continue;
+    }
+    way.kind = WayKind::nvlink;
+    way.nodes = graph.nodes_of(links);
+    way.gbytes_per_s = graph.nvlink_flow(to[i], way.loads);
+    way.latency_us = by_nvlinks[to[i]].latency;
+    way.steps = graph.steps();
   }
-  const double wide = graph.widest([](const Link& link) { return link.kind != LinkKind::nvlink; });
-  takes = [wide](const Link& link) { return link.kind != LinkKind::nvlink && link.gbytes_per_s >= wide; };
-  if (wide > 0) found.nodes = graph.nearest(takes);
-  found.steps = graph.steps();
-  found.gbytes_per_s = wide;
-  if (found.nodes.empty()) {
-    found.kind = WayKind::none;
-    return found;
+  if (others.empty()) return found;
+  const std::vector<double> widths = graph.widest([](const Link& link) { return link.kind != LinkKind::nvlink; });
+  std::stable_sort(others.begin(), others.end(),
+                   [&](std::size_t a, std::size_t b) { return widths[to[a]] < widths[to[b]]; });
+  double wide = 0;
+  Graph::Tree tree;  // Over links that are so wide.
+  for (const std::size_t i : others) {
+    if (widths[to[i]] > wide) {
+      wide = widths[to[i]];
+      tree =
+          graph.nearest([&](const Link& link) { return link.kind != LinkKind::nvlink && link.gbytes_per_s >= wide; });
+    }
+    found[i].steps = graph.steps();
+    if (wide == 0) continue;
+    const std::vector<std::size_t> links = graph.links_to(to[i], tree);
+    found[i].gbytes_per_s = wide;
+    found[i].latency_us = tree[to[i]].latency;
+    found[i].nodes = graph.nodes_of(links);
+    fill_in(topology, links, found[i]);
   }
-  found.kind = kind_of(topology, found.nodes);
-  found.latency_us = graph.latency(found.nodes, takes);
-  found.loads = graph.loads(found.nodes, takes);
-  if (found.kind == WayKind::phb && graph.crosses(found.nodes, takes, LinkKind::c2c)) found.kind = WayKind::c2c;
   return found;
 }
 

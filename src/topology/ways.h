@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,9 @@ struct Way {
 // NVLinks, if they lead there, else the widest way; of these the one of least latency. Only switches and processors
 // pass on what is not for them. A link is looked at some times, and where NVLinks lead some hundred times, at most.
 Way way(const Topology& topology, NodeId from, NodeId to);
+// The same to each of several nodes, for little more than one takes: one search finds how all are reached, and where
+// NVLinks lead, only switches are gone through for each. Else a search for each width that ways have. `steps` are those
+// up to it.
+std::vector<Way> ways(const Topology& topology, NodeId from, std::span<const NodeId> to);
 
 }  // namespace tutti

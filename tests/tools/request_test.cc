@@ -89,7 +89,8 @@ TEST(Request, RefusesLayoutsThatAreNone) {
   EXPECT_EQ(complaint({"verify", "--all", "--groups", "4+4/3+9"}),
             "--groups have 2 hosts, but 12 of them in the next level");
   EXPECT_NE(complaint({"verify", "--all", "--groups", "2x3+1"}), "");
-  EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("more than 65536 ranks"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "300x300"}).find("90000 ranks are too large"), std::string::npos);
+  EXPECT_NE(complaint({"verify", "--all", "--groups", "2000x501"}).find("more than 1000000 ranks"), std::string::npos);
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "5", "--groups", "2x2"}).find("a layout with 4 ranks together"),
             std::string::npos);
   EXPECT_NE(complaint({"plan", "--collective", "all_reduce", "--algorithm", "ring", "--groups", "2x2,3+5"})
@@ -121,6 +122,17 @@ TEST(Request, RefusesWhatItCannotRead) {
   EXPECT_NE(complaint({"verify", "--all", "--ranks", "0"}).find("'0' is no number from 1"), std::string::npos);
   EXPECT_NE(complaint({"verify", "--loud"}).find("reading --loud"), std::string::npos);
   EXPECT_EQ(complaint({"verify", "--all", "--ranks", "2", "more"}), "'more' is one argument too many");
+}
+
+TEST(Request, RefusesValuesThatAreEmpty) {
+  EXPECT_EQ(complaint({"plan", "--collective", "all_reduce", "--algorithm", "", "--ranks", "4"}),
+            "it wants a value, not ''; while reading --algorithm");
+  EXPECT_NE(complaint({"verify", "--all", "--ranks="}).find("wants a value"), std::string::npos);
+}
+
+TEST(Request, RefusesOptionsThatAreGivenTwice) {
+  EXPECT_EQ(complaint({"verify", "--all", "--ranks", "2", "--ranks", "4"}), "it is given twice; while reading --ranks");
+  EXPECT_NE(complaint({"verify", "--all", "--ranks", "2", "--all"}).find("given twice"), std::string::npos);
 }
 
 TEST(Request, RefusesAPlanOfSeveralProblems) {

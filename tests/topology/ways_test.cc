@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,6 +119,53 @@ TEST_F(Ways, OverNvLinksAreFoundInFewStepsHoweverManyThereAre) {
   const Way found = way(topology_, from, to);
   EXPECT_EQ(found.kind, WayKind::nvlink);
   EXPECT_LE(found.steps, 300 * topology_.links.size());
+}
+
+// Each as if it were the only one, though what is found for one is of use for the next.
+TEST_F(Ways, ToSeveralAreThoseToEach) {
+  std::mt19937 random(7);  // Printed where it fails.
+  const NodeKind kinds[] = {NodeKind::numa, NodeKind::pci_switch, NodeKind::gpu, NodeKind::gpu, NodeKind::nvswitch};
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < 40; ++i) nodes.push_back(node(kinds[i % 5], std::to_string(i)));
+  for (int i = 0; i < 120; ++i) {
+    const NodeId a = random() % 40, b = random() % 40;
+    const LinkKind kind = std::array{LinkKind::nvlink, LinkKind::smp, LinkKind::c2c}[random() % 3];
+    if (a != b) link(a, b, kind, 1 + random() % 4, 1 + random() % 4);
+  }
+  for (const NodeId from : nodes) {
+    const std::vector<Way> found = ways(topology_, from, nodes);
+    ASSERT_EQ(found.size(), nodes.size());
+    for (const NodeId to : nodes) {
+      SCOPED_TRACE("seed 7, from " + std::to_string(from) + " to " + std::to_string(to));
+      const Way alone = way(topology_, from, to);
+      EXPECT_EQ(found[to].kind, alone.kind);
+      EXPECT_EQ(found[to].gbytes_per_s, alone.gbytes_per_s);
+      EXPECT_EQ(found[to].latency_us, alone.latency_us);
+      EXPECT_EQ(found[to].nodes, alone.nodes);
+      ASSERT_EQ(found[to].loads.size(), alone.loads.size());
+      for (std::size_t i = 0; i < alone.loads.size(); ++i) {
+        EXPECT_EQ(found[to].loads[i].link, alone.loads[i].link);
+        EXPECT_EQ(found[to].loads[i].forth, alone.loads[i].forth);
+        EXPECT_EQ(found[to].loads[i].part, alone.loads[i].part);
+      }
+    }
+  }
+}
+
+// A search for each of them would look at all others again.
+TEST_F(Ways, ToManyTakeLittleMoreThanToOne) {
+  const NodeId processor = node(NodeKind::numa, "numa0"), middle = node(NodeKind::nvswitch, "nvswitches");
+  std::vector<NodeId> gpus;
+  for (int i = 0; i < 1000; ++i) {
+    gpus.push_back(node(NodeKind::gpu, std::to_string(i)));
+    link(processor, gpus.back(), LinkKind::pci, 16);
+    if (i % 2 == 0) link(gpus.back(), middle, LinkKind::nvlink, 100);
+  }
+  const std::vector<Way> found = ways(topology_, gpus[0], gpus);
+  EXPECT_EQ(found[998].kind, WayKind::nvlink);
+  EXPECT_EQ(found[999].kind, WayKind::phb);
+  EXPECT_LE(found[998].steps, 10 * topology_.links.size());
+  EXPECT_LE(found[999].steps, 10 * topology_.links.size());
 }
 
 }  // namespace

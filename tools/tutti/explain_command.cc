@@ -16,7 +16,9 @@
 #include "tools/tutti/explain_kept.h"
 #include "tools/tutti/explain_report.h"
 #include "tools/tutti/explain_topology.h"
+#include "tools/tutti/given.h"
 #include "tools/tutti/names.h"
+#include "tools/tutti/usage.h"
 
 namespace tutti {
 namespace {
@@ -29,8 +31,9 @@ struct ExplainRequest {
   std::string environment;  // What it forces, and what nobody would guess, in words.
   Groups groups;
   std::string tune_file;
-  Rank cores = 0;  // That all ranks share; 0: each has its own.
-  std::string topology, hosts;
+  bool measured_by_name = false;  // --tune-file names it.
+  Rank cores = 0;                 // That all ranks share; 0: each has its own.
+  ExplainedTopology topology;     // Of no name: hosts of the same kind as this one, or devices of theirs.
   Machine machine;  // Of the topology, where one was named; else as communicators here would take theirs to be.
   std::string wire;
   double link_gbits_per_s = 0;  // Of a host to others; 0: as assumed.
@@ -44,6 +47,7 @@ enum Option {
   kGroups,
   kHosts,
   kTopology,
+  kGpu,
   kMemory,
   kTransport,
   kMapped,
@@ -65,6 +69,7 @@ constexpr option kOptions[] = {
     {"groups", required_argument, nullptr, kGroups},
     {"hosts", required_argument, nullptr, kHosts},
     {"topology", required_argument, nullptr, kTopology},
+    {"gpu", required_argument, nullptr, kGpu},
     {"memory", required_argument, nullptr, kMemory},
     {"transport", required_argument, nullptr, kTransport},
     {"mapped", no_argument, nullptr, kMapped},
@@ -96,8 +101,9 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
     case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kGroups: return parse_groups(request, value);
-    case kHosts: request.hosts = value; break;
-    case kTopology: request.topology = value; break;
+    case kHosts: request.topology.hosts = value; break;
+    case kTopology: request.topology.name = value; break;
+    case kGpu: request.topology.gpu = value; break;
     case kMemory:
       if (value != "host" && value != "cuda") return invalid_argument("memory is host or cuda");
       request.query.teams = value == "cuda" ? kTeams : 0;
@@ -135,25 +141,35 @@ Machine usual_machine(bool on_devices) {
   return machine;
 }
 
-// What was said together. Ranks of several hosts speak over a network, whatever the transport.
-Status settle(ExplainRequest& request, bool has_ranks) {
+// Ranks of several hosts speak over a network.
+Status lay_out(ExplainRequest& request, const GivenOptions& given) {
+  Query& query = request.query;
+  const Rank ranks = ranks_in(request.groups);
+  if (given.has(kRanks) && ranks != query.problem.ranks)
+    return invalid_argument("--groups have " + std::to_string(ranks) + " ranks together, but --ranks is " +
+                            std::to_string(query.problem.ranks));
+  query.problem.ranks = ranks;
+  const auto hosts = static_cast<Rank>(request.groups.front().size());
+  if (hosts == 1) return {};
+  if (given.has(kTransport) && !query.network)
+    return invalid_argument("--transport shm is of one host, but --groups have " + std::to_string(hosts));
+  query.network = true;
+  if (ranks > hosts) query.problem.groups = request.groups;
+  return {};
+}
+
+// What was said together.
+Status settle(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
   request.machine = usual_machine(query.teams > 0);
-  if (!request.topology.empty()) {
-    if (!has_ranks) query.problem.ranks = 0;
-    TUTTI_CHECK_OK(explain_on({request.topology, request.hosts}, query, request.machine));
-  } else if (!request.hosts.empty()) {
-    TUTTI_CHECK_OK(parse_groups(request, request.hosts).during("reading --hosts"));
+  if (given.has(kTopology)) {
+    if (!given.has(kRanks)) query.problem.ranks = 0;
+    TUTTI_CHECK_OK(explain_on(request.topology, query, request.machine));
   }
-  if (!request.groups.empty()) {
-    const Rank ranks = ranks_in(request.groups);
-    if (has_ranks && ranks != query.problem.ranks)
-      return invalid_argument("--groups have " + std::to_string(ranks) + " ranks together, but --ranks is " +
-                              std::to_string(query.problem.ranks));
-    query.problem.ranks = ranks;
-    query.network = request.groups.front().size() > 1;
-    if (query.network && ranks > request.groups.front().size()) query.problem.groups = request.groups;
-  }
+  if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
+  if (query.mapped && query.network)
+    return invalid_argument(
+        "--mapped is of memory that all ranks can map, which needs one host and no --transport tcp");
   if (request.cores > 0) {  // So they are on one machine, with no links between them.
     if (query.teams > 0) return invalid_argument("--cores are those of ranks on host memory: leave out --memory cuda");
     request.machine.ranks_per_core = std::max(1.0, static_cast<double>(query.problem.ranks) / request.cores);
@@ -180,35 +196,50 @@ Status settle(ExplainRequest& request, bool has_ranks) {
   return heed_environment(query.problem, request.forced, request.environment);
 }
 
+// What is there, and what would have no effect.
+Status check(ExplainRequest& request, const GivenOptions& given) {
+  const bool has_ranks = given.has(kRanks) || given.has(kGroups) || given.has(kTopology);
+  if (given.has(kHosts) && !given.has(kTopology))
+    return invalid_argument(
+        "--hosts counts those of a --topology; without one, --groups say how ranks lie on hosts, as 4x8");
+  if (!given.has(kCollective) || !given.has(kBytes) || !has_ranks)
+    return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
+  if (given.has(kGpu) && !given.has(kTopology))
+    return invalid_argument("--gpu says what the GPUs of a --topology are: there is none");
+  for (const auto& [option, title] :
+       {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"), std::pair(kTransport, "--transport"),
+        std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
+    if (given.has(kTopology) && given.has(option))
+      return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
+  if (!given.has(kTuneFile))
+    return {};  // What TUTTI_TUNE_FILE names may come to be when somebody has learnt something.
+  if (given.has(kTopology) || request.query.teams > 0)
+    return invalid_argument(
+        "--tune-file is heeded for host memory alone: what it keeps of devices is of machines that "
+        "explain is not told of");
+  request.measured_by_name = true;
+  if (::access(request.tune_file.c_str(), R_OK) == 0) return {};
+  return system_error("open '" + request.tune_file + "', which --tune-file names");
+}
+
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
   request.tune_file = config().tune_file;
-  std::vector<int> given;
+  GivenOptions given;
   opterr = 0;
   optind = 0;
   for (;;) {
     const char* at = argv[std::max(optind, 1)];
     const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
     if (chosen == -1) break;
-    TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(std::string("reading ") + at));
-    given.push_back(chosen);
+    Status status = given.add(chosen, optarg);
+    if (status.ok()) status = apply(request, chosen, optarg ? optarg : "");
+    TUTTI_CHECK_OK(std::move(status).during(std::string("reading ") + at));
   }
   if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
   if (request.help) return request;
-  const auto has = [&](int option) { return std::find(given.begin(), given.end(), option) != given.end(); };
-  if (!has(kCollective) || !has(kBytes) || (!has(kRanks) && !has(kGroups) && !has(kHosts) && !has(kTopology)))
-    return invalid_argument("explain wants --collective, --bytes and --ranks, --groups or --topology; see tutti help");
-  if (has(kGroups) && has(kHosts))
-    return invalid_argument("--hosts without --topology is another name of --groups: give one of them");
-  for (const auto& [option, title] :
-       {std::pair(kGroups, "--groups"), std::pair(kMemory, "--memory"), std::pair(kTransport, "--transport"),
-        std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
-    if (has(kTopology) && has(option))
-      return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
-  // What TUTTI_TUNE_FILE names may come to be when somebody has learnt something.
-  if (has(kTuneFile) && ::access(request.tune_file.c_str(), R_OK) != 0)
-    return system_error("open '" + request.tune_file + "', which --tune-file names");
-  TUTTI_CHECK_OK(settle(request, has(kRanks)));
+  TUTTI_CHECK_OK(check(request, given));
+  TUTTI_CHECK_OK(settle(request, given));
   return request;
 }
 
@@ -217,7 +248,7 @@ Result<ExplainRequest> parse(int argc, char** argv) {
 Status explain_command(int argc, char** argv) {
   const ExplainRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
   if (request.help) {
-    std::fputs(kUsage, stdout);
+    print_usage();
     return {};
   }
   Query query = request.query;
@@ -225,7 +256,8 @@ Status explain_command(int argc, char** argv) {
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
-  const Measured known = TUTTI_TRY(read_measured(request.tune_file, query, request.groups));
+  Measured known = TUTTI_TRY(read_measured(request.tune_file, query, request.groups));
+  if (request.measured_by_name) known.named_file = request.tune_file;
   if (request.json) print_json(query, found, known, request.environment);
   else print_text(query, found, known, request.environment);
   if (found.empty()) return unsupported("no communicator would make this call: see what is left out, and why");

@@ -112,7 +112,7 @@ Result<Measured> read_measured(const std::string& file, const Query& query, cons
     const Classes classes = classes_of(machine, query);
     const Kept kept = TUTTI_TRY(kept_of(classes, query));
     const TunedClass* shown = kept.choice ? kept.from : query.mapped ? classes.mapped : classes.lanes;
-    if (shown != nullptr) return Measured{machine.name, *shown, kept.choice};
+    if (shown != nullptr) return Measured{machine.name, *shown, kept.choice, {}};
   }
   return Measured{};
 }

@@ -15,6 +15,7 @@ struct Measured {
   std::string machine;
   TunedClass tuned;
   std::optional<Choice> kept;  // What such calls run as where trials are on; none: what the file keeps has no effect.
+  std::string named_file;      // By somebody who wants to see what it has; empty: nobody does.
 
   // 0: not measured, as whatever rounds: trials are of messages that go as they are.
   double us(const Choice& choice) const;

@@ -128,6 +128,9 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
   const bool shown = std::any_of(found.begin(), found.end(),
                                  [&](const Candidate& candidate) { return measured.us(candidate.choice) > 0; });
   if (shown) std::printf("measured on %s\n", measured.machine.c_str());
+  else if (!measured.named_file.empty() && !measured.kept)
+    std::printf("%s has %s\n", measured.named_file.c_str(),
+                measured.machine.empty() ? "nothing of such calls on such hosts" : "such calls, but as none of these");
   std::printf("%s.\n", verdict(query, found, measured).c_str());
   std::printf("left out:\n");
   const std::vector<RuledOut> all = all_ruled_out(query);

@@ -13,7 +13,7 @@ namespace tutti {
 Status explain_on(const ExplainedTopology& topology, Query& query, Machine& machine) {
   constexpr std::uint32_t kMostHosts = 1U << 24;
   Cluster cluster;
-  cluster.host = TUTTI_TRY(named_topology(topology.name));
+  cluster.host = TUTTI_TRY(named_topology(topology.name, topology.gpu));
   cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
   if (!topology.hosts.empty()) {
     Result<std::uint32_t> hosts = parse_count(topology.hosts, 1, kMostHosts);

@@ -10,11 +10,13 @@ namespace tutti {
 // What a topology is asked about: its ranks, by the figures that `tutti simulate` counts by.
 struct ExplainedTopology {
   std::string name;
+  std::string gpu;    // What its GPUs are; empty: as it says.
   std::string hosts;  // How many; empty: those of the topology.
 };
 
 // Fills in the problem of the query, its teams and whether it goes over a network, and the machine. The query's ranks,
-// if it has any, must be those of the topology. invalid_argument where there is no such topology, or no GPUs in it.
+// if it has any, must be those of the topology. invalid_argument where there is no such topology, or no GPUs in it, or
+// where nobody says what they are.
 Status explain_on(const ExplainedTopology& topology, Query& query, Machine& machine);
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "tools/tutti/commands.h"
+#include "tools/tutti/usage.h"
 
 namespace {
 
@@ -16,7 +17,7 @@ tutti::Status run(int argc, char** argv) {
   if (request.command == "verify") return tutti::verify_command(request);
   if (request.command == "doctor") return tutti::doctor_command();
   if (request.command == "version") return tutti::version_command();
-  std::fputs(tutti::kUsage, stdout);
+  tutti::print_usage();
   return {};
 }
 

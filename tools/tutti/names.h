@@ -9,6 +9,9 @@
 
 namespace tutti {
 
+// Of each collective: a line break, two spaces, its name and those of its algorithms.
+std::string all_algorithms();
+
 // Names the algorithms that there are: of the collective, or of each.
 Status no_such_algorithm(const std::string& algorithm, std::optional<Collective> collective);
 

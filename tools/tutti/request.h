@@ -49,6 +49,4 @@ Result<Request> parse_request(int argc, char** argv);
 // The problem that `request` describes, for one of its numbers of ranks.
 Problem problem_of(const Request& request, Rank ranks);
 
-extern const char* const kUsage;
-
 }  // namespace tutti

@@ -16,7 +16,10 @@
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
 #include "tools/tutti/commands.h"
+#include "tools/tutti/given.h"
 #include "tools/tutti/topo_rings.h"
+#include "tools/tutti/topologies.h"
+#include "tools/tutti/usage.h"
 
 namespace tutti {
 namespace {
@@ -63,11 +66,14 @@ Status take_form(TopoRequest& request, Form form) {
 // `argv` begins with the command. What is not understood is named as it was written.
 Result<TopoRequest> parse(int argc, char** argv) {
   TopoRequest request;
+  GivenOptions given;
   opterr = 0;
   optind = 0;  // Whatever was read before; and nothing is moved, so that places stay what they are.
   for (;;) {
     const char* at = argv[std::max(optind, 1)];
-    switch (getopt_long(argc, argv, "+:h", kOptions, nullptr)) {
+    const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
+    if (chosen != -1) TUTTI_CHECK_OK(given.add(chosen, optarg).during(std::string("reading ") + at));
+    switch (chosen) {
       case -1:
         if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
         return request;
@@ -80,7 +86,6 @@ Result<TopoRequest> parse(int argc, char** argv) {
       case kSvg:
         TUTTI_CHECK_OK(take_form(request, Form::svg));
         request.picture = optarg;
-        if (request.picture.empty()) return invalid_argument("--svg wants the name of a file");
         break;
       case kRings: request.rings = true; break;
       case kGpus:
@@ -132,17 +137,22 @@ Result<Topology> what_is_asked(const TopoRequest& request) {
   return request.file.empty() ? this_machine() : read_topology_file(request.file);
 }
 
+std::string name_of(const TopoRequest& request) {
+  if (!request.preset.empty()) return request.preset;
+  return request.file.empty() ? "this machine" : request.file;
+}
+
 }  // namespace
 
 Status topo_command(int argc, char** argv) {
   const TopoRequest request = TUTTI_TRY(parse(argc - 1, argv + 1));
   if (request.form == Form::help) {
-    std::fputs(kUsage, stdout);
+    print_usage();
     return {};
   }
   TUTTI_CHECK_OK(check(request));
   Topology topology = TUTTI_TRY(what_is_asked(request));
-  if (!request.gpu.empty()) TUTTI_CHECK_OK(set_gpu_model(topology, request.gpu));
+  if (!request.gpu.empty()) TUTTI_CHECK_OK(name_gpus(topology, name_of(request), request.gpu));
   fill_in(topology);
   TopoRings rings;
   if (request.rings) rings = TUTTI_TRY(rings_of(topology, request.gpus));
