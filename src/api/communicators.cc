@@ -201,7 +201,6 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
         "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
         "TUTTI_PROTOCOL)");
   }
-  if (merged.memory != Memory::host) merged.tune = Tune::off;  // Trials are of calls on host memory.
   merged.force();
   return merged;
 }

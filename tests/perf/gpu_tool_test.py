@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,34 @@ class OnATwin(unittest.TestCase):
         for way in ("in_place", "out_of_place"):
             self.assertEqual((row[way]["wire"], row[way]["protocol"]), ("int8", "bulk"))
             self.assertGreater(row[way]["error"], 0)
+
+    def test_calls_learn_and_later_runs_take_what_they_have_come_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, path = os.path.join(folder, "tuned"), os.path.join(folder, "out.json")
+
+            def tuned(*options, **environment):
+                result = run(TWIN_PERF, "-g", "2", "-b", "8K", "-e", "8K", "-n", "1", "-w", "1", "-J", path, *options,
+                             TUTTI_LOG="info", TUTTI_TUNE="1", TUTTI_TUNE_FILE=file, **environment)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                with open(path) as written:
+                    row = json.load(written)["results"][0]
+                ways = [f"{row[way]['algorithm']} {row[way]['protocol']}" for way in ("out_of_place", "in_place")]
+                return result.stderr + result.stdout, ways
+
+            words, ways = tuned("-c", "350")  # Each waits for its call.
+            verdict = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [a-z]+): \d+ us, ", words)
+            self.assertTrue(verdict, words)
+            self.assertEqual(ways[1], verdict[1])
+            with open(file) as kept:
+                lines = kept.read()
+            self.assertIn(f"\nkept {verdict[1]} ", lines)
+            other = re.search(r"\ntried (\S+ \S+) ", lines)[1]
+            swapped = lines.replace(f"kept {verdict[1]} ", f"kept {other} ").replace(f"tried {other} ", f"tried {verdict[1]} ")
+            with open(file, "w") as kept:
+                kept.write(swapped)
+            words, ways = tuned()
+            self.assertEqual(ways, [other, other], words)
+            self.assertNotIn("all_reduce from 8192 bytes on", words)
 
     def test_refuses_a_root_that_is_no_rank(self):
         result = run(TWIN_PERF, "-t", "2", "-g", "2", "-r", "4", "-e", "8")
