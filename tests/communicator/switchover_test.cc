@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -20,30 +21,40 @@ constexpr std::uint8_t kOperations = 4;
 constexpr std::uint8_t kOffers = 2;
 constexpr std::uint16_t kOutcome = 0x1234;
 
-enum class Deciding : std::uint8_t { idle, offered, all_before, some_there, confirmed };
-
 // Each rank shows an operation, then looks, and so on. Rank 0 is the decider too: between its operations it may offer,
-// then see where the ranks are, then confirm or call off.
+// then see where each of the ranks is, then confirm or call off. What one does with others' words is a step each.
 struct Course {
   std::uint64_t word = 0;
   std::array<std::uint64_t, kRanks> shown = {};
-  std::array<std::uint8_t, kRanks> done = {};    // Operations.
-  std::array<std::uint8_t, kRanks> showed = {};  // 1: the next one, and has not looked yet.
-  std::array<std::uint8_t, kRanks> first = {};   // Operation that went by the outcome; 0: none yet.
+  std::array<std::uint8_t, kRanks> done = {};   // Operations.
+  std::array<std::uint8_t, kRanks> first = {};  // Operation that went by the outcome; 0: none yet.
+  std::array<std::optional<Switchover::Arrival>, kRanks> arrivals = {};
+  std::optional<Switchover::Proposal> proposal;
   std::uint8_t offers = 0;
-  Deciding deciding = Deciding::idle;
-  std::uint64_t from = 0;
-  auto operator<=>(const Course&) const = default;
+  std::uint64_t from = 0;  // Of what was confirmed.
 
   Switchover view() { return {&word, {&shown[0], &shown[1], &shown[2]}}; }
+
+  // All of it that decides what may follow.
+  std::vector<std::uint64_t> key() const {
+    std::vector<std::uint64_t> all = {word, offers, from};
+    all.insert(all.end(), shown.begin(), shown.end());
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      const auto& arrival = arrivals[rank];
+      const std::uint64_t unconfirmed = arrival && arrival->unconfirmed ? arrival->unconfirmed->from : 0;
+      all.insert(all.end(), {done[rank], first[rank], arrival.has_value(), unconfirmed});
+    }
+    if (proposal) all.insert(all.end(), {proposal->offered.from, proposal->made, proposal->looked_at, proposal->late});
+    return all;
+  }
 };
 
 class EveryOrder {
  public:
-  std::size_t ends = 0, together = 0, called_off = 0, lost = 0;
+  std::size_t ends = 0, together = 0, called_off = 0, lost = 0, too_late = 0;
 
   void follow(const Course& course) {
-    if (!seen_.insert(course).second || testing::Test::HasFatalFailure()) return;
+    if (!seen_.insert(course.key()).second || testing::Test::HasFatalFailure()) return;
     bool moved = false;
     for (Rank rank = 0; rank < kRanks; ++rank) moved = step(course, rank) || moved;
     moved = decide(course) || moved;
@@ -52,45 +63,38 @@ class EveryOrder {
 
  private:
   bool step(Course course, Rank rank) {
-    const bool decides = course.deciding != Deciding::idle && course.deciding != Deciding::confirmed;
-    if (course.done[rank] == kOperations || (rank == 0 && decides)) return false;
+    std::optional<Switchover::Arrival>& arrival = course.arrivals[rank];
+    if (course.done[rank] == kOperations || (rank == 0 && course.proposal)) return false;
     const std::uint64_t number = course.done[rank] + 1;
-    if (course.showed[rank] == 0) {
-      (void)course.view().show(rank, number);
-      course.showed[rank] = 1;
+    if (!arrival) {
+      arrival = course.view().show(rank, number, 1);
+      if (course.first[rank] != 0) end(course, rank);
     } else {
-      const auto shown = course.view().show(rank, number);  // As it has: nobody sees it again.
-      const auto decision = course.first[rank] != 0 ? std::nullopt : course.view().look(shown, 1);
-      if (decision) course.first[rank] = static_cast<std::uint8_t>(number);
-      course.showed[rank] = 0;
-      ++course.done[rank];
+      const bool calls_off = arrival->unconfirmed.has_value();
+      const bool last = course.view().step(*arrival);
+      too_late += calls_off && !last ? 1 : 0;
+      if (last) end(course, rank);
     }
     follow(course);
     return true;
   }
 
+  static void end(Course& course, Rank rank) {
+    ++course.done[rank];
+    if (course.arrivals[rank]->obeys) course.first[rank] = course.done[rank];
+    course.arrivals[rank].reset();
+  }
+
   bool decide(Course course) {
     const Switchover view = course.view();
-    const Switchover::Decision offered = {1, kOutcome, course.from};
-    switch (course.deciding) {
-      case Deciding::confirmed: return false;
-      case Deciding::idle:
-        if (course.showed[0] != 0 || course.offers == kOffers) return false;
-        course.from = view.offer(1, kOutcome, 1 + course.offers++).from;
-        course.deciding = Deciding::offered;
-        break;
-      case Deciding::offered:
-        course.deciding = view.has_come_to(offered) ? Deciding::some_there : Deciding::all_before;
-        break;
-      case Deciding::all_before:
-        course.deciding = view.confirm(offered) ? Deciding::confirmed : Deciding::idle;
-        lost += course.deciding == Deciding::idle ? 1 : 0;
-        break;
-      case Deciding::some_there:
-        view.call_off(offered);
-        course.deciding = Deciding::idle;
-        ++called_off;
-        break;
+    if (course.from != 0) return false;
+    if (!course.proposal) {
+      if (course.arrivals[0] || course.offers == kOffers) return false;
+      course.proposal = view.prepare(1, kOutcome, 1 + course.offers++);
+    } else if (view.step(*course.proposal)) {
+      if (course.proposal->confirmed) course.from = course.proposal->offered.from;
+      else ++(course.proposal->late ? called_off : lost);
+      course.proposal.reset();
     }
     follow(course);
     return true;
@@ -98,12 +102,12 @@ class EveryOrder {
 
   void judge(const Course& course) {
     ++ends;
-    const bool holds = course.deciding == Deciding::confirmed && course.from <= kOperations;
+    const bool holds = course.from != 0 && course.from <= kOperations;
     together += holds ? 1 : 0;
     for (Rank rank = 0; rank < kRanks; ++rank) ASSERT_EQ(course.first[rank], holds ? course.from : 0) << rank;
   }
 
-  std::set<Course> seen_;
+  std::set<std::vector<std::uint64_t>> seen_;
 };
 
 TEST(Switchover, IsAtOneOperationInEveryOrderOfSteps) {
@@ -113,6 +117,7 @@ TEST(Switchover, IsAtOneOperationInEveryOrderOfSteps) {
   EXPECT_GT(all.together, 0U);
   EXPECT_GT(all.called_off, 0U) << "the decider saw that somebody was there";
   EXPECT_GT(all.lost, 0U) << "somebody who was there called it off";
+  EXPECT_GT(all.too_late, 0U) << "somebody who was there would have called it off, and found it confirmed";
 }
 
 TEST(Switchover, HoldsFromTheMarginBehindTheFurthest) {
@@ -125,6 +130,59 @@ TEST(Switchover, HoldsFromTheMarginBehindTheFurthest) {
   EXPECT_EQ(view.arrive(0, 13, 1), (Switchover::Decision{1, 7, 13}));
   EXPECT_FALSE(view.arrive(0, 14, 2)) << "the next turn has not been decided";
   EXPECT_EQ(view.arrive(1, 1'000, 1), (Switchover::Decision{1, 7, 13}));
+}
+
+// A rank whose calls are refused shows smaller numbers again.
+TEST(Switchover, OffersNoNumberTwice) {
+  std::uint64_t word = 0, shown[2] = {};
+  const Switchover view(&word, {&shown[0], &shown[1]});
+  EXPECT_FALSE(view.arrive(1, 9, 1));
+  Switchover::Proposal offer = view.prepare(1, 7, 1);
+  EXPECT_EQ(offer.offered.from, 10U);
+  EXPECT_FALSE(view.step(offer)) << "made, and nobody has been looked at";
+  EXPECT_FALSE(view.arrive(1, 10, 1)) << "it calls the offer off";
+  EXPECT_FALSE(view.arrive(1, 3, 1));
+  EXPECT_EQ(view.prepare(1, 7, 1).offered.from, 11U);
+  ASSERT_TRUE(view.propose(1, 7, 1));
+  EXPECT_FALSE(view.arrive(1, 10, 1));
+  EXPECT_EQ(view.arrive(1, 12, 1), (Switchover::Decision{1, 7, 11}));
+  EXPECT_EQ(view.prepare(2, 7, 1).offered.from, 13U) << "other turns are other words";
+}
+
+// A decider and a rank at the same moment, over and over: each shows, and then looks at what the other has shown.
+TEST(Switchover, OneOfTwoSeesTheOther) {
+  constexpr int kTimes = 200'000;
+  struct alignas(64) Own {
+    std::uint64_t word = 0;
+    bool changes_over = false;
+  };
+  struct Meeting {
+    Own shown[2], decision;
+  };
+  std::vector<Meeting> meetings(kTimes);
+  std::atomic<int> come[2] = {};
+  const auto run = [&](int self) {
+    for (int i = 0; i < kTimes; ++i) {
+      auto& [shown, decision] = meetings[i];
+      const Switchover view(&decision.word, {&shown[0].word, &shown[1].word});
+      if (i % 8 == 0) come[self] = i + 1;
+      for (int tries = 0; come[1 - self] <= i - i % 8; ++tries)
+        if (tries > 1000) std::this_thread::yield();
+      for (int late = (self == 0 ? i / 128 : i / 8) % 16; late > 0; --late) (void)come[self].load();
+      if (self != 0) {
+        shown[1].changes_over = view.arrive(1, 1, 1).has_value();
+        continue;
+      }
+      Switchover::Proposal proposal = view.prepare(1, kOutcome, 1);
+      while (!view.step(proposal)) continue;
+      shown[0].changes_over = proposal.confirmed && proposal.offered.from == 1;
+    }
+  };
+  std::thread decider(run, 0), rank(run, 1);
+  decider.join();
+  rank.join();
+  for (int i = 0; i < kTimes; ++i)
+    ASSERT_EQ(meetings[i].shown[0].changes_over, meetings[i].shown[1].changes_over) << "time " << i;
 }
 
 // Threads that never wait for a decision, over many turns, close to each other: each notes which operation was its
@@ -150,7 +208,7 @@ void change_over_in_threads() {
       while (number > hindmost() + kAhead) std::this_thread::yield();
       const std::uint32_t turn = adopted[self] + 1;
       if (turn > kTurns) {
-        (void)view.show(self, number);
+        (void)view.show(self, number, turn);
         continue;
       }
       const auto decision = view.arrive(self, number, turn);
@@ -163,7 +221,7 @@ void change_over_in_threads() {
         confirmed = view.propose(turn, kOutcome, 1);
       }
     }
-    (void)view.show(self, kMost);
+    (void)view.show(self, kMost, kTurns + 1);
   };
   std::vector<std::thread> threads;
   for (Rank self = 0; self < kRanks; ++self) threads.emplace_back(run, self);

@@ -1,6 +1,7 @@
 #include "src/communicator/control/switchover.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/atomic.h"
 #include "src/base/status.h"
@@ -30,45 +31,52 @@ Switchover::Decision decision_of(std::uint64_t word) {
 
 }  // namespace
 
-Switchover::Shown Switchover::show(Rank self, std::uint64_t number) const {
+Switchover::Arrival Switchover::show(Rank self, std::uint64_t number, std::uint32_t turn) const {
   store_release(shown_[self], number);
   full_fence();
-  return Shown(number);
+  return {.number = number, .turn = turn};
 }
 
-std::optional<Switchover::Decision> Switchover::look(Shown shown, std::uint32_t turn) const {
-  for (;;) {
-    const std::uint64_t word = load_acquire(word_);
-    const Decision decision = decision_of(word);
-    const State state = state_of(word);
-    if (decision.turn != turn || shown.number_ < decision.from) return std::nullopt;
-    if (state == State::confirmed) return decision;
-    if (state != State::offered) return std::nullopt;
-    if (compare_exchange(word_, word, word_of(decision, State::called_off))) return std::nullopt;
+bool Switchover::step(Arrival& arrival) const {
+  if (arrival.unconfirmed) {
+    const Decision offered = *std::exchange(arrival.unconfirmed, std::nullopt);
+    return compare_exchange(word_, word_of(offered, State::offered), word_of(offered, State::called_off));
   }
+  const std::uint64_t word = load_acquire(word_);
+  const Decision decision = decision_of(word);
+  if (decision.turn != arrival.turn || arrival.number < decision.from) return true;
+  if (state_of(word) == State::confirmed) arrival.obeys = decision;
+  if (state_of(word) != State::offered) return true;
+  arrival.unconfirmed = decision;
+  return false;
 }
 
-Switchover::Decision Switchover::offer(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
+Switchover::Proposal Switchover::prepare(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
+  const Decision latest = decision_of(load_acquire(word_));
   std::uint64_t furthest = 0;
   for (const std::uint64_t* shown : shown_) furthest = std::max(furthest, load_acquire(shown));
-  const Decision decision = {turn, outcome, furthest + margin};
+  Decision decision = {turn, outcome, furthest + margin};
+  if (latest.turn == turn) decision.from = std::max(decision.from, latest.from + 1);
   TUTTI_ASSERT(margin > 0 && turn > 0 && turn < kMostTurns && decision.from < kMostNumbers);
-  store_release(word_, word_of(decision, State::offered));
-  full_fence();
-  return decision;
+  return {.offered = decision};
 }
 
-bool Switchover::has_come_to(const Decision& offered) const {
-  return std::any_of(shown_.begin(), shown_.end(),
-                     [&](const std::uint64_t* shown) { return load_acquire(shown) >= offered.from; });
-}
-
-bool Switchover::confirm(const Decision& offered) const {
-  return compare_exchange(word_, word_of(offered, State::offered), word_of(offered, State::confirmed));
-}
-
-void Switchover::call_off(const Decision& offered) const {
-  compare_exchange(word_, word_of(offered, State::offered), word_of(offered, State::called_off));
+bool Switchover::step(Proposal& proposal) const {
+  const std::uint64_t word = word_of(proposal.offered, State::offered);
+  if (!proposal.made) {
+    store_release(word_, word);
+    full_fence();
+    proposal.made = true;
+    return false;
+  }
+  if (!proposal.late && proposal.looked_at < shown_.size()) {
+    proposal.late = load_acquire(shown_[proposal.looked_at++]) >= proposal.offered.from;
+    return false;
+  }
+  const State outcome = proposal.late ? State::called_off : State::confirmed;
+  const bool exchanged = compare_exchange(word_, word, word_of(proposal.offered, outcome));
+  proposal.confirmed = exchanged && !proposal.late;
+  return true;
 }
 
 }  // namespace tutti

@@ -12,7 +12,8 @@
 // confirmed; each has written, passed a full fence, and then read what the other wrote, so one of them has seen the
 // other, and that is the rank: it saw the offer, or what came of it. An offer that is confirmed was not called off: so
 // the rank found it confirmed, at once or when it tried to call it off, and takes the outcome. Each offer of a turn
-// names a larger number than those before it, so no word comes twice, and what is exchanged is what was seen.
+// names a larger number than those before it, though a rank whose calls were refused shows smaller ones again: so no
+// word comes twice, and what is exchanged is what was seen.
 #pragma once
 
 #include <cstdint>
@@ -38,30 +39,37 @@ class Switchover {
 
   // What the rank's operation `number`, 1 or more, has to obey of this turn; none: it goes as before.
   std::optional<Decision> arrive(Rank self, std::uint64_t number, std::uint32_t turn) const {
-    return look(show(self, number), turn);
+    Arrival arrival = show(self, number, turn);
+    while (!step(arrival)) continue;
+    return arrival.obeys;
   }
 
   // Of the decider, a thread at a time, before the turn is confirmed: it is to hold from `margin` operations, 1 or
   // more, behind the furthest. False: somebody was quicker; try again, with more of them.
   bool propose(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const {
-    const Decision offered = offer(turn, outcome, margin);
-    if (!has_come_to(offered)) return confirm(offered);
-    call_off(offered);
-    return false;
+    Proposal proposal = prepare(turn, outcome, margin);
+    while (!step(proposal)) continue;
+    return proposal.confirmed;
   }
 
-  // The steps of both. Nobody looks before it has shown: only show() makes what look() takes.
-  class Shown {
-    friend class Switchover;
-    explicit Shown(std::uint64_t number) : number_(number) {}
-    std::uint64_t number_;
+  // Both, a step at a time. Nobody looks before it has shown, or offered.
+  struct Arrival {
+    std::uint64_t number;
+    std::uint32_t turn;
+    std::optional<Decision> unconfirmed = std::nullopt;  // That it has come to, and calls off next.
+    std::optional<Decision> obeys = std::nullopt;
   };
-  Shown show(Rank self, std::uint64_t number) const;
-  std::optional<Decision> look(Shown shown, std::uint32_t turn) const;
-  Decision offer(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const;
-  bool has_come_to(const Decision& offered) const;  // Any rank.
-  bool confirm(const Decision& offered) const;      // False: it was called off.
-  void call_off(const Decision& offered) const;
+  struct Proposal {
+    Decision offered;
+    bool made = false;   // Others may see it.
+    Rank looked_at = 0;  // Ranks, since then.
+    bool late = false;   // One has; it calls the offer off next.
+    bool confirmed = false;
+  };
+  Arrival show(Rank self, std::uint64_t number, std::uint32_t turn) const;
+  Proposal prepare(std::uint32_t turn, std::uint16_t outcome, std::uint64_t margin) const;
+  bool step(Arrival& arrival) const;    // Whether it was the last.
+  bool step(Proposal& proposal) const;  // As above.
 
  private:
   std::uint64_t* word_;
