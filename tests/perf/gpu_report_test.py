@@ -66,11 +66,30 @@ class Gpu(unittest.TestCase):
 
     def test_no_part_measures_what_it_does_not_check(self):
         one, calls = run_of(), []
-        one.perf = lambda title, tool, *arguments: calls.append(list(map(str, arguments)))
+        one.perf = lambda title, tool, *arguments, **how: calls.append(list(map(str, arguments)))
         run.measure_early(one, [])
         run.measure_collectives(one, None, [])
         self.assertTrue(calls)
-        self.assertFalse([arguments for arguments in calls if {"-c", "--check"} & set(arguments)])
+        self.assertFalse([arguments for arguments in calls if re.search(r"(-c|--check)[ =]?0", " ".join(arguments))])
+
+    def test_what_was_learned_is_measured_with_the_file_that_another_run_has_made(self):
+        for learns in (True, False):
+            one, calls = run_of(), {}
+
+            def perf(title, tool, *arguments, environment=None):
+                calls[title] = (list(map(str, arguments)), environment)
+                return {"results": []} if learns or "learning" not in title else None
+
+            one.perf = perf
+            run.measure_collectives(one, None, [])
+            self.assertEqual("all_reduce, 8 ranks, learned" in calls, learns)
+            first, environment = calls["all_reduce, 8 ranks, learning"]
+            self.assertEqual(environment, {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": os.path.join(one.folder, "tuned")})
+            if not learns:
+                continue
+            rows, again = calls["all_reduce, 8 ranks, learned"]
+            self.assertEqual((again, first[:len(rows)]), (environment, rows))
+            self.assertEqual(calls["all_reduce, 8 ranks, predicted"], (rows[:], {"TUTTI_TUNE": "0"}))
 
     def test_a_perf_tool_with_wrong_elements_fails_and_is_shown(self):
         with tempfile.TemporaryDirectory() as build:
