@@ -183,7 +183,8 @@ constexpr std::array kEntries = {
     Entry{{"TUTTI_TUNE", nullptr, "0",
            "which calls on host memory, or on GPUs of one host, try other algorithms while they are made, and keep the "
            "fastest: 1 (all), exact (those whose result is the same bits either way, such as copies and sums of "
-           "integers), or 0 (none); on all ranks alike"},
+           "integers), or 0 (none); on all ranks alike. A graph that captures them meanwhile replays what is being "
+           "tried for ever: capture after the verdict, or take a TUTTI_TUNE_FILE"},
           "0, exact or 1",
           [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
     Entry{
