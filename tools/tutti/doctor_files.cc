@@ -20,7 +20,13 @@ bool has_plugin() { return !config().tuner_plugin.empty() && config().tuner_plug
 // Why nothing is learnt, whatever TUTTI_TUNE says; empty: it is as that says.
 std::string keeps_from_learning() {
   if (config().deterministic) return "TUTTI_DETERMINISTIC is 1";
-  return has_plugin() ? "TUTTI_TUNER_PLUGIN names who chooses" : "";
+  if (has_plugin()) return "TUTTI_TUNER_PLUGIN names who chooses";
+  const Config& from = config();
+  if (!from.algorithm.empty())
+    return std::string(from.nccls_algorithm ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + from.algorithm;
+  const bool only_on_gpus = from.nccls_protocol && from.protocol == "rows";
+  if (from.protocol.empty() || only_on_gpus) return "";
+  return std::string(from.nccls_protocol ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + from.protocol;
 }
 
 // Of a file that is replaced as a whole.
