@@ -257,11 +257,15 @@ class DeviceTuneFile : public DeviceLearn {
     TriedCalls calls(ranks, {});
     calls.run(times);
     calls.expect_alike();
+    end(ranks);
+    return calls.ways(0);
+  }
+
+  static void end(DeviceRanks& ranks) {
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < kRanks; ++rank)
       threads.emplace_back([&, rank] { EXPECT_TRUE(ranks[rank].finalize().ok()); });
     for (std::thread& thread : threads) thread.join();
-    return calls.ways(0);
   }
 };
 
@@ -278,6 +282,24 @@ TEST_P(DeviceTuneFile, KeepsWhatTheTrialCameTo) {
                                       [](const TunedCandidate& one) { return one.measured_us > 0; });
   EXPECT_GT(measured, 1);
   EXPECT_GT(candidates.front().measured_us, 0);
+}
+
+// What is enqueued beside calls of others takes as long as those do.
+TEST_P(DeviceTuneFile, KeepsNothingOfCallsThatRanBesideOthers) {
+  DeviceRanks some(*rig_, kRanks, learning(Tune::exact, file_)), others(*rig_, kRanks, learning(Tune::exact));
+  TriedCalls first(some, {}), second(others, {.collective = Collective::all_gather});
+  std::set<std::string> tried;
+  for (int i = 0; i < kEnough; ++i) {
+    const std::vector<DeviceCall> group = {first.call(0), second.call(0), first.call(1), second.call(1)};
+    ASSERT_TRUE(enqueue(group).ok());
+    some.synchronize();
+    others.synchronize();
+    ASSERT_EQ(way_of(some[0]), way_of(some[1])) << "call " << i;
+    tried.insert(way_of(some[0]));
+  }
+  EXPECT_GT(tried.size(), 1U);
+  end(some);
+  EXPECT_FALSE(std::filesystem::exists(file_)) << "there is nothing to keep";
 }
 
 // Whatever it says is taken, if it is one of the candidates.
