@@ -114,9 +114,11 @@ class Board {
   static Result<Board> create(Rank ranks);
   static Result<Board> adopt(File file, Rank ranks);
   static std::size_t bytes(Rank ranks) {
-    return sizeof(BoardHeader) + ranks * sizeof(BoardEntry) + sizeof(TrialsHeader) +
-           ranks * kMostTrials * sizeof(TrialEntry);
+    return bytes_for_teams(ranks) + sizeof(TrialsHeader) + ranks * kMostTrials * sizeof(TrialEntry);
   }
+
+  // The part of it that teams on devices see, from its beginning.
+  static std::size_t bytes_for_teams(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
 
   Board() = default;
   const Segment& segment() const { return memory_; }

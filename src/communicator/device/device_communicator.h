@@ -121,9 +121,7 @@ class DeviceCommunicator final : public Communicator {
   // the communicator in the group so far that ask more of rounding than the format.
   Status get_ready(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
   // None of the calls that were got ready will be made.
-  void forget_ready() {
-    if (learning_ != nullptr) learning_->forget();
-  }
+  void forget_ready();
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
   Result<DeviceJob> message(const Call& call, const CommunicatorOptions& options);
   std::uint32_t message_channels(const Call& call) const;
@@ -208,6 +206,7 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Prepared>& slot_of(const CallKey& key);
   Result<std::unique_ptr<Prepared>*> filled_slot(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> prepared_for(const Call& call, const CommunicatorOptions& options);
+  Result<Prepared*> prepared_in(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options);
   // `way`: as a call of another size went; null: as the tuner or a plugin says.
   Result<std::unique_ptr<Prepared>> prepare(const Call& call, const CommunicatorOptions& options, const Choice* way);
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, WireFormat wire) const;
@@ -231,7 +230,9 @@ class DeviceCommunicator final : public Communicator {
   // ---- learn.cc ----
   void prepare_to_learn();
   bool learns(const Call& call, const CommunicatorOptions& options) const;
-  bool may_be_tried(const Candidate& candidate, const Query& query);
+  bool may_be_tried(const Candidate& candidate, const Query& query, std::uint64_t most_scratch_bytes);
+  Result<std::unique_ptr<Prepared>> prepare_as(std::size_t candidate, const Contest& contest, const Call& call,
+                                               const CommunicatorOptions& options);
   Result<std::unique_ptr<Prepared>> prepare_learning(const Call& call, const CommunicatorOptions& options);
   Result<Prepared*> tried(std::unique_ptr<Prepared>& slot, const Call& call, const CommunicatorOptions& options,
                           const DeviceLearning::Turn& turn);
@@ -319,7 +320,8 @@ class DeviceCommunicator final : public Communicator {
     bool fits;
   };
   std::vector<Fit> fits_;
-  std::unique_ptr<DeviceLearning> learning_;  // Null: nothing is.
+  std::unique_ptr<DeviceLearning> learning_;         // Null: nothing is.
+  std::vector<std::unique_ptr<Prepared>*> readied_;  // Where that is: filled for calls that may still be refused.
   WireCounter wire_counter_;
   RoundingPieces rounding_pieces_;
   std::vector<std::unique_ptr<WiredPlan>> plans_;

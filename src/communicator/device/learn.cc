@@ -20,7 +20,7 @@ std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
 
 // Ranks of other hosts do not see the board.
 void DeviceCommunicator::prepare_to_learn() {
-  if (ranks_ == 1 || neighbours_.network() || options().has_plugin()) return;
+  if (options().tune == Tune::off || ranks_ == 1 || neighbours_.network() || options().has_plugin()) return;
   const auto make_timer = [this] { return device().make_timer(); };
   learning_ =
       std::make_unique<DeviceLearning>(options(), DeviceLearning::Means{board(), rank_, make_timer, place_of_trials()});
@@ -47,11 +47,12 @@ bool DeviceCommunicator::learns(const Call& call, const CommunicatorOptions& opt
 
 // Seen from what all ranks share: there is room for its lanes, and it takes little memory that it would not take
 // otherwise.
-bool DeviceCommunicator::may_be_tried(const Candidate& candidate, const Query& query) {
+bool DeviceCommunicator::may_be_tried(const Candidate& candidate, const Query& query,
+                                      std::uint64_t most_scratch_bytes) {
   if (candidate.choice.wire != WireFormat::none) return false;
   const Algorithm& algorithm = *find(query.problem.collective, candidate.choice.algorithm);
   return lanes_fit(algorithm, query.problem, embedding_for(query.problem)) &&
-         scratch_bytes(algorithm, query) <= kMostScratchBytes;
+         scratch_bytes(algorithm, query) <= most_scratch_bytes;
 }
 
 Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_learning(
@@ -61,17 +62,28 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepar
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   // Nothing measured says whether a call is rounded: under a bound that is as predicted.
   if (all.empty() || all.front().choice.wire != WireFormat::none) return prepare(call, options, nullptr);
-  const auto refused = [&](const Candidate& candidate) { return !may_be_tried(candidate, query); };
+  const Algorithm& first = *find(query.problem.collective, all.front().choice.algorithm);
+  const std::uint64_t most_scratch_bytes = std::max(kMostScratchBytes, scratch_bytes(first, query));
+  const auto refused = [&](const Candidate& candidate) { return !may_be_tried(candidate, query, most_scratch_bytes); };
   all.erase(std::remove_if(all.begin() + 1, all.end(), refused), all.end());
   DeviceLearning::Class& learned = learning_->class_of(query, std::move(all));
-  if (learned.settled()) return prepare(call, options, &learned.contest.next());
+  if (learned.settled()) return prepare_as(learned.contest.trial.next(), learned.contest, call, options);
   auto on_trial = std::make_unique<Prepared>();
   on_trial->learned = &learned;
   return on_trial;
 }
 
-// One may have taken the slot meanwhile, in a group, whose call comes behind the verdict. What cannot be cut to fit its
-// lanes cannot on any rank: then all go by the first choice.
+// What cannot be cut to fit its lanes cannot on any rank: then all go by the first choice.
+Result<std::unique_ptr<DeviceCommunicator::Prepared>> DeviceCommunicator::prepare_as(
+    std::size_t candidate, const Contest& contest, const Call& call, const CommunicatorOptions& options) {
+  auto made = prepare(call, options, &contest.candidates[candidate].choice);
+  if (made.ok()) return made;
+  Status why = std::move(made).status();
+  if (why.code() != Code::unsupported || candidate == 0) return why;
+  return prepare(call, options, &contest.candidates.front().choice);
+}
+
+// One may have taken the slot meanwhile, in a group, whose call comes behind the verdict.
 Result<DeviceCommunicator::Prepared*> DeviceCommunicator::tried(std::unique_ptr<Prepared>& slot, const Call& call,
                                                                 const CommunicatorOptions& options,
                                                                 const DeviceLearning::Turn& turn) {
@@ -83,23 +95,29 @@ Result<DeviceCommunicator::Prepared*> DeviceCommunicator::tried(std::unique_ptr<
     retire(std::move(slot));
     slot = std::move(on_trial);
   }
-  std::unique_ptr<Prepared>& tried = slot->tried[turn.candidate];
-  if (tried != nullptr) return tried.get();
-  const std::vector<Candidate>& all = turn.learned->contest.candidates;
-  auto made = prepare(call, options, &all[turn.candidate].choice);
-  if (!made.ok()) {
-    Status why = std::move(made).status();
-    if (why.code() != Code::unsupported) return why;
-    made = prepare(call, options, &all.front().choice);
-  }
-  tried = TUTTI_TRY(std::move(made));
-  tried->key = slot->key;
-  return tried.get();
+  const auto known = slot->tried.find(turn.candidate);
+  if (known != slot->tried.end()) return known->second.get();
+  auto made = TUTTI_TRY(prepare_as(turn.candidate, turn.learned->contest, call, options));
+  made->key = slot->key;
+  return slot->tried.emplace(turn.candidate, std::move(made)).first->second.get();
+}
+
+// Ranks that were not refused, or that do not make these calls next, have nothing of them: so classes and ways that
+// came of them are taken back, which would count and go otherwise elsewhere.
+void DeviceCommunicator::forget_ready() {
+  if (learning_ == nullptr) return;
+  for (std::unique_ptr<Prepared>* slot : readied_)
+    if (*slot != nullptr) retire(std::move(*slot));
+  readied_.clear();
+  learning_->forget();
 }
 
 // Behind the verdict what it says takes the slot, and calls of this shape are as any others.
 void DeviceCommunicator::make_tried(const Call& call, const CommunicatorOptions& options) {
-  const DeviceLearning::Turn* turn = learning_ == nullptr ? nullptr : learning_->decided(call);
+  if (learning_ == nullptr) return;
+  readied_.clear();
+  learning_->keep();
+  const DeviceLearning::Turn* turn = learning_->decided(call);
   if (turn == nullptr) return;
   std::unique_ptr<Prepared>& slot = slot_of(key_of(call, options));
   if (turn->settled && slot->learned != nullptr) {

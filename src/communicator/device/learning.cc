@@ -56,12 +56,13 @@ DeviceLearning::Class& DeviceLearning::class_of(const Query& query, std::vector<
   const std::uint32_t number =
       (static_cast<std::uint32_t>(calls.collective) * KeptTrials::kSizeClasses + calls.size_class) * 2 +
       (calls.mapped ? 1 : 0);
-  const std::pair<std::uint32_t, std::uint32_t> key = {number, code_of(candidates)};
+  const Key key = {number, code_of(candidates)};
   const auto known = classes_.find(key);
   if (known != classes_.end()) return known->second;
   const TrialTerms terms = trial_terms_for_teams(has_root(calls.collective));
   Class& made =
       classes_.emplace(key, Class{.calls = calls, .contest = contest_of(std::move(candidates), terms)}).first->second;
+  fresh_.push_back(key);
   Trial& trial = made.contest.trial;
   kept_.settle(calls, made.contest);
   if (!trial.settled() && places_ == kMostTrials) trial.give_up();
@@ -95,6 +96,21 @@ void DeviceLearning::decide(Class& learned, const Call& call) {
   }
   decided_.push_back(turn);
   if (decides() && !trial.settled()) propose(learned);
+}
+
+// Places are taken in the order in which classes are made, so those of the last ones are free again. What was shown
+// there stands until the next class does: a number that is too large delays an offer at most.
+void DeviceLearning::forget() {
+  decided_.clear();
+  for (const Key& key : fresh_) {
+    const auto found = classes_.find(key);
+    if (!found->second.contest.trial.settled()) {
+      --places_;
+      --on_trial_;
+    }
+    classes_.erase(found);
+  }
+  fresh_.clear();
 }
 
 const DeviceLearning::Turn* DeviceLearning::decided(const Call& call) const {
@@ -214,7 +230,7 @@ void DeviceLearning::change_over(Class& learned, const Switchover::Decision& dec
   learned.margin = Class::kFirstMargin;
   ++learned.stage;
   if (!trial.settled()) return;
-  if (decides()) report(learned.calls, learned.contest);
+  if (decides() && learned.contest.measured()) report(learned.calls, learned.contest);
   if (--on_trial_ > 0) return;
   timers_.clear();  // None is under way: all have told what they took.
   timers_made_ = 0;

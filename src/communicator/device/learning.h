@@ -83,8 +83,10 @@ class DeviceLearning {
   const Turn* decided(const Call& call) const;  // Null: it was not.
   // It is made, the first of those: on the timer that start_timing() has begun.
   void made(const Call& call);
-  // None of those that were decided about will be.
-  void forget() { decided_.clear(); }
+  // None of those that were decided about will be, and classes that were made for them are gone.
+  void forget();
+  // The first of the calls for which classes were made is: they stay.
+  void keep() { fresh_.clear(); }
 
   // Around a call that is decided about, if it counts: in the stream, which is not captured.
   Status start_timing(const Call& call, DeviceStream stream);
@@ -102,9 +104,11 @@ class DeviceLearning {
 
   const Means means_;
   KeptTrials kept_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Class> classes_;  // By their calls, and by their candidates.
-  std::uint32_t places_ = 0;                                          // That are taken.
-  std::uint32_t on_trial_ = 0;                                        // Of their classes.
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  // Of its calls, and of its candidates.
+  std::map<Key, Class> classes_;
+  std::vector<Key> fresh_;      // Those that go if their calls are refused: of these ranks may have different ones.
+  std::uint32_t places_ = 0;    // That are taken.
+  std::uint32_t on_trial_ = 0;  // Of their classes.
   std::deque<Turn> decided_;
   std::vector<std::unique_ptr<DeviceTimer>> timers_;  // That are free,
   std::uint32_t timers_made_ = 0;                     // of so many.

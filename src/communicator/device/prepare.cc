@@ -40,9 +40,8 @@ Status DeviceCommunicator::settle() {
     reserved = std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved);
   if (learning_ != nullptr && options().tune != Tune::off) reserved += kTrialsBytes;
   if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
-  const Segment& segment = board().segment();
-  const HostMemory board_memory =
-      TUTTI_TRY(device.map_host(segment.data(), round_up(segment.size(), mapped_page_bytes())));
+  const HostMemory board_memory = TUTTI_TRY(device.map_host(
+      board().segment().data(), round_up(Board::bytes_for_teams(board().ranks()), mapped_page_bytes())));
   auto told = device.allocate_host(sizeof(TeamTold));
   const bool has_told = told.ok();
   Status ready = has_told ? find_place(board_memory) : std::move(told).status();
@@ -106,11 +105,10 @@ Status DeviceCommunicator::get_ready(const Call& call, const CommunicatorOptions
   }
   TUTTI_CHECK_OK(settle());
   if (turns_ != nullptr) TUTTI_CHECK_OK(turns_->start());
-  if (!message && learning_ != nullptr) {
-    const auto* slot = TUTTI_TRY(filled_slot(call, options));
-    if ((*slot)->learned != nullptr) learning_->decide(*(*slot)->learned, call);
-  }
-  const Prepared* prepared = TUTTI_TRY(prepared_for(call, message ? message_options(options) : options));
+  auto filled = message ? filled_slot(call, message_options(options)) : filled_slot(call, options);
+  std::unique_ptr<Prepared>& slot = *TUTTI_TRY(std::move(filled));
+  if (slot->learned != nullptr) learning_->decide(*slot->learned, call);
+  const Prepared* prepared = TUTTI_TRY(prepared_in(slot, call, options));
   if (asks_of_rounding(*prepared, options.wire_rounding)) TUTTI_CHECK_OK(rounding_pieces_.provide(home(), ++roundings));
   return scratch(prepared->scratch_bytes + prepared->copied_bytes).status();
 }
@@ -169,12 +167,18 @@ Result<std::unique_ptr<DeviceCommunicator::Prepared>*> DeviceCommunicator::fille
   fresh->key = key;
   if (slot != nullptr) retire(std::move(slot));
   slot = std::move(fresh);
+  if (learning_ != nullptr && call.kind == Kind::collective) readied_.push_back(&slot);
   return &slot;
 }
 
 Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_for(const Call& call,
                                                                        const CommunicatorOptions& options) {
   std::unique_ptr<Prepared>& slot = *TUTTI_TRY(filled_slot(call, options));
+  return prepared_in(slot, call, options);
+}
+
+Result<DeviceCommunicator::Prepared*> DeviceCommunicator::prepared_in(std::unique_ptr<Prepared>& slot, const Call& call,
+                                                                      const CommunicatorOptions& options) {
   const DeviceLearning::Turn* turn = learning_ == nullptr ? nullptr : learning_->decided(call);
   return turn == nullptr ? slot.get() : tried(slot, call, options, *turn);
 }

@@ -329,6 +329,28 @@ TEST_P(DeviceLearn, EndsWithATrialUnderWay) {
   EXPECT_FALSE(enqueue({&late, 1}).ok());
 }
 
+// Of which only one rank had made its class when the other was refused: nothing of it is left.
+TEST_P(DeviceLearn, ForgetsTheClassOfAFirstCallThatWasRefused) {
+  CommunicatorOptions options = learning(Tune::exact);
+  options.timeout_ms = 20'000;  // Ranks that part wait for each other.
+  DeviceRanks ranks(*rig_, kRanks, options);
+  TriedCalls late(ranks, {}), early(ranks, {.collective = Collective::all_gather});
+  std::vector<DeviceCall> group = {late.call(0), late.call(1)};
+  group[1].call.output += 1;
+  ASSERT_FALSE(enqueue(group).ok());
+  ASSERT_TRUE(ranks[0].failure().ok() && ranks[1].failure().ok());
+  for (int round = 0; round < 60; ++round) {
+    early.run(20);
+    late.run(20);
+    ASSERT_TRUE(ranks[0].failure().ok()) << "round " << round << ": " << ranks[0].failure().message();
+    ASSERT_EQ(late.ways(0), late.ways(1)) << "round " << round;
+    ASSERT_EQ(early.ways(0), early.ways(1)) << "round " << round;
+    ASSERT_EQ(late.complaint() + early.complaint(), "");
+  }
+  EXPECT_GT(distinct(late.ways(0)).size(), 1U);
+  EXPECT_EQ(distinct({late.ways(0).end() - 50, late.ways(0).end()}).size(), 1U);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DeviceLearn, testing::ValuesIn(device_kinds()), kind_of);
 INSTANTIATE_TEST_SUITE_P(All, DeviceTuneFile, testing::ValuesIn(device_kinds()), kind_of);
 

@@ -89,6 +89,7 @@ class ScriptedRanks {
     own.takes_ns = std::llround(takes_us_[rank][turn.candidate] * 1e3);
     ++own.calls;
     EXPECT_TRUE(!timed || own.learning->start_timing(own.call, nullptr).ok());
+    own.learning->keep();
     own.learning->made(own.call);
     EXPECT_TRUE(own.learning->end_timing(nullptr).ok());
     own.candidates.push_back(turn.candidate);
