@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 #include <string_view>
 
 #include "src/communicator/forced.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/rings.h"
 #include "src/wire/format.h"
+#include "tools/tutti/given.h"
 #include "tools/tutti/request.h"
 
 namespace tutti {
@@ -225,14 +225,14 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
   return {};
 }
 
-Status check(const SimulateRequest& request, const std::set<int>& given) {
+Status check(const SimulateRequest& request, const GivenOptions& given) {
   if (request.topology.empty() || request.bytes.empty())
     return invalid_argument("simulate wants --topology and --bytes; tutti simulate --help lists what else there is");
   if (request.root > 0 && !has_root(request.collective))
     return invalid_argument("--root has no meaning for " + std::string(name(request.collective)) + ": it has none");
   TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, request.max_relative_error));
-  if (given.contains(kSeed) && request.jitter == 0) return invalid_argument("--seed is of --jitter: give that, too");
-  if (given.contains(kType) && request.wire.empty() && request.max_relative_error == 0)
+  if (given.has(kSeed) && request.jitter == 0) return invalid_argument("--seed is of --jitter: give that, too");
+  if (given.has(kType) && request.wire.empty() && request.max_relative_error == 0)
     return invalid_argument("--type is of what is rounded: give --wire or --max-relative-error");
   if (!request.trace.empty() && request.bytes.size() > 1)
     return invalid_argument("--trace is of one size: --bytes gives several");
@@ -246,22 +246,20 @@ Result<SimulateRequest> parse_simulate(int argc, char** argv) {
   request.cluster.hosts = 0;
   opterr = 0;
   optind = 0;  // Whatever was read before.
-  std::set<int> given;
+  GivenOptions given;
   for (;;) {
     const int place = std::max(optind, 1);
     const int chosen = getopt_long(argc, argv, "+:h", kOptions, nullptr);
     if (chosen == -1) break;
     const std::string at = std::string("reading ") + argv[place];
-    if (optarg != nullptr && *optarg == '\0') return invalid_argument("it wants a value, not ''").during(at);
+    const bool may_come_again = chosen == kSlow || chosen == kFail || chosen == kFigure;
+    if (!may_come_again) TUTTI_CHECK_OK(given.add(chosen, optarg).during(at));
     TUTTI_CHECK_OK(apply(request, chosen, optarg ? optarg : "").during(at));
-    const bool again = !given.insert(chosen).second;
-    if (again && chosen != kSlow && chosen != kFail && chosen != kFigure && chosen != '?')
-      return invalid_argument("it is given twice").during(at);
   }
   for (const auto& [option, title] :
        {std::pair(kRails, "--rails"), std::pair(kTiers, "--tiers"), std::pair(kHostsPerLeaf, "--hosts-per-leaf"),
         std::pair(kOversubscription, "--oversubscription")})
-    if (given.contains(option)) request.between_hosts = title;
+    if (given.has(option)) request.between_hosts = title;
   if (optind < argc) return invalid_argument(std::string("'") + argv[optind] + "' is one argument too many");
   if (!request.help) TUTTI_CHECK_OK(check(request, given));
   return request;
