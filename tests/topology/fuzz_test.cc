@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <random>
 #include <string>
@@ -17,7 +18,8 @@
 namespace tutti {
 namespace {
 
-constexpr int kMutants = 15000;  // Of each file and format.
+constexpr int kMutants = 15000;                  // Of each file and format, or more,
+constexpr double kSeconds = TUTTI_FUZZ_SECONDS;  // until those of a format have taken so long.
 
 class Fuzz : public testing::Test {
  protected:
@@ -52,7 +54,8 @@ class Fuzz : public testing::Test {
 
   void try_all(const std::string& text, const char* origin) {
     int read = 0;
-    for (int i = 0; i < kMutants; ++i) {
+    const auto until = std::chrono::steady_clock::now() + seconds_of_each_;
+    for (int i = 0; i < kMutants || std::chrono::steady_clock::now() < until; ++i) {
       Result<Topology> topology = read_topology(mutant(text), origin);
       if (!topology.ok()) {
         const std::string why = std::move(topology).status().message();
@@ -81,11 +84,13 @@ class Fuzz : public testing::Test {
   }
 
   std::mt19937 random_;
+  std::chrono::duration<double> seconds_of_each_{0};  // At least, of a file and format.
 };
 
 TEST_F(Fuzz, BreaksNoReader) {
   std::vector<const char*> files(std::begin(kFiles), std::end(kFiles));
   files.push_back(kOddFile);
+  seconds_of_each_ = std::chrono::duration<double>(kSeconds / static_cast<double>(files.size()));
   for (const char* file : files) {
     try_all(text_of(file), "xml");
     const Topology topology = topology_of(file);
