@@ -1,25 +1,14 @@
 #include "tools/tutti/simulate_networks.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "src/topology/fill.h"
 #include "tools/tutti/topologies.h"
 
 namespace tutti {
 
 Result<Networks> networks_of(const SimulateRequest& request) {
   Cluster cluster = request.cluster;
-  cluster.host = TUTTI_TRY(named_topology(request.topology));
-  if (!request.gpu.empty()) {
-    const auto is_known = [](const Node& node) { return node.kind == NodeKind::gpu && node.sm != 0; };
-    const auto known = std::find_if(cluster.host.nodes.begin(), cluster.host.nodes.end(), is_known);
-    if (known != cluster.host.nodes.end())
-      return invalid_argument("the GPUs of " + request.topology + " are " + known->model +
-                              ": --gpu is for topologies that do not say");
-    TUTTI_CHECK_OK(set_gpu_model(cluster.host, request.gpu));
-    fill_in(cluster.host);
-  }
+  cluster.host = TUTTI_TRY(named_topology(request.topology, request.gpu));
   if (cluster.hosts == 0) cluster.hosts = static_cast<std::uint32_t>(cluster.host.hosts.size());
   Network own = TUTTI_TRY(Network::make(cluster));
   cluster.faults = own.cluster().faults;

@@ -38,7 +38,7 @@ Status DeviceCommunicator::settle() {
   std::size_t reserved = 0;
   if (neighbours_.all_in_process() && ranks_ > 1)
     reserved = std::min(neighbours_.writers_at_home() * kLanesBytes, kMostReserved);
-  if (learning_ != nullptr && options().tune != Tune::off) reserved += kTrialsBytes;
+  if (learning_ != nullptr) reserved += kTrialsBytes;
   if (reserved > 0) TUTTI_CHECK_OK(home().reserve(reserved));
   const HostMemory board_memory = TUTTI_TRY(device.map_host(
       board().segment().data(), round_up(Board::bytes_for_teams(board().ranks()), mapped_page_bytes())));
