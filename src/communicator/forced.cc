@@ -1,12 +1,16 @@
 #include "src/communicator/forced.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <mutex>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/communicator/carriers.h"
 #include "src/communicator/communicator.h"
@@ -91,6 +95,17 @@ Asked asked_of(const CommunicatorOptions& options) {
   if (options.max_relative_error > 0) asked.wire = Asked::kBound;
   asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMostTold));
   return asked;
+}
+
+void CommunicatorOptions::force() {
+  forced = 0;
+  std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
+  if (tune != Tune::off && has_plugin()) learns += "p";
+  const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));  // In any locale.
+  const std::string travels = max_relative_error > 0 ? bound : wire == "raw" ? "" : wire;
+  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), learns})
+    forced = hashed(forced, word + '/');
+  asked = asked_of(*this);
 }
 
 std::string_view algorithm_name(std::uint8_t number) {

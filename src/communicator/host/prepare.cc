@@ -1,10 +1,8 @@
 // From a call to something that can run: choice, plan, proof, lanes, layout. Done once per shape of call.
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <string>
 
-#include "src/base/hash.h"
 #include "src/communicator/forced.h"
 #include "src/communicator/host/host_communicator.h"
 #include "src/communicator/planning/planning.h"
@@ -39,17 +37,6 @@ Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
 std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
 }  // namespace
-
-void CommunicatorOptions::force() {
-  forced = 0;
-  std::string learns = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
-  if (tune != Tune::off && has_plugin()) learns += "p";
-  const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));  // In any locale.
-  const std::string travels = max_relative_error > 0 ? bound : wire == "raw" ? "" : wire;
-  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), learns})
-    forced = hashed(forced, word + '/');
-  asked = asked_of(*this);
-}
 
 Result<HostCommunicator::Prepared*> HostCommunicator::prepare_call(const Call& call,
                                                                    const CommunicatorOptions& options) {
