@@ -1,8 +1,10 @@
 # One target per room. A room includes only rooms on lower levels, so it links only those: tutti_room(plan LINKS tutti_base).
 # Every .cc file of the folder belongs to the room; *_avx2.cc and *_avx512.cc get flags of their own, and, like
 # *_x86.cc, are for x86 only; *_portable.cc is for all others.
+#   APART files: two of the room's files use one name for two things, so these are compiled by themselves where others
+#   are compiled together.
 function(tutti_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER" "LINKS;APART" ${ARGN})
   if(NOT ROOM_FOLDER)
     set(ROOM_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -23,6 +25,12 @@ function(tutti_room name)
   add_library(tutti_${name} STATIC ${sources})
   target_include_directories(tutti_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(tutti_${name} PUBLIC ${ROOM_LINKS} PRIVATE tutti_flags)
+  list(TRANSFORM ROOM_APART PREPEND ${ROOM_FOLDER}/)
+  set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(TUTTI_SANITIZE)  # Half the time. What is shipped is compiled file by file, as it is written.
+    set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9
+                                                   EXCLUDE_FROM_ALL ON)  # But for what a test links.
+  endif()
 endfunction()
 
 # Tests of these folders start ranks that want the cores for themselves, so ctest runs them one at a time. They are also
@@ -62,7 +70,8 @@ function(tutti_note_on_gpu name labels program)
 endfunction()
 
 # One test program per file tests/<room>/<name>_test.cc (or .c), run by ctest as <room>.<name>.
-#   LINKS targets   LABELS labels: `slow` keeps a test out of sanitizer builds, `threads` brings it into tsan's.
+#   LINKS targets   LABELS labels: `slow` keeps a test out of sanitizer builds, `threads` brings it into tsan's. `alone` is
+#   for tests of folders with ranks that start neither threads, processes nor ranks: not in tsan's, and beside others.
 function(tutti_test file)
   cmake_parse_arguments(TEST "" "" "LINKS;LABELS" ${ARGN})
   get_filename_component(stem ${file} NAME_WE)
@@ -71,18 +80,19 @@ function(tutti_test file)
     return()
   endif()
   if(TUTTI_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST TEST_LABELS
-     AND NOT folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS)
+     AND ("alone" IN_LIST TEST_LABELS OR NOT folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS))
     return()
   endif()
   string(REPLACE "_test" "" short ${stem})
   set(target ${folder}_${stem})
   add_executable(${target} ${file})
   target_link_libraries(${target} PRIVATE ${TEST_LINKS} tutti_flags GTest::gtest GTest::gtest_main)
+  target_compile_options(${target} PRIVATE ${TUTTI_TEST_FLAGS})
   if(TARGET tutti_gtest_parsed)
     target_precompile_headers(${target} REUSE_FROM tutti_gtest_parsed)
   endif()
   tutti_add_test(NAME ${folder}.${short} LABELS ${TEST_LABELS} ${folder} COMMAND ${target})
-  if(folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS)
+  if(folder IN_LIST TUTTI_TEST_FOLDERS_WITH_RANKS AND NOT "alone" IN_LIST TEST_LABELS)
     set_tests_properties(${TUTTI_TEST_PREFIX}${folder}.${short} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()
