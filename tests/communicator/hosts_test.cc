@@ -3,6 +3,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/plan/embedding.h"
+#include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 
 namespace tutti {
@@ -45,6 +46,7 @@ class OnHosts : public testing::TestWithParam<HostOf> {
 };
 
 TEST_P(OnHosts, EveryAlgorithmIsRight) {
+  OneOf cases(5, ranks_.size());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     Problem problem = problem_of(static_cast<Collective>(c));
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
@@ -55,6 +57,7 @@ TEST_P(OnHosts, EveryAlgorithmIsRight) {
       for (const std::size_t count : {1, 17, 1000, 70'001}) {
         for (const bool in_place : {false, true}) {
           problem.in_place = in_place;
+          if (!cases.takes()) continue;
           ASSERT_NO_FATAL_FAILURE(run(problem, count, options));
         }
         problem.in_place = false;
@@ -64,9 +67,12 @@ TEST_P(OnHosts, EveryAlgorithmIsRight) {
 }
 
 TEST_P(OnHosts, TheTunersChoicesAreRight) {
+  OneOf cases(3, ranks_.size());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
-    for (const std::size_t count : {1, 300, 2'000, 300'000})
+    for (const std::size_t count : {1, 300, 2'000, 300'000}) {
+      if (!cases.takes()) continue;
       ASSERT_NO_FATAL_FAILURE(run(problem_of(static_cast<Collective>(c)), count, CommunicatorOptions()));
+    }
   }
 }
 
@@ -123,7 +129,9 @@ TEST(Hosts, OfManySizesAreServed) {
   for (const Rank size : {1, 3, 5, 7, 8}) host_of.insert(host_of.end(), size, host++);
   Communicators ranks = std::move(Communicator::create_all(Hosts(host_of), options)).value();
   const Problem problem = {.ranks = static_cast<Rank>(ranks.size()), .groups = {}};
+  OneOf cases(2);
   for (const std::size_t count : {1000, 2000, 20'000}) {
+    if (!cases.takes()) continue;
     std::vector<std::int64_t> wrong(ranks.size(), -3);
     for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
            return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);

@@ -15,6 +15,7 @@
 #include "src/communicator/group.h"
 #include "src/communicator/host/learning.h"
 #include "src/communicator/planning/planning.h"
+#include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 #include "tests/communicator/met_ranks.h"
 
@@ -197,7 +198,7 @@ int longest(const Case& test) {
 TEST(LearningMapped, FileKeepsBothKindsOfCalls) {
   const Folder folder;
   const CommunicatorOptions options = learning(folder.file());
-  const Case copy = case_of(Collective::all_gather, 3, 80'000);
+  const Case copy = case_of(Collective::all_gather, 3, kSlowMotion ? 8'000 : 80'000);
   Communicators ranks = meet(3, options);
   const int times = 2 * longest(copy) + 2;
   const auto ways = run_often(ranks, copy, times, [](Rank, int i) { return i % 2 == 0; });
@@ -208,7 +209,7 @@ TEST(LearningMapped, FileKeepsBothKindsOfCalls) {
   ASSERT_NE(machine, nullptr) << cache.value().machines.size() << format(cache.value());
   bool by_lanes = false;  // What mapped calls have come to: then the others' trial has no more calls of its own.
   for (const bool mapped : {true, false}) {
-    const TunedClass wanted = {Collective::all_gather, size_class(320'000), {}, mapped};
+    const TunedClass wanted = {Collective::all_gather, size_class(copy.count * sizeof(float)), {}, mapped};
     const auto found = std::find_if(machine->classes.begin(), machine->classes.end(),
                                     [&](const TunedClass& tuned) { return tuned.same_calls(wanted); });
     if (by_lanes && found == machine->classes.end()) continue;

@@ -8,6 +8,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/wire/format.h"
+#include "tests/base/slow_motion.h"
 #include "tests/communicator/wire_calls.h"
 
 namespace tutti {
@@ -17,6 +18,7 @@ class Wire : public testing::TestWithParam<Rank> {};
 
 TEST_P(Wire, IsAsExactAsItSaysAndTheSameOnAllRanks) {
   Communicators ranks = make_ranks(GetParam());
+  OneOf cases(7, GetParam());
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     Problem problem;
     problem.collective = static_cast<Collective>(c);
@@ -27,6 +29,7 @@ TEST_P(Wire, IsAsExactAsItSaysAndTheSameOnAllRanks) {
       if (mapped || !algorithm->supports(problem) || !algorithm->bears_rounding(problem)) continue;
       for (const char* wire : {"bf16", "int8", "int8_b32", "fp8_e4m3", "int4"}) {
         for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Groups of 128: within one, and with a rest.
+          if (!cases.takes()) continue;
           SCOPED_TRACE(describe(problem) + " by " + algorithm->name() + ", " + wire + " " + std::to_string(count));
           const Outcome outcome = run(ranks, problem, count, sending(wire, algorithm->name()));
           for (const Status& status : outcome.statuses) ASSERT_TRUE(status.ok()) << status.message();
@@ -54,10 +57,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Wire, testing::Values(2, 3, 4, 5));
 // Buffers end where the elements do, which AddressSanitizer holds calls to.
 TEST_P(Wire, TakesElementsOf16BitsInPlace) {
   Communicators ranks = make_ranks(GetParam());
+  OneOf cases(5, GetParam());
   for (const DataType type : {DataType::float16, DataType::bfloat16}) {
     for (const Reduction reduction : {Reduction::sum, Reduction::avg}) {
       for (const char* wire : {"int8", "int4", "fp8_e5m2"}) {
         for (const std::size_t count : {1, 100, 1000, 5001}) {
+          if (!cases.takes()) continue;
           SCOPED_TRACE(std::string(name(type)) + " " + wire + " " + std::to_string(count));
           const std::uint16_t one = type == DataType::float16 ? 0x3c00 : 0x3f80;
           std::vector<std::vector<std::uint16_t>> values(ranks.size(), std::vector<std::uint16_t>(count, one));

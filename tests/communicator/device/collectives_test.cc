@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "src/tuner/choose.h"
+#include "tests/base/slow_motion.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti {
@@ -10,7 +11,11 @@ namespace {
 
 class DeviceCollectives : public OnDevices {
  protected:
-  std::vector<CallShape> shapes(Rank ranks) { return shapes_of(ranks, random_); }
+  std::vector<CallShape> shapes(Rank ranks) {
+    std::vector<CallShape> all = shapes_of(ranks, random_);
+    std::erase_if(all, [&](const CallShape&) { return !some_.takes(); });
+    return all;
+  }
   // One of each shape and rank, at once.
   void run_group(DeviceRanks& ranks) {
     std::vector<Part> parts;
@@ -26,6 +31,7 @@ class DeviceCollectives : public OnDevices {
     for (const Part& part : parts) ASSERT_NO_FATAL_FAILURE(part.expect_right());
   }
   std::mt19937_64 random_{kSeed};
+  OneOf some_{5};
 };
 
 TEST_P(DeviceCollectives, OfAGroupEndWithTheRightNumbers) {

@@ -1,6 +1,7 @@
 // Calls of the ranks that one thread drives, of all that a communicator has.
 #pragma once
 
+#include "tests/base/slow_motion.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti {
@@ -22,11 +23,13 @@ inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape&
   return "";
 }
 
-// Calls of every collective, twice; "right" if they were.
-inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks) {
+// Calls of every collective, in so many turns; "right" if they were.
+inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std::uint32_t turns = 2) {
   std::mt19937_64 random(kSeed);
-  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+  OneOf shapes(5);
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
     for (CallShape shape : shapes_of(ranks, random)) {
+      if (!shapes.takes()) continue;
       shape.turn += turn * 1000;
       const std::string complaint = run_collective(own, first, shape);
       if (!complaint.empty()) return complaint;

@@ -95,14 +95,18 @@ class Part {
   std::uint64_t outputs_ = 0;
 };
 
-// Of every collective: one element, some, and so many that they go in pieces.
+// Of every collective: so many elements that they go in pieces, some, and one.
 inline std::vector<CallShape> shapes_of(Rank ranks, std::mt19937_64& random) {
   constexpr Collective kAll[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                  Collective::broadcast,  Collective::reduce,     Collective::all_to_all,
                                  Collective::gather,     Collective::scatter};
   std::vector<CallShape> all;
-  for (const Collective collective : kAll) {
-    for (const std::uint64_t count : {std::uint64_t{1}, 2 + random() % 900, 9000 + random() % 9000}) {
+  struct Counts {
+    std::uint64_t least, many;
+  };
+  for (const Counts counts : {Counts{9000, 9000}, Counts{2, 900}, Counts{1, 1}}) {
+    for (const Collective collective : kAll) {
+      const std::uint64_t count = counts.least + random() % counts.many;
       Problem problem{.collective = collective, .ranks = ranks, .groups = {}};
       if (has_root(collective)) problem.root = static_cast<Rank>(random() % ranks);
       all.push_back({problem, count, static_cast<std::uint32_t>(all.size())});
