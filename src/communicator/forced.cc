@@ -43,6 +43,22 @@ Status check_name(const std::string& source, const std::string& name, const Name
   return invalid_argument(source + " is \"" + name + "\", but must be one of " + list);
 }
 
+Asked asked_of(const CommunicatorOptions& options) {
+  constexpr std::uint32_t kMostTold = 255;
+  const auto number = [](const auto& known, const std::string& name) {
+    const auto found = std::find(std::begin(known), std::end(known), name);
+    return static_cast<std::uint8_t>(found == std::end(known) ? 0 : found - std::begin(known) + 1);
+  };
+  const auto wire = parse_wire(options.wire);
+  Asked asked;
+  asked.algorithm = number(algorithm_names(), options.algorithm);
+  asked.protocol = number(kProtocols, options.protocol);
+  if (wire.ok()) asked.wire = static_cast<std::uint8_t>(wire.value());
+  if (options.max_relative_error > 0) asked.wire = Asked::kBound;
+  asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMostTold));
+  return asked;
+}
+
 }  // namespace
 
 Status check_algorithm(const std::string& source, const std::string& name) {
@@ -79,22 +95,6 @@ Status check_bounded_rounding(const std::string& sources, Rounding rounding, dou
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
   TUTTI_CHECK_OK(check_name(source, name, {"nearest", "stochastic"}));
   return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;
-}
-
-Asked asked_of(const CommunicatorOptions& options) {
-  constexpr std::uint32_t kMostTold = 255;
-  const auto number = [](const auto& known, const std::string& name) {
-    const auto found = std::find(std::begin(known), std::end(known), name);
-    return static_cast<std::uint8_t>(found == std::end(known) ? 0 : found - std::begin(known) + 1);
-  };
-  const auto wire = parse_wire(options.wire);
-  Asked asked;
-  asked.algorithm = number(algorithm_names(), options.algorithm);
-  asked.protocol = number(kProtocols, options.protocol);
-  if (wire.ok()) asked.wire = static_cast<std::uint8_t>(wire.value());
-  if (options.max_relative_error > 0) asked.wire = Asked::kBound;
-  asked.channels = static_cast<std::uint8_t>(std::min(options.channels, kMostTold));
-  return asked;
 }
 
 void CommunicatorOptions::force() {

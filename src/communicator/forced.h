@@ -34,7 +34,6 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 static_assert(sizeof(Asked) == 4);
-Asked asked_of(const CommunicatorOptions& options);
 std::string_view algorithm_name(std::uint8_t number);  // Of Asked; "" for a number that is none.
 
 // What asks for a wire format, as a list in the middle or at the end of a message.
