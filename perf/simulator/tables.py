@@ -79,16 +79,15 @@ def eager_part(row):
 
 
 def rack_part(row):
-    """What a channel waits with each chunk that switches add was fitted to 8 ranks.
+    """What switches add was fitted to both: a chunk's time to 8 ranks and 72, how many get less of the links to 72.
 
-    What a Grace host needs for a call was read off their small calls, and that many ranks get less of the links was
-    chosen with those of 72 in view.
+    What a Grace host needs for a call was read off small calls.
     """
-    return FITTED if row.ranks == 8 and row.bytes >= 2 * MIB else SEEN
+    return FITTED if row.bytes >= 2 * MIB else SEEN
 
 
 def graph_part(row):
-    """Likewise."""
+    """A chunk's time was fitted to 8 ranks, too."""
     return FITTED if row.ranks == 8 and row.bytes >= 2 * MIB else SEEN
 
 

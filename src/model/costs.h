@@ -79,9 +79,9 @@ struct Costs {
   double multicast = 0;
   double multicast_falls = 0;
   double multicast_base_us = 0;  // A call of them begins so late, instead of base_us,
-  double multicast_us = 0;       // and a channel waits so long for all ranks with each of its chunks.
+  double multicast_us = 0;       // and a channel needs so long for a chunk of each rank that folds, beside its bytes.
   // Links within a host carry less while a call is young: what is lost in the end, of calls that keep them busy for
-  // much longer than settle_us. After t of it: unsettled_us (1 - exp(-t / settle_us)).
+  // much longer than settle_us. After t of it: unsettled_us (1 - exp(-t / settle_us)). Not where switches add.
   double unsettled_us = 0, settle_us = 1000;
   std::uint32_t most_channels = 1;  // Of a rank that can be under way at once.
   // How calls are cut: a channel for each so many bytes of the call (lines: of a rank's part), in messages of at most

@@ -22,6 +22,7 @@ Costs nccl() {
   costs.unsettled_us = 68;  // Fitted to H100, and as good for A100.
   costs.settle_us = 493;
   costs.multicast_base_us = 8.4;  // NCCL's of Simple (src/graph/tuning.cc).
+  costs.multicast_us = 1.5;       // The same by 4 and 8 H100 and by 8 and 72 GB200.
   costs.most_channels = 24;
   costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
   costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
@@ -61,9 +62,8 @@ Costs hopper() {
   // bulk: a block of NCCL's symmetric kernels (src/sym_kernels.cc). rows: NCCL's limit of a channel.
   costs.channel_gbytes_per_s = {65, 8.62, 36.7};
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.808;
-  costs.multicast = 0.84;
+  costs.multicast = 0.835;
   costs.multicast_falls = 0.03;
-  costs.multicast_us = 9.5;
   return costs;
 }
 
@@ -83,8 +83,8 @@ Costs blackwell() {
   costs.lead_us = 3;                          // Two messages of 2 or 4 MiB at once, in the benchmark of its sender.
   costs.channel_gbytes_per_s = {55, 12, 55};  // A block of NCCL's symmetric kernels; of lines 282 GB/s by 24 channels.
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.778;
-  costs.multicast = 0.776;
-  costs.multicast_us = 11;
+  costs.multicast = 0.774;
+  costs.multicast_falls = 0.043;
   return costs;
 }
 

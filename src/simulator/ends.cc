@@ -35,7 +35,7 @@ std::uint64_t events_of(const Program& program, const EngineRequest& request) {
     events = 0;
     for (const TimedStep& step : program.steps) {
       const Ends ends = ends_of(program, step);
-      events += (ends.mapped > 0 ? slices_of(step, request) : 1) + ends.sent;
+      events += (ends.mapped > 0 ? slices_of(step, request) + (by_switches(step) ? 1 : 0) : 1) + ends.sent;
     }
   }
   return events * request.pieces;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "src/simulator/ends.h"
+#include "src/simulator/nccl_protocol.h"
 #include "src/simulator/wires.h"
 
 namespace tutti {
@@ -28,6 +29,7 @@ class Engine {
         request_(request),
         timeline_(request.jitter, request.seed),
         network_ranks_(network.ranks()),
+        heads_(std::min(network.ranks(), kMostNvlsHeads)),
         wires_(program, network, request, timeline_),
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
@@ -222,8 +224,8 @@ class Engine {
     const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double whole = step.units * request_.unit_bytes / request_.parts;
     const double bytes = whole * request_.wire_part;
-    if (mapped > 0)
-      return perform_mapped(rank, step, chain, bytes * (by_switches(step) ? in + out : std::max(in, out)));
+    if (by_switches(step)) return perform_by_switches(rank, step, chain, bytes * (in + out));
+    if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
     const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
     const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
     const End* const ends = &program_.ends[step.first];
@@ -254,54 +256,92 @@ class Engine {
            std::all_of(ends.begin(), ends.end(), [&](End end) { return wires_.direct(end.lane()); });
   }
 
-  // A slice of the step. Lanes and flags are taken with the first one, and signalled after the last. What it waits for
-  // what it reads is no time of the channel, to which settle() and signals add all of it.
+  // Of a step in peers' memory.
+  struct Slice {
+    double bytes = 0;
+    bool last = false;
+    double free = 0, end = 0;  // When the channel was done with it, and when what it read was there, too.
+    Chain read;                // Up to the end. What it waited for is no time of the channel, to which settle() and
+  };                           // signals add all of it.
+
+  // Lanes and flags are taken with the first slice, and signalled after the last.
   double perform_mapped(std::uint32_t rank, const TimedStep& step, Chain& chain, double moved_bytes) {
     RankState& state = ranks_[rank];
     const std::uint32_t slices = slices_of(step, request_);
-    const bool last = state.slice + 1 == slices;
-    const double bytes = step.units * request_.unit_bytes / slices;
-    const double moved_us = moved_bytes / slices * us_per_byte_;
-    // What switches add is copied in a chunk ahead and out a chunk behind: a chunk more in all.
-    const double busy = by_switches(step) ? (state.slice == 0 ? 2 : 1) * (request_.costs.multicast_us + moved_us)
-                                          : (state.slice == 0 ? step_us_ : 0) + moved_us;
+    const double busy = (state.slice == 0 ? step_us_ : 0) + moved_bytes / slices * us_per_byte_;
     const double free = timeline_.now + timeline_.jittered(busy);
-    double end = free;
-    Chain read = chain;
+    Slice slice{.bytes = step.units * request_.unit_bytes / slices,
+                .last = state.slice + 1 == slices,
+                .free = free,
+                .end = free,
+                .read = chain};
     const End* const ends = &program_.ends[step.first];
-    const double sum_us = step.gathered ? wires_.gather({ends, step.sources}, bytes) : 0;
     for (std::uint32_t i = 0; i < step.sources; ++i) {
-      const std::uint32_t lane = ends[i].lane();
-      if (ends[i].kind() == EndKind::read) {
-        // What is read is asked for, and comes; further slices are asked for meanwhile.
-        const double way = last ? 2 * wires_.latency_us(lane) : 0;
-        const double there = step.gathered ? sum_us : wires_.transfer(lane, bytes);
-        if (there + way <= end) continue;
-        end = there + way;
-        const double carried = std::max(there - free, 0.0);
-        read = chain;
-        read.links[static_cast<std::size_t>(wires_.narrowest(lane))] += static_cast<float>(carried);
-        read.hops += static_cast<float>(end - free - carried);
-        read.channel -= static_cast<float>(end - free);
-      } else if (state.slice == 0) {
-        wires_.take(ends[i], free);
-      }
+      if (ends[i].kind() == EndKind::read)
+        await_read(slice, chain, ends[i], wires_.transfer(ends[i].lane(), slice.bytes));
+      else if (state.slice == 0) wires_.take(ends[i], free);
     }
-    const std::uint32_t all = std::uint32_t{step.sources} + step.targets;
-    if (step.spread)
-      state.stored_us = std::max({state.stored_us, end, wires_.spread({ends + step.sources, step.targets}, bytes)});
-    for (std::uint32_t i = step.sources; i < all && !step.spread; ++i)
+    for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i)
       if (ends[i].kind() == EndKind::write)
-        state.stored_us = std::max({state.stored_us, end, wires_.transfer(ends[i].lane(), bytes)});
-    for (std::uint32_t i = step.sources; last && i < all; ++i) {
-      if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes * slices, end, chain);
-      if (ends[i].kind() == EndKind::signal) wires_.signal(ends[i].lane(), end, state.stored_us, read);
+        state.stored_us = std::max({state.stored_us, slice.end, wires_.transfer(ends[i].lane(), slice.bytes)});
+    return leave_slice(rank, step, slice, chain);
+  }
+
+  // A chunk of each head, that is, which switches add and hand to all. The first ones are copied in before they are on
+  // the links, and the last out after; between these, some are copied in and some out while others are on the links.
+  double perform_by_switches(std::uint32_t rank, const TimedStep& step, Chain& chain, double copied_bytes) {
+    RankState& state = ranks_[rank];
+    const std::uint32_t chunks = slices_of(step, request_);
+    const bool first = state.slice == 0, last = state.slice == chunks;
+    const double waits_us = first ? 0 : heads_ * request_.costs.multicast_us;
+    const double copy_us = timeline_.jittered(waits_us + copied_bytes / chunks * us_per_byte_);
+    const double free = timeline_.now + (last ? 0 : copy_us);
+    Slice slice{
+        .bytes = step.units * request_.unit_bytes / chunks, .last = last, .free = free, .end = free, .read = chain};
+    const std::span<const End> sources(&program_.ends[step.first], step.sources);
+    const std::span<const End> targets(sources.data() + sources.size(), step.targets);
+    const double sum_us = !first && step.gathered ? wires_.gather(sources, slice.bytes) : 0;
+    for (const End source : sources) {
+      if (source.kind() == EndKind::read) await_read(slice, chain, source, sum_us);
+      else if (first) wires_.take(source, free);
     }
-    chain = read;
-    state.slice = last ? 0 : state.slice + 1;
-    trace(rank, state.piece, end, bytes);
+    if (!first && step.spread)
+      state.stored_us = std::max({state.stored_us, slice.end, wires_.spread(targets, slice.bytes)});
+    if (last) {
+      slice.end += copy_us;
+      state.stored_us += copy_us;
+    }
+    return leave_slice(rank, step, slice, chain);
+  }
+
+  // What is read is asked for, and comes; further slices are asked for meanwhile.
+  void await_read(Slice& slice, const Chain& chain, End source, double carried_us) const {
+    const std::uint32_t lane = source.lane();
+    const double arrival = carried_us + (slice.last ? 2 * wires_.latency_us(lane) : 0);
+    if (arrival <= slice.end) return;
+    const double carried = std::max(carried_us - slice.free, 0.0);
+    slice.end = arrival;
+    slice.read = chain;
+    slice.read.links[static_cast<std::size_t>(wires_.narrowest(lane))] += static_cast<float>(carried);
+    slice.read.hops += static_cast<float>(arrival - slice.free - carried);
+    slice.read.channel -= static_cast<float>(arrival - slice.free);
+  }
+
+  // Returns when the channel is free again.
+  double leave_slice(std::uint32_t rank, const TimedStep& step, const Slice& slice, Chain& chain) {
+    RankState& state = ranks_[rank];
+    const std::span<const End> targets(&program_.ends[step.first] + step.sources, step.targets);
+    for (const End target : targets) {
+      if (!slice.last) break;
+      if (target.kind() == EndKind::send)
+        wires_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
+      if (target.kind() == EndKind::signal) wires_.signal(target.lane(), slice.end, state.stored_us, slice.read);
+    }
+    chain = slice.read;
+    state.slice = slice.last ? 0 : state.slice + 1;
+    trace(rank, state.piece, slice.end, slice.bytes);
     ++result_.events;
-    return end;
+    return slice.end;
   }
 
   // The channel was busy until then, or waited for what it read.
@@ -336,6 +376,7 @@ class Engine {
   const EngineRequest& request_;
   Timeline timeline_;
   const Rank network_ranks_;  // Numbers beyond are the same ranks in other orders.
+  const double heads_;        // So many ranks fold for all, where switches do.
   Wires wires_;
   const double step_us_;
   const double us_per_byte_;

@@ -8,8 +8,9 @@
 // lines) after the step that took the message. Memory of peers is written as a message is sent; what is read comes over
 // the links before the step is done; a signal follows what was written before it.
 //
-// What switches add, or hand to all, goes over each link once (Program::multicast). A channel takes it chunk by chunk:
-// for each it waits for all ranks, copies in what its rank gives, and out what it gets.
+// What switches add, or hand to all, goes over each link once (Program::multicast). A channel takes it in rounds, of a
+// chunk of each rank that folds: it copies in what its rank gives and out what it gets, and needs multicast_us for each
+// chunk besides. Rounds are copied while others are on the links, but for the first copies in and the last ones out.
 //
 // Channels of a rank do the same at the same time, so they are counted as one that carries as much as all.
 #pragma once

@@ -5,32 +5,36 @@
 
 namespace tutti {
 
+// Switches work on what comes as it comes, so a sum begins to arrive, and to be handed on, when its parts begin to
+// leave.
+
 double Wires::gather(std::span<const End> sources, double bytes) {
-  double at = timeline_.now, finish = timeline_.now;
+  double finish = timeline_.now;
   const Lane* reader = nullptr;
   for (const End end : sources) {
     if (end.kind() != EndKind::read) continue;
     const Lane& lane = lanes_[end.lane()];
     reader = &lane;
-    at = std::max(at, pass(lane, 0, lane.own, {timeline_.now, bytes}, finish));
+    pass(lane, 0, lane.own, {timeline_.now, bytes}, finish);
     data_bytes_ += bytes;
   }
-  if (reader != nullptr) pass(*reader, reader->own, std::size_t{reader->own} + reader->others, {at, bytes}, finish);
+  if (reader != nullptr)
+    pass(*reader, reader->own, std::size_t{reader->own} + reader->others, {timeline_.now, bytes}, finish);
   return finish;
 }
 
 double Wires::spread(std::span<const End> targets, double bytes) {
-  double at = timeline_.now, finish = timeline_.now;
+  double finish = timeline_.now;
   bool sent = false;
   for (const End end : targets) {
     if (end.kind() != EndKind::write) continue;
     const Lane& lane = lanes_[end.lane()];
     if (!sent) {
-      at = pass(lane, 0, lane.own, {timeline_.now, bytes}, finish);
+      pass(lane, 0, lane.own, {timeline_.now, bytes}, finish);
       data_bytes_ += bytes;
       sent = true;
     }
-    pass(lane, lane.own, std::size_t{lane.own} + lane.others, {at, bytes}, finish);
+    pass(lane, lane.own, std::size_t{lane.own} + lane.others, {timeline_.now, bytes}, finish);
   }
   return finish;
 }

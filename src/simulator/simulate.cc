@@ -220,7 +220,7 @@ Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& r
     outcome.notes.push_back(std::to_string(request.pieces) + " of " + std::to_string(pieces) +
                             " pieces were simulated; the others were taken to follow as evenly");
   }
-  settle(outcome, costs_);
+  if (!program.multicast) settle(outcome, costs_);
   if (!program.symmetry.trivial()) outcome.notes.push_back("simulated " + describe(program.symmetry));
   if (call.jitter > 0)
     outcome.notes.emplace_back(program.symmetry.trivial() ? "each rank was simulated, as chance is each one's own"

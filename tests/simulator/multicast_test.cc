@@ -99,18 +99,58 @@ TEST(Multicast, LinksCarryLessForMoreRanks) {
   EXPECT_NEAR(time_us(16, 0.6, 0.9), time_us(16, 0.1, 0), 1e-6) << "Never none at all.";
 }
 
-// 25 chunks of a rank's quarter, one more as copies go ahead, and three hops of flags and of what is read.
-TEST(Multicast, AChannelWaitsWithEachChunk) {
+// 25 chunks of each rank's part, each of which the channel copies for every head.
+TEST(Multicast, AChannelWaitsWithEachChunkOfEachHead) {
+  Costs costs = switch_costs();
+  costs.multicast_us = 250;
+  const auto time_us = [&](Rank ranks, double chunks) {
+    return simulated(network_of(cluster_of(1, ranks)), costs, kAllReduce, in_chunks(ranks * chunks * 4e4, 4e4),
+                     by_switches())
+        .time_us;
+  };
+  const double us = time_us(4, 25);
+  EXPECT_NEAR(us, 5 + 25 * 4 * 250, 20);
+  EXPECT_NEAR(time_us(4, 250), 5 + 250 * 4 * 250, 20) << "However many there are.";
+  EXPECT_NEAR(time_us(8, 25), 5 + 25 * 8 * 250, 20);
+  EXPECT_NEAR(time_us(64, 25), 5 + 25 * 32 * 250, 200) << "No more ranks fold than are heads.";
+  costs.multicast_base_us = 105;
+  EXPECT_NEAR(time_us(4, 25), us + 100, 1e-6);
+}
+
+// 100 chunks, each of which is on the links for 50 us and copied for 20.
+TEST(Multicast, TheFirstChunkIsCopiedInAndTheLastOutBesideTheLinks) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = switch_costs();
-  costs.multicast_us = 1000;
-  const Outcome outcome = simulated(network, costs, kAllReduce, in_chunks(4e6, 4e4), by_switches());
-  EXPECT_NEAR(outcome.time_us, 5 + 26 * 1000, 20);
-  const double many_us = simulated(network, costs, kAllReduce, in_chunks(4e7, 4e4), by_switches()).time_us;
-  EXPECT_NEAR(many_us, 5 + 251 * 1000, 200) << "However many there are.";
-  costs.multicast_base_us = 105;
-  EXPECT_NEAR(simulated(network, costs, kAllReduce, in_chunks(4e6, 4e4), by_switches()).time_us, outcome.time_us + 100,
-              1e-6);
+  const SimulatedCall call = in_chunks(400e6, 1e6);
+  const double links_us = simulated(network, costs, kAllReduce, call, by_switches()).time_us;
+  costs.channel_gbytes_per_s.fill(400);
+  EXPECT_NEAR(simulated(network, costs, kAllReduce, call, by_switches()).time_us, links_us + 2 * 20, 1);
+  costs.multicast_us = 2;
+  EXPECT_NEAR(simulated(network, costs, kAllReduce, call, by_switches()).time_us, links_us + 2 * 20 + 4 * 2, 1)
+      << "Before the first there is nothing to wait for.";
+}
+
+// What is added leaves the switches while it still comes: a chunk alone is on each link for its parts, in and out.
+TEST(Multicast, OneChunkIsHandedOnAsItIsAdded) {
+  for (const Rank n : {4U, 8U}) {
+    const double bytes = n * 1e6;
+    const double us =
+        simulated(network_of(cluster_of(1, n)), switch_costs(), kAllReduce, in_chunks(bytes, 1e6), by_switches())
+            .time_us;
+    EXPECT_NEAR(us, 5 + bytes * (1 + 1.0 / n) / 100 * 1e-3, 6) << n;
+  }
+}
+
+// They have a first chunk's copies instead.
+TEST(Multicast, YoungCallsLoseNothing) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = switch_costs();
+  const SimulatedCall call = in_chunks(40e6, 1e6);
+  const double us = simulated(network, costs, kAllReduce, call, by_switches()).time_us;
+  const double by_ranks_us = simulated(network, costs, kAllReduce, call).time_us;
+  costs.unsettled_us = 100;
+  EXPECT_NEAR(simulated(network, costs, kAllReduce, call, by_switches()).time_us, us, 1e-6);
+  EXPECT_GT(simulated(network, costs, kAllReduce, call).time_us, by_ranks_us + 10);
 }
 
 // A channel copies what its rank gives in, and what it takes out: both, whole.
