@@ -91,7 +91,7 @@ struct Costs {
   std::array<double, kProtocolCount> chain_piece_bytes{65536, 4096, 16384};
   std::array<std::uint32_t, kProtocolCount> slices{1, 1, 1};
   double shortest_slice_bytes = 65536;
-  std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane.
+  std::array<std::uint32_t, kProtocolCount> slots{4, 4, 4};  // Of a lane, each for a message with all its slices.
 };
 
 // What a process prepares for a call: on so many devices, and on each of them either channels of one collective, or

@@ -27,9 +27,9 @@ Costs nccl() {
   costs.channel_bytes = {1 << 15, 1 << 12, 1 << 12};  // 512 threads with 64 or 8 bytes each (NCCL).
   costs.piece_bytes = {1 << 20, 1 << 18, 1 << 19};
   costs.chain_piece_bytes = {1 << 16, 1 << 12, 1 << 14};
-  costs.slices = {2, 1, 1};  // As NCCL's rings have, and their lanes: 8 steps, of which a slice of bulk takes two.
+  costs.slices = {2, 1, 1};  // As NCCL's rings have.
   costs.shortest_slice_bytes = 1 << 15;
-  costs.slots = {4, 8, 8};
+  costs.slots = {4, 8, 8};  // As Tutti's lanes have. No table shows how many: none is of several hosts with NVLinks.
   return costs;
 }
 

@@ -178,6 +178,7 @@ EngineRequest Simulation::request_for(const SimulatedCall& call) const {
   const double slices = std::floor(longest / request.loop.pieces / std::max(costs_.shortest_slice_bytes, 1.0));
   const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
   request.parts = program.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
+  request.loop.slots *= request.parts;  // A slot holds a message, and each of its slices gives back its own part.
   request.slice_bytes = call.piece_bytes * request.channels;
   request.jitter = call.jitter;
   request.seed = call.seed;

@@ -49,6 +49,22 @@ TEST(Library, SlicesOverlapAHopWithTheLinks) {
   EXPECT_NEAR(simulated(network, costs, kRing, call).time_us, 5 + 3 * (10 + way), 1e-3);
 }
 
+// Else a call that is just long enough to be sliced would have half as much under way, and take longer.
+TEST(Library, ASlotHoldsAllSlicesOfAMessage) {
+  const Network network = network_of(cluster_of(1, 2));
+  const Wanted wanted = {Collective::broadcast, "direct"};
+  Costs costs = plain_costs();
+  SimulatedCall call = whole(64e3);
+  call.piece_bytes = 1e3;
+  call.loop.skew = 0;
+  call.loop.slots = 1;
+  const double unsliced = simulated(network, costs, wanted, call).time_us;
+  costs.slices.fill(2);
+  costs.shortest_slice_bytes = 500;
+  EXPECT_LE(simulated(network, costs, wanted, call).time_us, unsliced);
+  EXPECT_GT(simulated(network, costs, wanted, call).time_us, 0.9 * unsliced);  // One message still waits for the other.
+}
+
 TEST(Library, NarrowMessagesAreCutByTheirOwnLength) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs(5, 3);
