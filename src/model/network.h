@@ -119,6 +119,8 @@ class Network {
 
   std::uint32_t link(const LocalLink& made);  // Its number; the same for the same host and name.
   Way way_between(NodeId from, NodeId to);
+  double rate_to_ports(std::uint32_t host, const Rail& rail) const;
+  void leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways);
   LinkClass class_of(const tutti::Way& way) const;
   std::uint32_t nearest_rail(std::uint32_t host, NodeId node) const;
 

@@ -130,6 +130,17 @@ void Network::lay_nvlinks() {
   }
 }
 
+// What all ranks of a host bring to ports, each to the one to which it can bring most.
+double Network::rate_to_ports(std::uint32_t host, const Rail& rail) const {
+  double sum = 0;
+  for (Rank rank = host * ranks_per_host_; rank < (host + 1) * ranks_per_host_; ++rank) {
+    double most = 0;
+    for (const NodeId nic : rail.nics) most = std::max(most, way(cluster_.host, nodes_[rank], nic).gbytes_per_s);
+    sum += most;
+  }
+  return sum;
+}
+
 // As many ports together as there are for each rank; where there are fewer, several ranks use one.
 Status Network::lay_rails() {
   const Topology& topology = cluster_.host;
@@ -158,8 +169,10 @@ Status Network::lay_rails() {
         rate += topology.nodes[nic].gbytes_per_s;
         name += (name.empty() ? "" : "+") + topology.nodes[nic].name;
       }
-      // Where ports are spread over the channels of several ranks, what these send at once goes over all of them.
+      // Where ports are spread over the channels of several ranks, what these send at once goes over all of them, as
+      // far as the ranks' own links carry it.
       const bool of_channels = cluster_.spread && ranks_per_host_ > 1;
+      if (of_channels) rate = std::min(rate, rate_to_ports(host, rail));
       const std::uint32_t ports = of_channels ? 1 : static_cast<std::uint32_t>(rail.nics.size());
       rail.out = link({LinkKind::network, rate, host, name + ways_of(true), ports});
       rail.in = link({LinkKind::network, rate, host, name + ways_of(false), ports});
@@ -230,6 +243,24 @@ std::uint32_t Network::nearest_rail(std::uint32_t host, NodeId node) const {
   return best;
 }
 
+// Of the ways to several ports what all of them go over, the GPU's own link, where it carries less than the ports. Each
+// port has PCI of its own beside, which carries more than it does. Where the channels of several ranks share the ports,
+// they leave by the ports near to each, and lay_rails() has counted what these ranks' links carry.
+void Network::leave_own_links(NodeId node, const Rail& rail, std::array<Way, 2>& ways) {
+  const double ports = links_[rail.out].gbytes_per_s;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    std::vector<std::uint32_t>& own = ways[i].links;
+    if (cluster_.spread && ranks_per_host_ > 1) own.clear();
+    for (std::size_t nic = 1; nic < rail.nics.size() && !own.empty(); ++nic) {
+      const Way other = i == 0 ? way_between(node, rail.nics[nic]) : way_between(rail.nics[nic], node);
+      std::erase_if(own, [&](std::uint32_t link) {
+        return links_[link].gbytes_per_s >= ports ||
+               std::find(other.links.begin(), other.links.end(), link) == other.links.end();
+      });
+    }
+  }
+}
+
 void Network::lay_ways() {
   for (Rank from = 0; from < unit_ranks_; ++from) {
     const std::uint32_t host = from / ranks_per_host_;
@@ -244,8 +275,7 @@ void Network::lay_ways() {
       if (rail >= rails_[host].size()) continue;
       const NodeId nic = rails_[host][rail].nics[0];
       to_rail_.back() = {way_between(nodes_[from], nic), way_between(nic, nodes_[from])};
-      if (rails_[host][rail].nics.size() > 1)  // Each has PCI of its own, which carries more than it does.
-        for (Way& each : to_rail_.back()) each.links.clear();
+      if (rails_[host][rail].nics.size() > 1) leave_own_links(nodes_[from], rails_[host][rail], to_rail_.back());
     }
   }
 }

@@ -102,6 +102,30 @@ TEST(Network, PortsThatOutnumberRanksWorkTogether) {
   EXPECT_DOUBLE_EQ(port, 100);
 }
 
+// A GPU that has all ports of its host brings to them what its own link carries, x16 of PCIe, and no more.
+TEST(Network, AGpuBringsToItsPortsWhatItsOwnLinkCarries) {
+  Cluster cluster = cluster_of("dgx-h100", 2);
+  cluster.ranks_per_host = 1;
+  const Network one = network_of(cluster);
+  double ports = 0, narrowest = 1e9;
+  const Route route = one.route(0, 1).value();
+  for (std::size_t i = 0; i < route.outs; ++i) {
+    const Resource link = one.resource(route.out[i]);
+    if (link.kind == LinkKind::network) ports = link.gbytes_per_s;
+    narrowest = std::min(narrowest, link.gbytes_per_s);
+  }
+  EXPECT_DOUBLE_EQ(ports, 400);
+  EXPECT_NEAR(narrowest, 63, 0.1);
+  EXPECT_NE(links_of(one, 0, 1).find("gpu0-pci"), std::string::npos) << links_of(one, 0, 1);
+
+  cluster.spread = true;  // Channels of two GPUs share all eight.
+  cluster.ranks_per_host = 2;
+  const Machine two = network_of(cluster).machine(Costs());
+  EXPECT_NEAR(two.levels[1].member_gbytes_per_s, 2 * 63, 0.1);
+  cluster.ranks_per_host = 0;
+  EXPECT_DOUBLE_EQ(network_of(cluster).machine(Costs()).levels[1].member_gbytes_per_s, 400);
+}
+
 TEST(Network, APortThatFailedIsReplaced) {
   Cluster cluster = cluster_of("dgx-h100", 2);
   cluster.faults = {{"host1:mlx5_3", 0}};
