@@ -1,5 +1,5 @@
-// What happens next: times in order. Whoever pushes says what goes first of what is at the same time, so that a run can
-// be repeated, and does not depend on who else is simulated.
+// What happens next: times in order. Whoever pushes says what goes first of what is at the same time, and of what is
+// alike in that the lower subject does, so that a run can be repeated.
 #pragma once
 
 #include <array>
