@@ -327,20 +327,25 @@ std::uint32_t Network::joined_rail(std::uint32_t local_host, const std::string& 
   return kNone;
 }
 
-// The others carry on, and do the work of one that has failed.
+// The others do the work of one that has failed. Nobody takes work from one that is slow: a call is dealt out to ports
+// by their rates, and ends with the last.
 Status Network::slow_port(std::uint32_t host, std::uint32_t rail, const Fault& fault) {
   const std::string prefix = "host" + std::to_string(host) + ":";
   port_left_[prefix + fault.link.substr(fault.link.find(':') + 1)] = fault.rate;
   const Rail& joined = rails_[host % unit_hosts_][rail];
-  double left = 0, all = 0;
+  double working = 0, all = 0, slowest = 1;
   for (const NodeId nic : joined.nics) {
     const Node& node = cluster_.host.nodes[nic];
     const auto found = port_left_.find(prefix + node.name);
+    const double left = found == port_left_.end() ? 1 : found->second;
     all += node.gbytes_per_s;
-    left += node.gbytes_per_s * (found == port_left_.end() ? 1 : found->second);
+    if (left == 0) continue;
+    working += node.gbytes_per_s;
+    slowest = std::min(slowest, left);
   }
-  if (left == 0) return fail_rail(host, rail, fault.link);
-  for (const std::uint32_t each : {joined.out, joined.in}) slow_[global(host / unit_hosts_, each)] = left / all;
+  if (working == 0) return fail_rail(host, rail, fault.link);
+  for (const std::uint32_t each : {joined.out, joined.in})
+    slow_[global(host / unit_hosts_, each)] = working * slowest / all;
   return {};
 }
 
