@@ -1,7 +1,12 @@
 // A libnvidia-ml.so.1 of a machine with three GPUs: two with four NVLinks between them, and a switch that the first
 // leads two more to; the third is without. What is asked wrongly gets an error, as from the real one.
+//
+// stand_in_is_told() takes words, of which each changes something: `init` and names of calls fail, those of GPUs with
+// an index behind them ("name2"). `garbage1`, `same1`: a bus id that is none, and that of the first GPU.
 #include <cstdio>
 #include <cstring>
+#include <sstream>
+#include <string>
 
 namespace {
 
@@ -11,10 +16,26 @@ struct PciInfo {
   char bus_id[32];
 };
 
+enum Answer { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotLoaded = 9, kGpuIsLost = 15, kUnknown = 999 };
+
 constexpr const char* kGpus[] = {"00000000:3B:00.0", "00000000:5E:00.0", "00000000:AF:00.0"};
 constexpr const char* kSwitch = "00000000:C1:00.0";
 
+std::string words;
+
+bool told(const std::string& word) {
+  std::istringstream all(words);
+  for (std::string each; all >> each;)
+    if (each == word) return true;
+  return false;
+}
+
 int index_of(void* device) { return static_cast<int>(reinterpret_cast<long>(device)) - 1; }
+
+// Of a GPU that is lost in the middle.
+int unless_lost(const char* call, void* device) {
+  return told(call + std::to_string(index_of(device))) ? kGpuIsLost : kSuccess;
+}
 
 void set(PciInfo* pci, const char* bus_id) {
   *pci = {};
@@ -31,44 +52,56 @@ const char* end_of(int gpu, unsigned link) {
 
 extern "C" {
 
-[[gnu::visibility("default")]] int nvmlInit_v2() { return 0; }
+[[gnu::visibility("default")]] void stand_in_is_told(const char* text) { words = text; }
+
+[[gnu::visibility("default")]] int nvmlInit_v2() { return told("init") ? kNotLoaded : kSuccess; }
 [[gnu::visibility("default")]] int nvmlShutdown() { return 0; }
-[[gnu::visibility("default")]] const char* nvmlErrorString(int) { return "stand-in"; }
+[[gnu::visibility("default")]] const char* nvmlErrorString(int result) {
+  return result == kNotLoaded ? "Driver Not Loaded" : result == kGpuIsLost ? "GPU is lost" : "Unknown Error";
+}
 [[gnu::visibility("default")]] int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = 3;
-  return 0;
+  return told("count") ? kUnknown : kSuccess;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  if (index >= 3) return 2;
-  *device = reinterpret_cast<void*>(static_cast<long>(index) + 1);
+  if (index >= 3) return kInvalidArgument;
+  void* const gpu = reinterpret_cast<void*>(static_cast<long>(index) + 1);
+  if (const int problem = unless_lost("handle", gpu)) return problem;
+  *device = gpu;
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetName(void* device, char* name, unsigned length) {
+  if (const int problem = unless_lost("name", device)) return problem;
   return std::snprintf(name, length, "Stand-in %d", index_of(device)) < 0;
 }
-[[gnu::visibility("default")]] int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
+[[gnu::visibility("default")]] int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
+  if (const int problem = unless_lost("capability", device)) return problem;
   *major = 9;
   *minor = 0;
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetPciInfo_v3(void* device, PciInfo* pci) {
-  set(pci, kGpus[index_of(device)]);
+  if (const int problem = unless_lost("pci", device)) return problem;
+  const std::string index = std::to_string(index_of(device));
+  set(pci, told("garbage" + index) ? "\033[2J" : told("same" + index) ? kGpus[0] : kGpus[index_of(device)]);
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetNvLinkState(void* device, unsigned link, unsigned* active) {
-  if (link >= 18) return 2;
+  if (link >= 18) return kInvalidArgument;
+  if (const int problem = unless_lost("link", device)) return problem;
   *active = end_of(index_of(device), link) != nullptr;
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* device, unsigned link, PciInfo* pci) {
+  if (const int problem = link == 0 ? unless_lost("end", device) : kSuccess) return problem;
   const char* end = end_of(index_of(device), link);
-  if (end == nullptr) return 3;
+  if (end == nullptr) return kNotSupported;
   set(pci, end);
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetNvLinkRemoteDeviceType(void* device, unsigned link, unsigned* kind) {
   const char* end = end_of(index_of(device), link);
-  if (end == nullptr) return 3;
+  if (end == nullptr) return kNotSupported;
   *kind = end == kSwitch ? 2 : 0;
   return 0;
 }

@@ -1,0 +1,145 @@
+// What discovery takes from NVML, and what it does where NVML fails: a library stands in, on a machine that is made.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "src/base/library.h"
+#include "src/topology/formats.h"
+#include "src/topology/tree.h"
+#include "tests/topology/recorded_machine.h"
+
+namespace tutti {
+namespace {
+
+class StandInNvml : public RecordedMachine {
+ protected:
+  // `words` are the stand-in's; `without` is a function of which there is a library that lacks it.
+  Topology look_with(const std::string& words, const std::string& without = "") {
+    sources_.nvml = std::string(TUTTI_STAND_IN_NVML) + (without.empty() ? "" : "_without_" + without) + ".so";
+    Result<Library> stand_in = Library::open(sources_.nvml);  // It stays, and what it was told, while that looks.
+    void (*tell)(const char*) = nullptr;
+    if (!stand_in.ok() || !stand_in.value().find("stand_in_is_told", tell)) {
+      ADD_FAILURE() << sources_.nvml;
+      return {};
+    }
+    tell(words.c_str());
+    return look();
+  }
+
+  const SourceReport& report() const { return reports_.back(); }
+};
+
+bool are_linked(const Topology& topology, std::string_view from, std::string_view to) {
+  const NodeId a = id_of(topology, from), b = id_of(topology, to);
+  return std::any_of(topology.links.begin(), topology.links.end(), [&](const Link& link) {
+    return link.kind == LinkKind::nvlink && ((link.a == a && link.b == b) || (link.a == b && link.b == a));
+  });
+}
+
+using Notes = std::vector<std::string>;
+
+TEST_F(StandInNvml, TellsOfNvLinks) {
+  const Topology found = look_with("");
+  EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");
+  EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");  // Its number is in no list.
+  EXPECT_EQ(between(found, "gpu0", "gpu1").kind, WayKind::nvlink);
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // Four, told by both ends.
+  EXPECT_EQ(between(found, "gpu0", "gpu2").kind, WayKind::sys);
+  ASSERT_EQ(found.all(NodeKind::nvswitch).size(), 1u);
+  EXPECT_EQ(found.nodes[found.all(NodeKind::nvswitch)[0]].bus_id, "0000:c1:00.0");
+  EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
+  EXPECT_EQ(found.notes, Notes());
+}
+
+// What sysfs shows remains.
+TEST_F(StandInNvml, IsDoneWithoutWhereItFailsAsAWhole) {
+  const std::string library = std::string(TUTTI_STAND_IN_NVML) + "_without_nvmlDeviceGetNvLinkState.so";
+  const struct {
+    const char *words, *without;
+    std::string why;
+  } kCases[] = {
+      {"init", "", "it does not start: Driver Not Loaded"},
+      {"count", "", "it counts no GPUs: Unknown Error"},
+      {"", "nvmlDeviceGetNvLinkState", library + " has no nvmlDeviceGetNvLinkState, which drivers from 418 on have"},
+  };
+  for (const auto& [words, without, why] : kCases) {
+    const Topology found = look_with(words, without);
+    EXPECT_EQ(report().source, "NVML");
+    EXPECT_FALSE(report().found) << why;
+    EXPECT_EQ(report().words, why);
+    ASSERT_EQ(found.all(NodeKind::gpu).size(), 3u) << why;
+    EXPECT_EQ(found.find("gpu1")->bus_id, "0000:5e:00.0");
+    EXPECT_EQ(between(found, "gpu0", "gpu1").kind, WayKind::phb);
+  }
+}
+
+TEST_F(StandInNvml, LeavesOutAGpuThatIsLost) {
+  const std::string aside = "gpu 0000:5e:00.0 is not given to us by its driver";
+  const std::pair<const char*, const char*> kCases[] = {
+      {"handle1", "the driver counts gpu1 and does not give it: GPU is lost"},
+      {"pci1", "the driver does not tell where gpu1 is: GPU is lost"},
+      {"garbage1", "the driver does not tell where gpu1 is: its bus id is none"},
+      {"same1", "the driver tells the bus id of gpu0 for gpu1 as well"},
+  };
+  for (const auto& [words, why] : kCases) {
+    const Topology found = look_with(words);
+    EXPECT_EQ(found.notes, (Notes{why, aside}));
+    EXPECT_EQ(report().words, "2 of 3 GPUs, 6 ends of NVLinks");
+    EXPECT_EQ(found.find("gpu1"), nullptr) << words;
+    EXPECT_EQ(found.find("gpu0")->bus_id, "0000:3b:00.0");
+    EXPECT_EQ(found.find("gpu2")->bus_id, "0000:af:00.0");
+    EXPECT_EQ(found.find("gpu2")->model, "Stand-in 2");
+    EXPECT_TRUE(are_linked(found, "gpu0", "gpu 0000:5e:00.0"));  // As the other end says.
+  }
+}
+
+TEST_F(StandInNvml, NotesALostGpuThatSysfsDoesNotShow) {
+  std::filesystem::remove(root_ / "bus/pci/devices/0000:5e:00.0");
+  const Topology found = look_with("handle1");
+  EXPECT_EQ(found.notes, (Notes{"the driver counts gpu1 and does not give it: GPU is lost"}));
+  EXPECT_EQ(report().words, "2 of 3 GPUs, 2 ends of NVLinks");
+  EXPECT_EQ(found.all(NodeKind::gpu).size(), 2u);
+}
+
+// It is the earlier one, of which the later one tells.
+TEST_F(StandInNvml, HasNvLinksOfWhichOneEndTells) {
+  EXPECT_TRUE(are_linked(look_with("handle0"), "gpu1", "gpu 0000:3b:00.0"));
+  const Topology silent = look_with("link0");
+  EXPECT_DOUBLE_EQ(between(silent, "gpu0", "gpu1").gbytes_per_s, 100);
+  EXPECT_EQ(silent.notes, (Notes{"the driver does not tell of all NVLinks of gpu0: GPU is lost"}));
+  EXPECT_EQ(report().words, "3 GPUs, 4 ends of NVLinks");
+}
+
+TEST_F(StandInNvml, NotesNvLinksWhoseEndIsNotTold) {
+  const Topology found = look_with("end0");
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 75);  // Three of four: the first GPU told.
+  EXPECT_EQ(found.notes, (Notes{"the driver does not tell of all NVLinks of gpu0: GPU is lost"}));
+}
+
+TEST_F(StandInNvml, NotesWhatItDoesNotTellOfAGpu) {
+  const Topology found = look_with("name0 name2 capability0 capability2");
+  EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");  // It is listed: nobody asks for its name.
+  EXPECT_EQ(found.find("gpu0")->sm, 90u);
+  EXPECT_EQ(found.find("gpu2")->model, "10de:2fff");
+  EXPECT_EQ(found.find("gpu2")->sm, 0u);
+  EXPECT_EQ(found.notes, (Notes{"the driver does not tell the compute capability of gpu0: GPU is lost",
+                                "the driver does not tell what gpu2 is: GPU is lost",
+                                "the driver does not tell the compute capability of gpu2: GPU is lost"}));
+  EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
+}
+
+// As in a container that was given three of four GPUs.
+TEST_F(StandInNvml, SetsAsideGpusThatItDoesNotShow) {
+  pci("devices/pci0000:1a/0000:1b:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
+  const Topology found = look_with("");
+  EXPECT_EQ(found.all(NodeKind::gpu).size(), 4u);
+  EXPECT_EQ(found.find("gpu0")->bus_id, "0000:3b:00.0");
+  ASSERT_NE(found.find("gpu 0000:1b:00.0"), nullptr);
+  EXPECT_EQ(found.find("gpu 0000:1b:00.0")->index, kUnnumbered);
+  EXPECT_EQ(found.notes.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tutti
