@@ -141,5 +141,23 @@ TEST_F(StandInNvml, SetsAsideGpusThatItDoesNotShow) {
   EXPECT_EQ(found.notes.size(), 1u);
 }
 
+// What is dumped there is a file to be read.
+TEST_F(StandInNvml, GpusSetAsideHaveNoNumberInFiles) {
+  pci("devices/pci0000:1a/0000:1b:00.0", "0x030200", "0x10de", "0x2330", 0, "32.0 GT/s PCIe", 16);
+  const Topology found = look_with("");
+  Result<std::string> xml = write_nccl_xml(found);
+  if (!xml.ok()) GTEST_SKIP() << std::move(xml).status().message();
+  Result<Topology> again = read_topology(xml.value(), "xml");
+  ASSERT_TRUE(again.ok()) << std::move(again).status().message();
+  ASSERT_EQ(again.value().all(NodeKind::gpu).size(), 4u);
+  for (const char* name : {"gpu0", "gpu1", "gpu2"}) {
+    ASSERT_NE(again.value().find(name), nullptr) << name;
+    EXPECT_EQ(again.value().find(name)->bus_id, found.find(name)->bus_id);
+  }
+  ASSERT_NE(again.value().find("gpu3"), nullptr);  // Behind those that the driver numbers.
+  EXPECT_EQ(again.value().find("gpu3")->bus_id, "0000:1b:00.0");
+  EXPECT_TRUE(read_topology(write_topology_json(found).value(), "json").value() == found);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #include "src/base/cpu_list.h"
 #include "src/topology/figures.h"
 #include "src/topology/formats.h"
+#include "src/topology/tree.h"
 
 namespace tutti {
 namespace {
@@ -135,7 +136,7 @@ class Writer {
   void write_gpu(pugi::xml_node pci, NodeId id) {
     const Node& node = topology_.nodes[id];
     pugi::xml_node gpu = pci.append_child("gpu");
-    gpu.append_attribute("dev") = node.index;
+    if (node.index != kUnnumbered) gpu.append_attribute("dev") = node.index;  // Else its driver does not give it.
     gpu.append_attribute("sm") = node.sm;
     gpu.append_attribute("gdr") = node.gpudirect ? 1 : 0;
     for (const Link& link : topology_.links) {
