@@ -23,6 +23,8 @@ double nvlink_gbytes_per_s(std::uint32_t sm, std::uint32_t links) {
   return links * (sm >= 100 ? 50.0 : sm >= 70 ? 25.0 : 20.0);
 }
 
+double c2c_gbytes_per_s(std::uint32_t sm) { return sm >= 90 && sm < 100 ? 450 : 225; }
+
 double nic_gbytes_per_s(double megabits_per_s) { return megabits_per_s / 8000; }
 
 double smp_gbytes_per_s(std::string_view vendor, std::uint32_t family, std::uint32_t model) {

@@ -13,6 +13,9 @@ namespace tutti {
 double pci_gbytes_per_s(double gigatransfers_per_s, std::uint32_t lanes);
 double nvlink_gbytes_per_s(std::uint32_t sm,
                            std::uint32_t links);  // By the GPU's generation; unknown ones as the oldest.
+// NVLink-C2C of a GPU, by its generation: a Grace processor's 900 GB/s, both ways together, are one Hopper's (GH200) or
+// of two Blackwells (GB200, GB300); unknown ones as those. Sources: NVIDIA's data sheets of GH200 and GB200 NVL72.
+double c2c_gbytes_per_s(std::uint32_t sm);
 double nic_gbytes_per_s(double megabits_per_s);
 // Between sockets, as far as devices get it: Intel's QPI and UPI, AMD's and IBM's links. `vendor` as /proc/cpuinfo has
 // it.

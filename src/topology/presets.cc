@@ -145,7 +145,7 @@ Topology built(const Board& board) {
 }
 
 // 18 hosts of two Grace processors with two GPUs each, whose 18 NVLinks lead to one of the rack's 18 NVSwitches each.
-// Source: NVIDIA GB200 NVL72 data sheet; NVLink-C2C 900 GB/s for a processor with two GPUs, both ways together.
+// Source: NVIDIA GB200 NVL72 data sheet.
 Topology gb200_nvl72() {
   constexpr std::uint32_t kHosts = 18, kSwitches = 18;
   Builder builder;
@@ -157,7 +157,7 @@ Topology gb200_nvl72() {
       const NodeId processor = builder.processor(host, domain, 72, "Grace");
       for (std::uint32_t i = 0; i < 2; ++i) {
         const NodeId gpu = builder.gpu(processor, domain * 2 + i, model, 64);
-        builder.tree().connect(processor, gpu, LinkKind::c2c, 225);
+        builder.tree().connect(processor, gpu, LinkKind::c2c, c2c_gbytes_per_s(model.sm));
         builder.port(processor, domain * 2 + i, 400'000, 32);
         gpus.push_back(gpu);
       }

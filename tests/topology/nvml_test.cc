@@ -31,6 +31,12 @@ class StandInNvml : public RecordedMachine {
   const SourceReport& report() const { return reports_.back(); }
 };
 
+std::vector<Link> c2c_of(const Topology& topology) {
+  std::vector<Link> links = topology.links;
+  std::erase_if(links, [](const Link& link) { return link.kind != LinkKind::c2c; });
+  return links;
+}
+
 bool are_linked(const Topology& topology, std::string_view from, std::string_view to) {
   const NodeId a = id_of(topology, from), b = id_of(topology, to);
   return std::any_of(topology.links.begin(), topology.links.end(), [&](const Link& link) {
@@ -51,6 +57,68 @@ TEST_F(StandInNvml, TellsOfNvLinks) {
   EXPECT_EQ(found.nodes[found.all(NodeKind::nvswitch)[0]].bus_id, "0000:c1:00.0");
   EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks");
   EXPECT_EQ(found.notes, Notes());
+}
+
+TEST_F(StandInNvml, TellsOfC2cWithTheNearestDomain) {
+  const Topology found = look_with("c2c");
+  const std::vector<Link> links = c2c_of(found);
+  ASSERT_EQ(links.size(), 2u);  // That of the second GPU is switched off.
+  EXPECT_EQ(links[0].a, id_of(found, "numa0"));
+  EXPECT_EQ(links[0].b, id_of(found, "gpu0"));
+  EXPECT_EQ(links[0].width, 9u);  // One of ten is down.
+  EXPECT_NEAR(links[0].gbytes_per_s, 9 * 44.712, 1e-9);
+  EXPECT_EQ(links[1].a, id_of(found, "numa1"));
+  EXPECT_EQ(links[1].b, id_of(found, "gpu2"));
+  EXPECT_EQ(links[1].width, 5u);
+  EXPECT_NEAR(links[1].gbytes_per_s, 5 * 44.712, 1e-9);
+  EXPECT_EQ(between(found, "gpu0", "numa0").kind, WayKind::c2c);
+  EXPECT_EQ(report().words, "3 GPUs, 10 ends of NVLinks, 14 links of NVLink-C2C");
+  EXPECT_EQ(found.notes, Notes());
+}
+
+TEST_F(StandInNvml, TellsOfC2cWithoutItsMode) {
+  const Topology found = look_with("c2c", "nvmlDeviceGetC2cModeInfoV");
+  ASSERT_EQ(c2c_of(found).size(), 3u);  // Nobody says what is switched off.
+  EXPECT_EQ(c2c_of(found)[1].width, 5u);
+  EXPECT_TRUE(c2c_of(look_with("", "nvmlDeviceGetC2cModeInfoV")).empty());
+}
+
+TEST_F(StandInNvml, TellsOfC2cWithoutFields) {
+  const Topology found = look_with("c2c", "nvmlDeviceGetFieldValues");
+  ASSERT_EQ(c2c_of(found).size(), 2u);
+  EXPECT_DOUBLE_EQ(c2c_of(found)[0].gbytes_per_s, 450);  // As published, of Hopper.
+  EXPECT_EQ(c2c_of(found)[0].width, 1u);
+  const std::string of_each = "the driver does not tell the rate of NVLink-C2C of ";
+  EXPECT_EQ(found.notes,
+            (Notes{of_each + "gpu0: taken for 450 GB/s each way", of_each + "gpu2: taken for 450 GB/s each way"}));
+  const Topology none = look_with("", "nvmlDeviceGetFieldValues");
+  EXPECT_TRUE(c2c_of(none).empty());
+  EXPECT_EQ(none.notes, Notes());
+}
+
+TEST_F(StandInNvml, TellsOfC2cWithoutItsRate) {
+  const Topology found = look_with("c2c_rateless");
+  ASSERT_EQ(c2c_of(found).size(), 2u);
+  EXPECT_DOUBLE_EQ(c2c_of(found)[1].gbytes_per_s, 450);
+  EXPECT_EQ(c2c_of(found)[1].width, 5u);
+  EXPECT_EQ(found.notes.size(), 2u);
+}
+
+TEST_F(StandInNvml, HasNoC2cThatIsDown) {
+  const Topology found = look_with("c2c_down");
+  EXPECT_TRUE(c2c_of(found).empty());
+  EXPECT_EQ(found.notes, (Notes{"gpu0 has NVLink-C2C, of which no link is active",
+                                "gpu2 has NVLink-C2C, of which no link is active"}));
+}
+
+TEST_F(StandInNvml, C2cIsUnchangedByAWayThroughFiles) {
+  const Topology found = look_with("c2c");
+  Result<std::string> xml = write_nccl_xml(found);
+  if (!xml.ok()) GTEST_SKIP() << std::move(xml).status().message();
+  const Topology again = read_topology(xml.value(), "xml").value();
+  ASSERT_EQ(c2c_of(again).size(), 2u);
+  EXPECT_EQ(again.nodes[c2c_of(again)[1].a].name, "numa1");
+  EXPECT_NEAR(c2c_of(again)[1].gbytes_per_s, 5 * 44.712, 1e-9);
 }
 
 // What sysfs shows remains.

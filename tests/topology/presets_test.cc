@@ -47,6 +47,7 @@ TEST(Presets, OfARackHasItsHostsOnOneNvLink) {
   EXPECT_EQ(across.kind, WayKind::nvlink);
   EXPECT_DOUBLE_EQ(across.gbytes_per_s, 900);
   EXPECT_EQ(way(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).kind, WayKind::c2c);
+  EXPECT_DOUBLE_EQ(way(rack, id_of(rack, "gpu0", 5), id_of(rack, "numa0", 5)).gbytes_per_s, 225);
 }
 
 TEST(Presets, NameThoseThatThereAre) {

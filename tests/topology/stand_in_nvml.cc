@@ -2,7 +2,9 @@
 // leads two more to; the third is without. What is asked wrongly gets an error, as from the real one.
 //
 // stand_in_is_told() takes words, of which each changes something: `init` and names of calls fail, those of GPUs with
-// an index behind them ("name2"). `garbage1`, `same1`: a bus id that is none, and that of the first GPU.
+// an index behind them ("name2"). `c2c`: the first and the third GPU are one with a processor, by ten links, of which
+// one is down, and by five; the second has five that are switched off. `c2c_down`, `c2c_rateless`: the same with links
+// that are all down, and whose rate is not told. `garbage1`, `same1`: a bus id that is none, and that of the first GPU.
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -16,10 +18,19 @@ struct PciInfo {
   char bus_id[32];
 };
 
+struct Field {
+  unsigned id, scope;
+  long long timestamp, latency;
+  int type, result;
+  unsigned long long value;
+};
+
 enum Answer { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotLoaded = 9, kGpuIsLost = 15, kUnknown = 999 };
 
 constexpr const char* kGpus[] = {"00000000:3B:00.0", "00000000:5E:00.0", "00000000:AF:00.0"};
 constexpr const char* kSwitch = "00000000:C1:00.0";
+constexpr unsigned kC2cLinks[] = {10, 5, 5};
+constexpr unsigned kC2cLinkThatIsDown = 3;  // Of the first GPU.
 
 std::string words;
 
@@ -46,6 +57,23 @@ const char* end_of(int gpu, unsigned link) {
   if (gpu > 1) return nullptr;
   if (link < 4) return kGpus[1 - gpu];
   return gpu == 0 && link < 6 ? kSwitch : nullptr;
+}
+
+bool has_c2c() { return told("c2c") || told("c2c_down") || told("c2c_rateless"); }
+
+void answer(int gpu, Field& field) {
+  field.type = 1;
+  field.value = 0;
+  field.result = has_c2c() ? kSuccess : kNotSupported;
+  if (!has_c2c()) return;
+  const bool is_there = field.scope < kC2cLinks[gpu];
+  const bool is_up = is_there && !told("c2c_down") && !(gpu == 0 && field.scope == kC2cLinkThatIsDown);
+  switch (field.id) {
+    case 170: field.value = kC2cLinks[gpu]; break;
+    case 171: is_there ? field.value = is_up : field.result = kInvalidArgument; break;
+    case 172: is_up && !told("c2c_rateless") ? field.value = 44712 : field.result = kNotSupported; break;
+    default: field.result = kInvalidArgument;
+  }
 }
 
 }  // namespace
@@ -103,6 +131,15 @@ extern "C" {
   const char* end = end_of(index_of(device), link);
   if (end == nullptr) return kNotSupported;
   *kind = end == kSwitch ? 2 : 0;
+  return 0;
+}
+[[gnu::visibility("default")]] int nvmlDeviceGetC2cModeInfoV(void* device, unsigned* is_enabled) {
+  if (!has_c2c()) return kNotSupported;
+  *is_enabled = index_of(device) != 1;
+  return 0;
+}
+[[gnu::visibility("default")]] int nvmlDeviceGetFieldValues(void* device, int count, Field* fields) {
+  for (int i = 0; i < count; ++i) answer(index_of(device), fields[i]);
   return 0;
 }
 

@@ -2,8 +2,8 @@
 // why.
 //
 // Processors, NUMA domains and PCI come from hwloc, if its library is there, else from sysfs; network ports from sysfs
-// (net, infiniband), what GPUs are and where their NVLinks lead from NVML. Libraries are opened for as long as this
-// takes.
+// (net, infiniband), what GPUs are and where their NVLinks lead, those of C2C too, from NVML. What NVML fails to tell
+// of a GPU is a note of the topology. Libraries are opened for as long as this takes.
 #pragma once
 
 #include <string>

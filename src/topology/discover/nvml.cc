@@ -1,6 +1,7 @@
-// What NVIDIA's management library tells of GPUs: their numbers, what they are, and where their NVLinks lead. What
-// it fails to tell is noted, and left as it was.
+// What NVIDIA's management library tells of GPUs: their numbers, what they are, and where their NVLinks lead, of which
+// those of C2C lead to the processor. What it fails to tell is noted, and left as it was.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@ namespace tutti {
 namespace {
 
 constexpr unsigned kMostNvLinks = 18;
+constexpr unsigned kMostC2cLinks = 64;  // A driver's count is not believed beyond.
 
 std::string bus_id_of(const NvmlPci& pci) {
   return normal_bus_id(std::string_view(pci.bus_id, ::strnlen(pci.bus_id, sizeof pci.bus_id)));
@@ -44,17 +46,20 @@ class Driver {
     unsigned count = 0;
     if (const int problem = nvml_.count(&count))
       return unsupported(std::string("it counts no GPUs: ") + nvml_.words(problem));
+    unsigned c2c_links = 0;
     for (unsigned index = 0; index < count; ++index) {
       void* device = nullptr;
       const std::optional<NodeId> id = gpu_of(index, device);
       if (!id) continue;
       describe(*id, device);
       gpus_.push_back({*id, nvlinks_of(*id, device)});
+      c2c_links += connect_c2c(*id, device);
     }
     set_aside_all_others();
     const std::size_t ends = connect_nvlinks();
     return (gpus_.size() < count ? std::to_string(gpus_.size()) + " of " : "") + std::to_string(count) + " GPUs, " +
-           std::to_string(ends) + " ends of NVLinks";
+           std::to_string(ends) + " ends of NVLinks" +
+           (c2c_links > 0 ? ", " + std::to_string(c2c_links) + " links of NVLink-C2C" : "");
   }
 
  private:
@@ -157,6 +162,49 @@ class Driver {
       }
     }
     return connected;
+  }
+
+  // Returns of how many links. A driver that knows the mode alone does not tell how many there are.
+  unsigned connect_c2c(NodeId id, void* device) {
+    NvmlC2cMode mode = {};
+    const bool told = nvml_.c2c_mode != nullptr && nvml_.c2c_mode(device, &mode) == 0;
+    if (told && mode.is_enabled == 0) return 0;
+    const unsigned count = field(device, kNvmlC2cLinks).value_or(0);
+    if (!told && count == 0) return 0;
+    unsigned active = count == 0 ? 1 : 0;
+    bool rates_told = count > 0;
+    double megabytes = 0;
+    for (unsigned link = 0; link < std::min(count, kMostC2cLinks); ++link) {
+      if (field(device, kNvmlC2cLinkIsActive, link) != 1u) continue;
+      const unsigned rate = field(device, kNvmlC2cLinkMegabytes, link).value_or(0);
+      rates_told = rates_told && rate > 0;
+      megabytes += rate;
+      ++active;
+    }
+    if (active == 0) {
+      tree_.note(node(id).name + " has NVLink-C2C, of which no link is active");
+      return 0;
+    }
+    const double published = c2c_gbytes_per_s(node(id).sm);
+    if (!rates_told)
+      tree_.note("the driver does not tell the rate of NVLink-C2C of " + node(id).name + ": taken for " +
+                 std::to_string(std::lround(published)) + " GB/s each way");
+    tree_.connect(domain_of(id), id, LinkKind::c2c, rates_told ? megabytes / 1000 : published, active);
+    return active;
+  }
+
+  std::optional<unsigned> field(void* device, unsigned id, unsigned link = 0) const {
+    NvmlField asked = {};
+    asked.id = id;
+    asked.scope = link;
+    asked.result = kNvmlNotSupported;
+    if (nvml_.fields == nullptr || nvml_.fields(device, 1, &asked) != 0 || asked.result != 0) return std::nullopt;
+    return asked.value;
+  }
+
+  NodeId domain_of(NodeId id) {
+    while (node(id).kind != NodeKind::numa) id = tree_.link_above(id).a;
+    return id;
   }
 
   // In a container there may be more than the driver gives to us, which counts its own.

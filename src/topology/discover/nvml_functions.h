@@ -14,9 +14,25 @@ struct NvmlPci {
 };
 static_assert(sizeof(NvmlPci) == 68);
 
+// One of many values that are told by number; `scope` says of which link.
+struct NvmlField {
+  unsigned id, scope;
+  long long timestamp_us, latency_us;
+  int type, result;
+  unsigned value, upper_half;  // A union of 8 bytes; what is asked for here are small whole numbers.
+};
+static_assert(sizeof(NvmlField) == 40);
+
+struct NvmlC2cMode {
+  unsigned is_enabled;
+};
+
 inline constexpr int kNvmlInvalidArgument = 2;
 inline constexpr int kNvmlNotSupported = 3;
 inline constexpr unsigned kNvmlEndIsSwitch = 2;
+inline constexpr unsigned kNvmlC2cLinks = 170;
+inline constexpr unsigned kNvmlC2cLinkIsActive = 171;
+inline constexpr unsigned kNvmlC2cLinkMegabytes = 172;  // A second, each way: 44712 of Grace with Hopper or Blackwell.
 
 struct NvmlFunctions {
   int (*init)();
@@ -29,7 +45,10 @@ struct NvmlFunctions {
   int (*pci)(void*, NvmlPci*);
   int (*link_active)(void*, unsigned, unsigned*);
   int (*link_end)(void*, unsigned, NvmlPci*);
-  int (*link_end_kind)(void*, unsigned, unsigned*);  // From driver 470 on; may be null.
+  // These may be null.
+  int (*link_end_kind)(void*, unsigned, unsigned*);  // From driver 470 on.
+  int (*fields)(void*, int, NvmlField*);             // They tell of C2C from driver 525 on.
+  int (*c2c_mode)(void*, NvmlC2cMode*);              // Driver 550 has it.
 
   // Good for as long as the library is open. unsupported names the first that it has not and must have.
   static Result<NvmlFunctions> of(const Library& library, const std::string& name) {
@@ -50,6 +69,8 @@ struct NvmlFunctions {
     need("nvmlDeviceGetNvLinkRemotePciInfo_v2", all.link_end);
     if (missing != nullptr) return unsupported(name + " has no " + missing + ", which drivers from 418 on have");
     library.find("nvmlDeviceGetNvLinkRemoteDeviceType", all.link_end_kind);
+    library.find("nvmlDeviceGetFieldValues", all.fields);
+    library.find("nvmlDeviceGetC2cModeInfoV", all.c2c_mode);
     return all;
   }
 };
