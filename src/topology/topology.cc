@@ -35,6 +35,13 @@ constexpr double kLeastRate = 1e-6, kMostRate = 1e9, kMostLatency = 1e9;
 
 bool is_rate(double value) { return value >= kLeastRate && value <= kMostRate; }
 
+// What its port carries.
+Status check_rate(const Topology& topology, const Node& node) {
+  if (node.gbytes_per_s == 0 || is_rate(node.gbytes_per_s)) return {};
+  return invalid_argument(shown(topology, node) + " has a bandwidth that is neither 0, which is unknown, nor from " +
+                          "1e-6 to 1e9 GB/s");
+}
+
 Status check_link(const Topology& topology, const Link& link) {
   const std::size_t nodes = topology.nodes.size();
   if (link.a >= nodes || link.b >= nodes)
@@ -136,6 +143,7 @@ Status check(const Topology& topology) {
     if (node.name.empty()) return invalid_argument("a node of host '" + topology.hosts[node.host] + "' has no name");
     if (!names.emplace(node.host, node.name).second)
       return invalid_argument("there are two nodes " + shown(topology, node));
+    TUTTI_CHECK_OK(check_rate(topology, node));
   }
   for (const Link& link : topology.links) TUTTI_CHECK_OK(check_link(topology, link));
   return check_trees(topology);

@@ -247,6 +247,26 @@ TEST(Json, RefusesRatesThatNobodyHasBuilt) {
             std::string::npos);
 }
 
+// Of a port: 0 is a rate that nobody said.
+TEST(Formats, RefuseRatesOfPortsThatNobodyHasBuilt) {
+  const auto json = [](const std::string& rate) {
+    return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [{\"kind\": "
+           "\"nic\", "
+           "\"name\": \"n\", \"gbytes_per_s\": " +
+           rate + "}]}]}";
+  };
+  const auto xml = [](const std::string& megabits) {
+    return nccl("<pci busid=\"1:0\" class=\"0x020000\"><nic><net name=\"n\" speed=\"" + megabits + "\"/></nic></pci>");
+  };
+  for (const char* rate : {"0", "1e-6", "50", "1e9"}) EXPECT_TRUE(read_topology(json(rate), "f").ok()) << rate;
+  EXPECT_TRUE(read_topology(xml("0"), "f").ok());
+  for (const std::string& file : {json("1e-320"), json("9e-7"), json("1.1e9"), json("1e300"), xml("1e-300")}) {
+    const std::string why = failure(read_topology(file, "f"));
+    EXPECT_TRUE(why.starts_with("f: 'n' of host")) << why;
+    EXPECT_NE(why.find("neither 0, which is unknown, nor from 1e-6 to 1e9 GB/s"), std::string::npos) << why;
+  }
+}
+
 TEST(Json, RefusesWhatTerminalsWouldObey) {
   const std::string text = "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\\u001b[2J\"}]}";
   EXPECT_NE(failure(read_topology(text, "f")).find("control characters"), std::string::npos);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <string>
 
@@ -79,6 +80,21 @@ TEST(Packed, IsRefusedWhereItHasTooMuch) {
     const Status refused = unpacked(packed(large), "rank 3").status();
     EXPECT_NE(refused.message().find("rank 3: "), std::string::npos) << refused.message();
     EXPECT_NE(refused.message().find("more than 1024 and"), std::string::npos) << refused.message();
+  }
+}
+
+// Rates are divided by and sorted: a number that is none would break both.
+TEST(Packed, IsRefusedWhereAPortHasARateThatIsNone) {
+  Topology topology = preset("dgx-h100").value();
+  const NodeId port = topology.all(NodeKind::nic)[3];
+  topology.nodes[port].gbytes_per_s = 0;  // Nobody said.
+  EXPECT_TRUE(unpacked(packed(topology), "rank 3").ok());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double rate : {std::numeric_limits<double>::quiet_NaN(), -50.0, kInfinity, -kInfinity, 1e-320, 1e10}) {
+    topology.nodes[port].gbytes_per_s = rate;
+    const Status refused = unpacked(packed(topology), "rank 3").status();
+    EXPECT_EQ(refused.code(), Code::invalid_argument) << rate;
+    EXPECT_TRUE(refused.message().starts_with("rank 3: '" + topology.nodes[port].name + "'")) << refused.message();
   }
 }
 
