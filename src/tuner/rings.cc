@@ -4,7 +4,6 @@
 #include "src/tuner/rings.h"
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <cmath>
 #include <functional>
@@ -17,33 +16,34 @@ namespace {
 
 constexpr double kSlack = 1 + 1e-9;  // Of sums of rates.
 
+std::uint32_t most_rings(const RingQuestion& question) { return std::min(question.most_rings, kMostRings); }
+
 double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses) {
   double least = std::numeric_limits<double>::infinity();
   for (const Use& use : uses) least = std::min(least, rates[use.link] / use.part);
   return uses.empty() ? 0 : least;
 }
 
-// Stations to go on to, the best first. In place: a search asks for them at each step.
-struct Candidates {
-  struct Candidate {
-    double room, latency_us;
-    std::uint32_t station;
+struct Candidate {
+  double room, latency_us;
+  std::uint32_t station;
 
-    bool before(const Candidate& other) const {
-      return room != other.room ? room > other.room : latency_us < other.latency_us;
-    }
-  };
-  std::uint32_t count = 0;
-  std::array<Candidate, kMostStations> sorted;  // As many as `count`.
-
-  // Behind those that are as good.
-  void insert(const Candidate& candidate) {
-    std::uint32_t place = count++;
-    for (; place > 0 && candidate.before(sorted[place - 1]); --place) sorted[place] = sorted[place - 1];
-    sorted[place] = candidate;
+  bool before(const Candidate& other) const {
+    return room != other.room ? room > other.room : latency_us < other.latency_us;
   }
 };
 
+constexpr std::uint32_t kNobody = ~0u;
+
+// A ring that is being made.
+struct Walk {
+  Ring ring;
+  std::bitset<kMostStations> seen;
+  std::uint32_t last = kNobody;  // Seen, and still to come; kNobody: any may be.
+};
+
+// Steps are kept in memory of its own: they are as many as stations and rings together, and a caller's stack may be
+// small. Calls are inside each other once for each ring, of which there are kMostRings at most.
 class Search {
  public:
   Search(const RingQuestion& question, double rate, std::uint32_t most, std::uint32_t visits)
@@ -56,9 +56,6 @@ class Search {
   std::uint32_t visits_left() const { return visits_left_; }
 
  private:
-  using Seen = std::bitset<kMostStations>;
-  static constexpr std::uint32_t kNobody = ~0u;
-
   bool done() const { return best_.size() >= most_ || visits_left_ == 0; }
 
   bool take(std::uint32_t from, std::uint32_t to) {
@@ -79,71 +76,116 @@ class Search {
     if (made_.size() > best_.size()) best_ = made_;
     if (done()) return;
     if (made_.size() % 2 == 1) reverse_of(Ring(made_.back()));
-    Ring ring;
+    Walk walk;
     if (question_.gates == 0) {
-      ring.stations.push_back(0);
-      return extend(ring, Seen().set(0), kNobody);
+      walk.ring.stations.push_back(0);
+      walk.seen.set(0);
+      return extend(walk);
     }
     for (std::uint32_t i = 0; i < question_.gates; ++i) {  // They take turns.
-      ring.gate = static_cast<std::uint32_t>((made_.size() + i) % question_.gates);
-      begin_at_gate(ring);
+      walk.ring.gate = static_cast<std::uint32_t>((made_.size() + i) % question_.gates);
+      begin_at_gate(walk);
     }
   }
 
   // Who leaves through the gate is chosen before all others: whoever comes last may be far from it.
-  void begin_at_gate(Ring& ring) {
-    const std::uint32_t gate = question_.stations + ring.gate;
-    const Candidates next = candidates(gate, {}, Leads::to);
-    for (std::uint32_t i = 0; i < next.count && !done(); ++i) {
-      const std::uint32_t last = next.sorted[i].station;
-      --visits_left_;
+  void begin_at_gate(Walk& walk) {
+    const std::uint32_t gate = at(walk);
+    choose(gate, walk, Leads::to);
+    while (!tried_all()) {
+      const std::uint32_t last = next_station();
       if (!take(last, gate)) continue;
-      extend(ring, Seen().set(last), last);
+      walk.last = last;
+      walk.seen.set(last);
+      extend(walk);
+      walk.seen.reset(last);
       give_back(last, gate);
     }
+    drop_choice();
   }
 
-  // Which stations there are next that have room, the widest way first, then the shortest.
+  std::uint32_t at(const Walk& walk) const {
+    return walk.ring.stations.empty() ? question_.stations + walk.ring.gate : walk.ring.stations.back();
+  }
+
+  // Which stations there are next that have room, the widest way first, then the shortest; those as good as they come.
   enum class Leads : std::uint8_t { from, to };
-  Candidates candidates(std::uint32_t at, const Seen& seen, Leads leads) const {
-    Candidates next;
+  void choose(std::uint32_t at, const Walk& walk, Leads leads) {
+    const std::size_t first = candidates_.size();
+    choices_.push_back({first, first});
     for (std::uint32_t i = 0; i < question_.stations; ++i) {
       const std::uint32_t behind = at + 1 + i;
       const std::uint32_t other = at >= question_.stations      ? i
                                   : behind < question_.stations ? behind
                                                                 : behind - question_.stations;
-      if (seen[other]) continue;
+      if (walk.seen[other]) continue;
       const std::uint32_t from = leads == Leads::from ? at : other, to = leads == Leads::from ? other : at;
       const double left = room(from, to);
+      if (left * kSlack < rate_) continue;
       const std::size_t way = std::size_t{from} * question_.size() + to;
-      if (left * kSlack >= rate_)
-        next.insert({left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other});
+      const Candidate found = {left, way < question_.latencies_us.size() ? question_.latencies_us[way] : 0, other};
+      std::size_t place = candidates_.size();
+      candidates_.push_back(found);
+      for (; place > first && found.before(candidates_[place - 1]); --place)
+        candidates_[place] = candidates_[place - 1];
+      candidates_[place] = found;
     }
-    return next;
+  }
+  bool tried_all() const { return done() || choices_.back().next == candidates_.size(); }
+  std::uint32_t next_station() {
+    --visits_left_;
+    return candidates_[choices_.back().next++].station;
+  }
+  void drop_choice() {
+    candidates_.resize(choices_.back().first);
+    choices_.pop_back();
   }
 
-  // `last`: seen, and still to come; kNobody: any may be.
-  void extend(Ring& ring, const Seen& seen, std::uint32_t last) {
-    if (done()) return;
-    const std::uint32_t at = ring.stations.empty() ? question_.stations + ring.gate : ring.stations.back();
-    if (ring.stations.size() == question_.stations) return close(ring);
-    Candidates next;
-    if (last != kNobody && ring.stations.size() + 1 == question_.stations) next.insert({0, 0, last});
-    else next = candidates(at, seen, Leads::from);
-    for (std::uint32_t i = 0; i < next.count; ++i) {
-      if (done()) return;
-      const std::uint32_t to = next.sorted[i].station;
-      --visits_left_;
-      if (!take(at, to)) continue;
-      ring.stations.push_back(to);
-      extend(ring, Seen(seen).set(to), last);
-      ring.stations.pop_back();
-      give_back(at, to);
+  // Depth first, from where the walk is.
+  void extend(Walk& walk) {
+    const std::size_t before = choices_.size();
+    if (!arrive(walk)) return;
+    while (true) {
+      if (tried_all()) {
+        drop_choice();
+        if (choices_.size() == before) return;
+        step_back(walk);
+        continue;
+      }
+      const std::uint32_t from = at(walk), to = next_station();
+      if (!take(from, to)) continue;
+      walk.ring.stations.push_back(to);
+      walk.seen.set(to);
+      if (!arrive(walk)) step_back(walk);
     }
+  }
+
+  // Whether there is a choice where to go on.
+  bool arrive(const Walk& walk) {
+    const std::size_t seen = walk.ring.stations.size();
+    if (done()) return false;
+    if (seen == question_.stations) {
+      close(walk.ring);
+      return false;
+    }
+    if (walk.last == kNobody || seen + 1 < question_.stations) {
+      choose(at(walk), walk, Leads::from);
+    } else {
+      choices_.push_back({candidates_.size(), candidates_.size()});
+      candidates_.push_back({0, 0, walk.last});
+    }
+    return true;
+  }
+
+  void step_back(Walk& walk) {
+    const std::uint32_t to = walk.ring.stations.back();
+    walk.ring.stations.pop_back();
+    if (to != walk.last) walk.seen.reset(to);
+    give_back(at(walk), to);
   }
 
   // The way out through a gate has been taken before.
-  void close(Ring& ring) {
+  void close(const Ring& ring) {
     const std::uint32_t from = ring.stations.back(), to = ring.stations.front();
     const bool takes = question_.gates == 0 && from != to;
     if (takes && !take(from, to)) return;
@@ -180,6 +222,12 @@ class Search {
   std::uint32_t visits_left_;
   std::vector<double> left_;  // Of each link.
   std::vector<Ring> made_, best_;
+  // One above the other, and so are the candidates of each, from `first` on; `next` is the one to try.
+  struct Choice {
+    std::size_t first, next;
+  };
+  std::vector<Choice> choices_;
+  std::vector<Candidate> candidates_;
 };
 
 // What goes out of a station, or into it, at most: the sum over its ways, and no more than a link has that all of them
@@ -232,7 +280,7 @@ std::vector<double> rates_of(const RingQuestion& question) {
   sort_out(wholes);
   std::vector<double> rates;
   for (const double whole : wholes)
-    for (std::uint32_t rings = 1; rings <= question.most_rings; ++rings) rates.push_back(whole / rings);
+    for (std::uint32_t rings = 1; rings <= most_rings(question); ++rings) rates.push_back(whole / rings);
   sort_out(rates);
   return rates;
 }
@@ -273,7 +321,7 @@ RingSet find_rings(const RingQuestion& question) {
     const double most = most_of_all(question);
     std::vector<std::pair<double, double>> promises;  // What the rings carry together at most, and each.
     for (const double rate : rates_of(question)) {
-      const double rings = std::min<double>(std::floor(most * kSlack / rate), question.most_rings);
+      const double rings = std::min<double>(std::floor(most * kSlack / rate), most_rings(question));
       if (rings >= 1) promises.emplace_back(rings * rate, rate);
     }
     std::stable_sort(promises.begin(), promises.end(),

@@ -28,7 +28,7 @@ struct RingQuestion {
   std::vector<std::vector<Use>> uses;  // [from * size() + to]; empty: there is no way.
   std::vector<double>
       latencies_us;  // Likewise: of ways that are equally wide the shortest is tried first. May be empty.
-  std::uint32_t most_rings = kMostRings;
+  std::uint32_t most_rings = kMostRings;  // Of more, kMostRings.
 
   std::uint32_t size() const { return stations + gates; }
   const std::vector<Use>& use(std::uint32_t from, std::uint32_t to) const { return uses[from * size() + to]; }
@@ -47,7 +47,8 @@ struct RingSet {
   std::uint32_t visits = 0;  // That it took.
 };
 
-// Bounded by visits, and the same for the same question. Of equal sums, the fewest rings.
+// Bounded by visits, and the same for the same question. Of equal sums, the fewest rings. It takes some KiB of the
+// stack, however large the question is.
 RingSet find_rings(const RingQuestion& question);
 
 // What each of these carries if all work at once.

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "src/base/service_thread.h"
 #include "src/topology/presets.h"
 #include "src/topology/ways.h"
 #include "src/tuner/rings.h"
@@ -166,6 +167,18 @@ TEST(Embed, SaysTheSameTwice) {
   EXPECT_EQ(one.each, other.each);
   EXPECT_EQ(one.visits, other.visits);
   EXPECT_LE(one.visits, 2 * kMostVisits);
+}
+
+// A rack of 72 GPUs with 72 ports: from the question on.
+TEST(Embed, NeedsLittleStack) {
+  const Topology rack = preset("gb200-nvl72").value();
+  Circuits found;
+  {
+    const auto thread =
+        ServiceThread::start([&] { found = find_circuits(rack, rack.all(NodeKind::gpu), usable_ports(rack)); });
+    ASSERT_TRUE(thread.ok());
+  }
+  EXPECT_EQ(found.each.size(), 18u);
 }
 
 // As a peer might tell it: GPUs at many NVSwitches, of which it would take minutes to look at all.

@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+#include "src/base/service_thread.h"
+
 namespace tutti {
 namespace {
 
@@ -176,6 +178,37 @@ TEST(Rings, CountEachRateThatIsTried) {
   const RingSet found = find_rings(question);
   EXPECT_GE(found.visits, 1'000u);
   EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
+}
+
+// Each ring by a gate of its own: what a station has is enough for all.
+RingQuestion with_gates(std::uint32_t stations, std::uint32_t gates) {
+  RingQuestion question = empty(stations, gates);
+  question.rates.assign(2 * question.size(), 1);  // Out of each, and into each.
+  std::fill_n(question.rates.begin(), 2 * stations, gates);
+  for (std::uint32_t from = 0; from < question.size(); ++from)
+    for (std::uint32_t to = 0; to < question.size(); ++to)
+      if (from != to) question.uses[from * question.size() + to] = {{2 * from, 1}, {2 * to + 1, 1}};
+  return question;
+}
+
+// Whoever asks may have a small stack, as our own threads have: of all stations in as many rings a search goes
+// thousands of steps deep.
+TEST(Rings, AreFoundOnASmallStack) {
+  const RingQuestion question = with_gates(kMostStations, 28);
+  RingSet found;
+  {
+    const auto thread = ServiceThread::start([&] { found = find_rings(question); });
+    ASSERT_TRUE(thread.ok());
+  }
+  EXPECT_EQ(found.rings.size(), 28u);
+  EXPECT_DOUBLE_EQ(found.gbytes_per_s, 1);
+}
+
+// Calls are as deep as there are rings, whoever asks for more.
+TEST(Rings, AreNoMoreThanSoMany) {
+  RingQuestion question = with_gates(4, kMostRings + 8);
+  question.most_rings = kMostRings + 8;
+  EXPECT_EQ(find_rings(question).rings.size(), kMostRings);
 }
 
 }  // namespace
