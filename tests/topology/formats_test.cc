@@ -108,6 +108,17 @@ TEST(HwlocXml, ReadsADgx2) {
   EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu8"), 150);
 }
 
+// As if those before had not been there.
+TEST(Json, TakesTheLastOfKeysThatAreTheSame) {
+  const std::string text =
+      "{\"format\": \"x\", \"version\": 1, \"format\": \"tutti topology\", \"hosts\": [{\"name\": \"a\", \"nodes\": "
+      "[{\"kind\": \"gpu\", \"name\": \"z\", \"name\": \"y\"}, {\"name\": \"b\", \"kind\": \"numa\"}]}]}";
+  const Topology topology = read_topology(text, "f").value();
+  ASSERT_EQ(topology.nodes.size(), 2u);
+  EXPECT_EQ(topology.nodes[0].name, "y");
+  EXPECT_EQ(topology.nodes[1].name, "b");
+}
+
 TEST(Json, GivesBackWhatWasWritten) {
   for (const char* file : kFiles) {
     Topology topology = topology_of(file);

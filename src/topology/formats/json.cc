@@ -14,7 +14,8 @@
 namespace tutti {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;             // Its objects find what they have; ordered ones look at all of it.
+using Written = nlohmann::ordered_json;  // In the order of who writes.
 
 constexpr const char* kFormat = "tutti topology";
 
@@ -149,8 +150,8 @@ class JsonReader {
   std::map<std::string, NodeId, std::less<>> paths_;  // "<host>/<node>".
 };
 
-Json json_of(const Node& node) {
-  Json json = {{"kind", name(node.kind)}, {"name", node.name}};
+Written json_of(const Node& node) {
+  Written json = {{"kind", name(node.kind)}, {"name", node.name}};
   if (!node.bus_id.empty()) json["bus_id"] = node.bus_id;
   if (!node.model.empty()) json["model"] = node.model;
   if (node.index != 0) json["index"] = node.index;
@@ -190,11 +191,11 @@ Result<Topology> read_topology_json(std::string_view text, const std::string& or
 }
 
 Result<std::string> write_topology_json(const Topology& topology) {
-  Json hosts = Json::array();
-  for (const std::string& host : topology.hosts) hosts.push_back({{"name", host}, {"nodes", Json::array()}});
+  Written hosts = Written::array();
+  for (const std::string& host : topology.hosts) hosts.push_back({{"name", host}, {"nodes", Written::array()}});
   for (const Node& node : topology.nodes) hosts[node.host]["nodes"].push_back(json_of(node));
   const auto path = [&](NodeId id) { return topology.hosts[topology.nodes[id].host] + "/" + topology.nodes[id].name; };
-  Json links = Json::array();
+  Written links = Written::array();
   for (const Link& link : topology.links) {
     links.push_back({{"from", path(link.a)},
                      {"to", path(link.b)},
@@ -203,9 +204,9 @@ Result<std::string> write_topology_json(const Topology& topology) {
                      {"latency_us", link.latency_us},
                      {"width", link.width}});
   }
-  const Json json = {
+  const Written json = {
       {"format", kFormat}, {"version", 1}, {"hosts", hosts}, {"links", links}, {"notes", topology.notes}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, Written::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tutti
