@@ -1,7 +1,7 @@
 #include "src/topology/fill.h"
 
-#include <algorithm>
 #include <cstdio>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,113 +26,130 @@ constexpr NicModel kNicModels[] = {
 };
 constexpr double kPortSpeeds[] = {10'000, 25'000, 50'000, 100'000, 200'000, 400'000, 800'000};  // Mbit/s
 
-bool has_nvlinks(const Topology& topology, std::uint32_t host) {
-  for (const Link& link : topology.links)
-    if (link.kind == LinkKind::nvlink && topology.nodes[link.a].host == host) return true;
-  return false;
-}
+constexpr std::string_view kNvswitches = "nvswitches";  // That are shown as one.
 
-// Once: who reads what somebody has filled in and written finds it there.
-void note(Topology& topology, const std::string& text) {
-  const std::vector<std::string>& notes = topology.notes;
-  if (std::find(notes.begin(), notes.end(), text) == notes.end()) topology.notes.push_back(text);
-}
-
-// Of a host without a name nothing.
-std::string shown(const Topology& topology, std::uint32_t host) {
-  const std::string& name = topology.hosts[host];
-  return name.empty() ? name : "host '" + name + "': ";
-}
-
-bool has(const Topology& topology, std::uint32_t host, const std::string& name) {
-  return std::any_of(topology.nodes.begin(), topology.nodes.end(),
-                     [&](const Node& node) { return node.host == host && node.name == name; });
-}
-
-// Boards with 8 or 16 GPUs have NVSwitches, all links of a GPU into them; those with 4 a mesh of equal parts.
-void add_nvlinks(Topology& topology, std::uint32_t host, const std::vector<NodeId>& gpus, const GpuModel& model) {
-  const double all = nvlink_gbytes_per_s(model.sm, model.nvlinks);
-  const double latency = latency_us(LinkKind::nvlink);
-  const std::string whose = shown(topology, host) + std::to_string(gpus.size()) + " " + std::string(model.name);
-  if (gpus.size() == 4) {
-    for (std::size_t a = 0; a < 4; ++a)
-      for (std::size_t b = a + 1; b < 4; ++b)
-        topology.connect({gpus[a], gpus[b], LinkKind::nvlink, all / 3, latency, model.nvlinks / 3});
-    note(topology, whose + " without NVLinks: taken for a board on which each has a third of its own to each other");
-    return;
+// What there is is looked through once: there may be as many hosts as nodes.
+class Filler {
+ public:
+  explicit Filler(Topology& topology)
+      : topology_(topology),
+        gpus_(topology.by_host(NodeKind::gpu)),
+        nvswitches_(topology.by_host(NodeKind::nvswitch)),
+        notes_(topology.notes.begin(), topology.notes.end()),
+        has_nvlinks_(topology.hosts.size()),
+        has_trunks_(topology.hosts.size()),
+        pci_gbytes_per_s_(topology.nodes.size()) {
+    const auto is_nvswitch = [&](NodeId id) { return topology.nodes[id].kind == NodeKind::nvswitch; };
+    for (const Node& node : topology.nodes)
+      if (node.name.starts_with(kNvswitches)) names_.emplace(node.host, node.name);
+    for (const Link& link : topology.links) {
+      const std::uint32_t host = topology.nodes[link.a].host;
+      if (link.kind == LinkKind::pci) pci_gbytes_per_s_[link.b] = link.gbytes_per_s;
+      if (link.kind != LinkKind::nvlink) continue;
+      has_nvlinks_[host] = true;
+      if (is_nvswitch(link.a) && is_nvswitch(link.b)) has_trunks_[host] = true;
+    }
   }
-  Node nvswitch;
-  nvswitch.kind = NodeKind::nvswitch;
-  nvswitch.host = host;
-  nvswitch.name = "nvswitches";
-  while (has(topology, host, nvswitch.name)) nvswitch.name += "'";
-  const NodeId middle = topology.add(std::move(nvswitch));
-  for (const NodeId gpu : gpus) topology.connect({gpu, middle, LinkKind::nvlink, all, latency, model.nvlinks});
-  note(topology, whose + " without NVLinks: taken for a board on which all of them lead to NVSwitches, shown as one");
-}
 
-std::vector<NodeId> all(const Topology& topology, NodeKind kind, std::uint32_t host) {
-  std::vector<NodeId> found = topology.all(kind);
-  std::erase_if(found, [&](NodeId id) { return topology.nodes[id].host != host; });
-  return found;
-}
-
-// The two boards of a DGX-2 are joined switch by switch, by 8 links each, of which no driver tells (NVIDIA's NVSwitch
-// technical overview, 2018).
-void join_boards(Topology& topology, std::uint32_t host, const std::vector<NodeId>& gpus) {
-  const std::vector<NodeId> switches = all(topology, NodeKind::nvswitch, host);
-  if (gpus.size() != 16 || switches.size() != 12 || topology.nodes[gpus[0]].model != "V100-SXM3-32GB") return;
-  for (const Link& link : topology.links) {
-    const bool trunk = topology.nodes[link.a].kind == NodeKind::nvswitch && link.kind == LinkKind::nvlink &&
-                       topology.nodes[link.b].kind == NodeKind::nvswitch;
-    if (trunk) return;
+  void fill_in() {
+    for (std::uint32_t host = 0; host < topology_.hosts.size(); ++host) fill_in_nvlinks(host);
+    for (const NodeId nic : topology_.all(NodeKind::nic)) fill_in_speed(topology_.nodes[nic], pci_gbytes_per_s_[nic]);
   }
-  for (std::size_t i = 0; i < 6; ++i)
-    topology.connect({switches[i], switches[i + 6], LinkKind::nvlink, 200, latency_us(LinkKind::nvlink), 8});
-  note(topology, shown(topology, host) +
-                     "a DGX-2, by its 16 V100-SXM3 and 12 NVSwitches: each of these of one board "
-                     "taken for joined with one of the other by 8 NVLinks");
-}
 
-void fill_in_nvlinks(Topology& topology, std::uint32_t host) {
-  const std::vector<NodeId> gpus = all(topology, NodeKind::gpu, host);
-  if (gpus.size() < 2) return;
-  if (has_nvlinks(topology, host)) return join_boards(topology, host, gpus);
-  const GpuModel* model = gpu_model(topology.nodes[gpus[0]].model);
-  if (model == nullptr) {
-    note(topology,
-         shown(topology, host) + std::to_string(gpus.size()) + " GPUs of an unknown model: no NVLinks are assumed");
-    return;
+ private:
+  // Once: who reads what somebody has filled in and written finds it there.
+  void note(const std::string& text) {
+    if (notes_.insert(text).second) topology_.notes.push_back(text);
   }
-  for (const NodeId gpu : gpus)
-    if (topology.nodes[gpu].model != model->name) return;
-  const bool board = gpus.size() == 4 || gpus.size() == 8 || gpus.size() == 16;
-  if (model->nvlinks > 0 && board) return add_nvlinks(topology, host, gpus, *model);
-}
 
-// Nobody puts a fast card behind a slow link: one that is not known has the fastest port that its link carries.
-double fastest_port(const Topology& topology, NodeId nic) {
-  double fastest = kPortSpeeds[0];
-  for (const Link& link : topology.links) {
-    if (link.b != nic || link.kind != LinkKind::pci) continue;
+  // Of a host without a name nothing.
+  std::string shown(std::uint32_t host) const {
+    const std::string& name = topology_.hosts[host];
+    return name.empty() ? name : "host '" + name + "': ";
+  }
+
+  // Boards with 8 or 16 GPUs have NVSwitches, all links of a GPU into them; those with 4 a mesh of equal parts.
+  void add_nvlinks(std::uint32_t host, const GpuModel& model) {
+    const std::vector<NodeId>& gpus = gpus_[host];
+    const double all = nvlink_gbytes_per_s(model.sm, model.nvlinks);
+    const double latency = latency_us(LinkKind::nvlink);
+    const std::string whose = shown(host) + std::to_string(gpus.size()) + " " + std::string(model.name);
+    if (gpus.size() == 4) {
+      for (std::size_t a = 0; a < 4; ++a)
+        for (std::size_t b = a + 1; b < 4; ++b)
+          topology_.connect({gpus[a], gpus[b], LinkKind::nvlink, all / 3, latency, model.nvlinks / 3});
+      note(whose + " without NVLinks: taken for a board on which each has a third of its own to each other");
+      return;
+    }
+    Node nvswitch;
+    nvswitch.kind = NodeKind::nvswitch;
+    nvswitch.host = host;
+    nvswitch.name = free_name(host);
+    const NodeId middle = topology_.add(std::move(nvswitch));
+    for (const NodeId gpu : gpus) topology_.connect({gpu, middle, LinkKind::nvlink, all, latency, model.nvlinks});
+    note(whose + " without NVLinks: taken for a board on which all of them lead to NVSwitches, shown as one");
+  }
+
+  // With as many strokes behind it as it takes.
+  std::string free_name(std::uint32_t host) const {
+    std::string name(kNvswitches);
+    while (names_.contains({host, name})) name += "'";
+    return name;
+  }
+
+  // The two boards of a DGX-2 are joined switch by switch, by 8 links each, of which no driver tells (NVIDIA's
+  // NVSwitch technical overview, 2018).
+  void join_boards(std::uint32_t host) {
+    const std::vector<NodeId>&gpus = gpus_[host], &switches = nvswitches_[host];
+    if (gpus.size() != 16 || switches.size() != 12 || topology_.nodes[gpus[0]].model != "V100-SXM3-32GB") return;
+    if (has_trunks_[host]) return;
+    for (std::size_t i = 0; i < 6; ++i)
+      topology_.connect({switches[i], switches[i + 6], LinkKind::nvlink, 200, latency_us(LinkKind::nvlink), 8});
+    note(shown(host) +
+         "a DGX-2, by its 16 V100-SXM3 and 12 NVSwitches: each of these of one board taken for joined with one of the "
+         "other by 8 NVLinks");
+  }
+
+  void fill_in_nvlinks(std::uint32_t host) {
+    const std::vector<NodeId>& gpus = gpus_[host];
+    if (gpus.size() < 2) return;
+    if (has_nvlinks_[host]) return join_boards(host);
+    const GpuModel* model = gpu_model(topology_.nodes[gpus[0]].model);
+    if (model == nullptr)
+      return note(shown(host) + std::to_string(gpus.size()) + " GPUs of an unknown model: no NVLinks are assumed");
+    for (const NodeId gpu : gpus)
+      if (topology_.nodes[gpu].model != model->name) return;
+    const bool board = gpus.size() == 4 || gpus.size() == 8 || gpus.size() == 16;
+    if (model->nvlinks > 0 && board) add_nvlinks(host, *model);
+  }
+
+  void fill_in_speed(Node& nic, double pci_gbytes_per_s) {
+    if (nic.gbytes_per_s > 0) return;
+    double megabits = 0;
+    for (const NicModel& model : kNicModels)
+      if (nic.model == model.name) megabits = model.megabits_per_s;
+    const bool known = megabits > 0;
+    if (!known) megabits = fastest_port(pci_gbytes_per_s);
+    nic.gbytes_per_s = nic_gbytes_per_s(megabits);
+    note(nic.name + " without a speed: " + std::to_string(static_cast<int>(megabits / 1000)) + " Gbit/s, as " +
+         (known ? nic.model + " has" : "much as its link of PCI carries"));
+  }
+
+  // Nobody puts a fast card behind a slow link: one that is not known has the fastest port that its link carries.
+  static double fastest_port(double pci_gbytes_per_s) {
+    double fastest = kPortSpeeds[0];
     for (const double megabits : kPortSpeeds)
-      if (nic_gbytes_per_s(megabits) <= link.gbytes_per_s) fastest = megabits;
+      if (nic_gbytes_per_s(megabits) <= pci_gbytes_per_s) fastest = megabits;
+    return fastest;
   }
-  return fastest;
-}
 
-void fill_in_speed(Topology& topology, NodeId id) {
-  Node& nic = topology.nodes[id];
-  if (nic.gbytes_per_s > 0) return;
-  double megabits = 0;
-  for (const NicModel& model : kNicModels)
-    if (nic.model == model.name) megabits = model.megabits_per_s;
-  const bool known = megabits > 0;
-  if (!known) megabits = fastest_port(topology, id);
-  nic.gbytes_per_s = nic_gbytes_per_s(megabits);
-  note(topology, nic.name + " without a speed: " + std::to_string(static_cast<int>(megabits / 1000)) + " Gbit/s, as " +
-                     (known ? nic.model + " has" : "much as its link of PCI carries"));
-}
+  Topology& topology_;
+  const std::vector<std::vector<NodeId>> gpus_, nvswitches_;  // [host]
+  std::set<std::string> notes_;
+  std::set<std::pair<std::uint32_t, std::string>> names_;  // That begin as kNvswitches.
+  std::vector<bool> has_nvlinks_, has_trunks_;             // [host]; trunks join NVSwitches.
+  std::vector<double> pci_gbytes_per_s_;                   // [node]: of the link above it.
+};
 
 }  // namespace
 
@@ -146,10 +163,7 @@ std::string model_of(std::uint32_t vendor, std::uint32_t device) {
   return text;
 }
 
-void fill_in(Topology& topology) {
-  for (std::uint32_t host = 0; host < topology.hosts.size(); ++host) fill_in_nvlinks(topology, host);
-  for (const NodeId nic : topology.all(NodeKind::nic)) fill_in_speed(topology, nic);
-}
+void fill_in(Topology& topology) { Filler(topology).fill_in(); }
 
 Status set_gpu_model(Topology& topology, std::string_view name) {
   const GpuModel* model = gpu_model(name);

@@ -131,6 +131,12 @@ std::vector<NodeId> Topology::all(NodeKind kind) const {
   return found;
 }
 
+std::vector<std::vector<NodeId>> Topology::by_host(NodeKind kind) const {
+  std::vector<std::vector<NodeId>> found(hosts.size());
+  for (const NodeId id : all(kind)) found[nodes[id].host].push_back(id);
+  return found;
+}
+
 Status check(const Topology& topology) {
   if (topology.nodes.size() > kMostNodes || topology.hosts.size() > kMostNodes)
     return invalid_argument("more than " + std::to_string(kMostNodes) + " nodes or hosts");

@@ -64,6 +64,7 @@ struct Topology {
   // Null where there is none. Of several hosts: the first.
   const Node* find(std::string_view node_name) const;
   std::vector<NodeId> all(NodeKind kind) const;
+  std::vector<std::vector<NodeId>> by_host(NodeKind kind) const;  // [host]
 
   bool operator==(const Topology&) const = default;
 };

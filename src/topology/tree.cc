@@ -101,29 +101,31 @@ void TopologyTree::take(Topology made) {
 }
 
 void TopologyTree::number_gpus() {
-  for (std::uint32_t host = 0; host < topology.hosts.size(); ++host) {
-    std::vector<Node*> unnumbered;
+  std::vector<Node>& nodes = topology.nodes;
+  for (std::vector<NodeId>& gpus : topology.by_host(NodeKind::gpu)) {
     std::uint32_t next = 0;
-    for (Node& node : topology.nodes) {
-      if (node.kind != NodeKind::gpu || node.host != host) continue;
-      if (node.index == kUnnumbered) {
-        unnumbered.push_back(&node);
-      } else {
-        next = std::max(next, node.index + 1);
-      }
-    }
-    std::sort(unnumbered.begin(), unnumbered.end(), [](Node* a, Node* b) { return a->bus_id < b->bus_id; });
-    for (Node* node : unnumbered) node->index = next++;
+    for (const NodeId gpu : gpus)
+      if (nodes[gpu].index != kUnnumbered) next = std::max(next, nodes[gpu].index + 1);
+    std::erase_if(gpus, [&](NodeId gpu) { return nodes[gpu].index != kUnnumbered; });
+    std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return nodes[a].bus_id < nodes[b].bus_id; });
+    for (const NodeId gpu : gpus) nodes[gpu].index = next++;
   }
-  for (Node& node : topology.nodes)
+  for (Node& node : nodes)
     if (node.kind == NodeKind::gpu) node.name = "gpu" + std::to_string(node.index);
 }
 
-void TopologyTree::connect_sockets(std::uint32_t host, double gbytes_per_s) {
-  std::vector<NodeId> sockets = topology.all(NodeKind::numa);
-  std::erase_if(sockets, [&](NodeId id) { return topology.nodes[id].host != host; });
+void TopologyTree::connect_all(const std::vector<NodeId>& sockets, double gbytes_per_s) {
   for (std::size_t a = 0; a < sockets.size(); ++a)
     for (std::size_t b = a + 1; b < sockets.size(); ++b) connect(sockets[a], sockets[b], LinkKind::smp, gbytes_per_s);
+}
+
+void TopologyTree::connect_sockets(std::uint32_t host, double gbytes_per_s) {
+  connect_all(topology.by_host(NodeKind::numa)[host], gbytes_per_s);
+}
+
+void TopologyTree::connect_sockets(const std::vector<double>& gbytes_per_s) {
+  const std::vector<std::vector<NodeId>> sockets = topology.by_host(NodeKind::numa);
+  for (std::size_t host = 0; host < sockets.size(); ++host) connect_all(sockets[host], gbytes_per_s[host]);
 }
 
 }  // namespace tutti

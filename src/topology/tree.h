@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "src/topology/topology.h"
 
@@ -52,8 +53,11 @@ class TopologyTree {
   void number_gpus();
   // Sockets of a host: each with each other one.
   void connect_sockets(std::uint32_t host, double gbytes_per_s);
+  void connect_sockets(const std::vector<double>& gbytes_per_s);  // [host], of all hosts.
 
  private:
+  void connect_all(const std::vector<NodeId>& sockets, double gbytes_per_s);
+
   std::map<std::string, std::uint32_t> hosts_;
   std::map<std::pair<std::uint32_t, std::string>, NodeId> buses_;
   std::uint32_t nvswitches_ = 0;

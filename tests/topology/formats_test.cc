@@ -108,6 +108,16 @@ TEST(HwlocXml, ReadsADgx2) {
   EXPECT_DOUBLE_EQ(gbytes(dgx2, "gpu0", "gpu8"), 150);
 }
 
+TEST(Fill, JoinsTheBoardsOfEachDgx2) {
+  const Topology dgx2 = topology_of("hwloc-dgx2-16xV100.xml");
+  Topology both = merged(dgx2, dgx2);
+  fill_in(both);
+  std::map<std::uint32_t, int> trunks;
+  for (const Link& link : both.links)
+    if (both.nodes[link.a].kind == NodeKind::nvswitch) ++trunks[both.nodes[link.a].host];
+  EXPECT_EQ(trunks, (std::map<std::uint32_t, int>{{0, 6}, {1, 6}}));
+}
+
 // As if those before had not been there.
 TEST(Json, TakesTheLastOfKeysThatAreTheSame) {
   const std::string text =

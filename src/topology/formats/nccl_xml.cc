@@ -28,7 +28,7 @@ struct Pci {
 };
 
 struct NvLink {
-  NodeId gpu;
+  NodeId gpu, socket;
   pugi::xml_node at;
 };
 
@@ -45,7 +45,7 @@ class Reader {
     if (tree_.topology.nodes.empty()) return xml_.complain(system, "there is no <cpu> in it");
     tree_.number_gpus();
     for (const NvLink& link : nvlinks_) TUTTI_CHECK_OK(connect(link));
-    for (std::uint32_t host = 0; host < smp_.size(); ++host) tree_.connect_sockets(host, smp_[host]);
+    tree_.connect_sockets(smp_);
     return std::move(tree_.topology);
   }
 
@@ -71,7 +71,8 @@ class Reader {
       return xml_.complain(cpu, "numaid " + std::to_string(numa.index) + " is there twice");
     smp_.resize(tree_.topology.hosts.size());
     smp_[numa.host] = smp_gbytes_per_s(vendor, family, model);
-    return read_children(cpu, tree_.add(std::move(numa)), 1);
+    socket_ = tree_.add(std::move(numa));
+    return read_children(cpu, socket_, 1);
   }
 
   // NCCL writes -1, or that in 16 bits, where the system does not tell.
@@ -168,12 +169,12 @@ class Reader {
     node.gpudirect = TUTTI_TRY(xml_.whole(gpu, "gdr", 0, 1)) == 1;
     const NodeId id = tree_.add(std::move(node));
     tree_.connect(parent, id, LinkKind::pci, speed.gbytes_per_s(), speed.lanes);
-    for (const pugi::xml_node link : gpu.children("nvlink")) nvlinks_.push_back({id, link});
+    for (const pugi::xml_node link : gpu.children("nvlink")) nvlinks_.push_back({id, socket_, link});
     for (const pugi::xml_node c2c : gpu.children("c2c")) {
       const double megabytes = TUTTI_TRY(xml_.number(c2c, "bw", 0, 1e9));
       const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(c2c, "count", 1, 1024)));
       if (megabytes * count <= 0) return xml_.complain(c2c, "its bw times its count is nothing");
-      tree_.connect(socket_above(id), id, LinkKind::c2c, megabytes * count / 1000, count);
+      tree_.connect(socket_, id, LinkKind::c2c, megabytes * count / 1000, count);
     }
     return {};
   }
@@ -199,11 +200,6 @@ class Reader {
     return {};
   }
 
-  NodeId socket_above(NodeId id) const {
-    while (tree_.topology.nodes[id].kind != NodeKind::numa) id = tree_.link_above(id).a;
-    return id;
-  }
-
   Status connect(const NvLink& link) {
     const std::uint32_t host = tree_.topology.nodes[link.gpu].host;
     const auto count = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(link.at, "count", 1, 64)));
@@ -214,7 +210,7 @@ class Reader {
     if (is_nvswitch(target_class) && target_class != kNvLinkBridge) {
       other = tree_.nvswitch(host, target);
     } else if (target_class == kNvLinkBridge) {  // Of a POWER processor.
-      other = socket_above(link.gpu);
+      other = link.socket;
     } else if (const NodeId* gpu = tree_.on_bus(host, target)) {
       other = *gpu;
     } else {
@@ -237,6 +233,7 @@ class Reader {
   std::vector<NvLink> nvlinks_;
   std::map<std::pair<NodeId, NodeId>, NodeId> told_by_;
   std::vector<double> smp_;  // [host]
+  NodeId socket_ = 0;        // Of which the children are read.
 };
 
 }  // namespace
