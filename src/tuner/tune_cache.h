@@ -72,6 +72,7 @@ Status check_machine_name(const std::string& name);
 // Both block for as long as the file system does. A file that is not there is empty.
 Result<TuneCache> read_tune_cache(const std::string& path);
 // Whoever reads meanwhile sees the old file or the new one. Whoever adds meanwhile waits, and fails after 2 seconds.
+// A link stays one: what it leads to is replaced, on the disk before it has the name, and keeps its mode and its group.
 // Machines that nothing has been added to for longest are dropped where the file would become too large to be read.
 // What is not of this form is left as it is, and a failure.
 Status add_to_tune_cache(const std::string& path, const TuneCache::Machine& machine);

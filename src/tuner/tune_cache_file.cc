@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "src/base/clock.h"
@@ -57,12 +58,6 @@ Status write_text(int file, std::string_view text, const std::string& path) {
   return {};
 }
 
-// Beside the file, so that it can take its place: of a name that no other communicator or process uses.
-std::string name_beside(const std::string& path) {
-  static std::atomic<unsigned> made{0};
-  return path + "." + std::to_string(::getpid()) + "-" + std::to_string(made.fetch_add(1));
-}
-
 // Others may hold it for as long as it takes to read and write the file; who is stopped meanwhile, longer. Where the
 // file system has no locks, there is none to wait for.
 Status lock(const File& file, std::int64_t deadline_ns, const std::string& path) {
@@ -75,21 +70,63 @@ Status lock(const File& file, std::int64_t deadline_ns, const std::string& path)
   return {};
 }
 
+// The file, where links lead to: what takes its place must not take theirs.
+Result<std::string> followed(const std::string& path) {
+  char real[PATH_MAX];
+  if (::realpath(path.c_str(), real) == nullptr) return system_error("follow " + path);
+  return std::string(real);
+}
+
+struct Locked {
+  File file;
+  std::string path;  // No link.
+  struct stat state = {};
+};
+
 // The file, made where there was none, and of all who add to it this one alone. A file that another has taken the
 // place of since is not the one to lock.
-Result<File> lock_file(const std::string& path) {
+Result<Locked> lock_file(const std::string& path) {
   const std::int64_t deadline_ns = now_ns() + kLongestWaitNs;
   for (;;) {
-    File file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
-    if (!file) return system_error("open " + path);
-    TUTTI_CHECK_OK(lock(file, deadline_ns, path));
-    struct stat locked = {}, named = {};
-    if (::fstat(file.get(), &locked) != 0) return system_error("look at " + path);
-    const bool there = ::stat(path.c_str(), &named) == 0;
-    if (there && named.st_dev == locked.st_dev && named.st_ino == locked.st_ino) return file;
+    Locked locked = {File(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644)), {}};
+    if (!locked.file) return system_error("open " + path);
+    TUTTI_CHECK_OK(lock(locked.file, deadline_ns, path));
+    locked.path = TUTTI_TRY(followed(path));
+    struct stat named = {};
+    if (::fstat(locked.file.get(), &locked.state) != 0) return system_error("look at " + path);
+    const bool there = ::stat(locked.path.c_str(), &named) == 0;
+    if (there && named.st_dev == locked.state.st_dev && named.st_ino == locked.state.st_ino) return locked;
     if (now_ns() >= deadline_ns)
       return timeout_error("others have replaced " + path + " for seconds, each time before it was locked");
   }
+}
+
+// A group that cannot be kept must not lend its rights to another one.
+Status keep_rights(int file, const struct stat& old, const std::string& path) {
+  const bool same_group = ::fchown(file, old.st_uid, old.st_gid) == 0 || ::fchown(file, -1, old.st_gid) == 0;
+  const mode_t mode = old.st_mode & (same_group ? 0777 : 0707);
+  return ::fchmod(file, mode) == 0 ? Status() : system_error("set the mode of " + path);
+}
+
+// On the disk before it has the name, or a crash could leave that with nothing. Some file systems know of no such
+// thing.
+Status sync(int file, const std::string& path) {
+  if (::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP) return {};
+  return system_error("save " + path);
+}
+
+// From a file beside it, whose name nothing has that others write, or have left behind.
+Status replace(const Locked& old, std::string_view text) {
+  std::string beside = old.path + ".XXXXXX";
+  const File file(::mkostemp(beside.data(), O_CLOEXEC));
+  if (!file) return system_error("create " + beside);
+  Status done = write_text(file.get(), text, beside);
+  if (done.ok()) done = keep_rights(file.get(), old.state, beside);
+  if (done.ok()) done = sync(file.get(), beside);
+  if (done.ok() && ::rename(beside.c_str(), old.path.c_str()) != 0)
+    done = system_error("rename " + beside + " to " + old.path);
+  if (!done.ok()) ::unlink(beside.c_str());
+  return done;
 }
 
 // What was added last comes last; what does not fit what is read goes, the oldest machines first.
@@ -119,18 +156,11 @@ Result<TuneCache> read_tune_cache(const std::string& path) {
 
 Status add_to_tune_cache(const std::string& path, const TuneCache::Machine& machine) {
   TUTTI_CHECK_OK(check_machine_name(machine.name));
-  const File locked = TUTTI_TRY(lock_file(path));
-  TuneCache cache = TUTTI_TRY(read_tune_cache(path));
+  const Locked locked = TUTTI_TRY(lock_file(path));
+  TuneCache cache = TUTTI_TRY(read_tune_cache(locked.path));
   for (const TunedClass& tuned : machine.classes) cache.keep(machine.name, tuned);
   const std::string text = TUTTI_TRY(text_that_fits(cache, machine.name));
-  const std::string beside = name_beside(path);
-  const File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!file) return system_error("create " + beside);
-  Status written = write_text(file.get(), text, beside);
-  if (written.ok() && ::rename(beside.c_str(), path.c_str()) != 0)
-    written = system_error("rename " + beside + " to " + path);
-  if (!written.ok()) ::unlink(beside.c_str());
-  return written;
+  return replace(locked, text);
 }
 
 }  // namespace tutti

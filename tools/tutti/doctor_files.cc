@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 
 #include "src/base/config.h"
 #include "src/base/status.h"
@@ -38,12 +40,20 @@ Status check_writable(const std::string& path) {
   return {};
 }
 
+// The same of one that is locked before, where links lead to.
+Status check_tune_file(const std::string& path) {
+  TUTTI_CHECK_OK(read_tune_cache(path).status());
+  char real[PATH_MAX];
+  if (::realpath(path.c_str(), real) == nullptr) return check_writable(path);
+  if (::access(real, W_OK) != 0) return system_error("write to " + std::string(real));
+  return check_writable(real);
+}
+
 // Whether what calls come to can be read there, and kept.
 std::string useless_tune_file() {
   const std::string& path = config().tune_file;
   if (path.empty()) return "";
-  Status found = read_tune_cache(path).status();
-  if (found.ok()) found = check_writable(path);
+  const Status found = check_tune_file(path);
   if (found.ok()) return "";
   const std::string why = "TUTTI_TUNE_FILE is of no use: " + found.message();
   if (config().tune != Tune::off && keeps_from_learning().empty()) return why;

@@ -1,0 +1,173 @@
+// What stays of the file's name, rights and bytes when another takes its place.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "src/tuner/tune_cache.h"
+
+namespace {
+
+struct Events {
+  std::vector<std::string> seen;
+  off_t synced_bytes = 0;
+  bool fail_sync = false;
+};
+Events& events() {
+  static Events all;
+  return all;
+}
+
+}  // namespace
+
+// In the place of the system's: the order of both is what the test is about.
+extern "C" int fsync(int file) {
+  struct stat state = {};
+  ::fstat(file, &state);
+  events().seen.emplace_back("fsync");
+  events().synced_bytes = state.st_size;
+  if (events().fail_sync) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
+
+extern "C" int rename(const char* from, const char* to) noexcept {
+  events().seen.emplace_back("rename");
+  return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+namespace tutti {
+namespace {
+
+class Folder {
+ public:
+  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
+  ~Folder() { std::filesystem::remove_all(name_); }
+  std::string operator/(const std::string& name) const { return name_ + "/" + name; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(name_), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::string name_ = "/tmp/tutti-tune-XXXXXX";
+};
+
+TuneCache::Machine machine(const std::string& name) {
+  return {name, {{Collective::reduce, 4, {{"direct", Protocol::bulk, 8, 1, 2, 3}}}}};
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat state = {};
+  EXPECT_EQ(::stat(path.c_str(), &state), 0) << path;
+  return state.st_mode & 07777;
+}
+
+void add(const std::string& path, const std::string& name) {
+  const Status added = add_to_tune_cache(path, machine(name));
+  EXPECT_TRUE(added.ok()) << added.message();
+}
+
+std::vector<std::string> names_in(const std::string& path) {
+  auto cache = read_tune_cache(path);
+  EXPECT_TRUE(cache.ok()) << path;
+  std::vector<std::string> names;
+  for (const TuneCache::Machine& each : cache.value().machines) names.push_back(each.name);
+  return names;
+}
+
+TEST(TuneCacheFile, ALinkStaysOne) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "shared");
+  const std::string target = folder / "shared/tune", link = folder / "tune", second = folder / "second";
+  std::filesystem::create_symlink("shared/tune", link);
+  std::filesystem::create_symlink(link, second);
+  add(link, "first");  // Of a link that leads to nothing yet, too.
+  add(second, "second");
+  add(target, "third");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_symlink(second));
+  EXPECT_FALSE(std::filesystem::is_symlink(target));
+  EXPECT_EQ(names_in(target), (std::vector<std::string>{"first", "second", "third"}));
+  EXPECT_EQ(folder.files(), 3U);
+}
+
+TEST(TuneCacheFile, AnotherInItsPlaceHasItsMode) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  for (const mode_t mode : {0664, 0600, 0640, 0666}) {
+    add(path, "m");
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    add(path, "n");
+    EXPECT_EQ(mode_of(path), mode);
+  }
+}
+
+TEST(TuneCacheFile, ANewOneIsAsTheUserWantsThem) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  const mode_t before = ::umask(027);
+  add(path, "m");
+  ::umask(before);
+  EXPECT_EQ(mode_of(path), 0640U);
+}
+
+// Of another group that this process is in; only the superuser is in all.
+TEST(TuneCacheFile, AnotherInItsPlaceHasItsGroup) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  add(path, "m");
+  constexpr gid_t kGroup = 4242;
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), kGroup) != 0) GTEST_SKIP() << "no rights to give files away";
+  add(path, "n");
+  struct stat state = {};
+  ASSERT_EQ(::stat(path.c_str(), &state), 0);
+  EXPECT_EQ(state.st_gid, kGroup);
+}
+
+TEST(TuneCacheFile, IsOnTheDiskBeforeItHasTheName) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  add(path, "m");
+  events() = {};
+  add(path, "n");
+  EXPECT_EQ(events().seen, (std::vector<std::string>{"fsync", "rename"}));
+  EXPECT_EQ(events().synced_bytes, static_cast<off_t>(std::filesystem::file_size(path)));
+}
+
+TEST(TuneCacheFile, IsLeftAsItWasWhereTheDiskFails) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  add(path, "m");
+  events().fail_sync = true;
+  const Status added = add_to_tune_cache(path, machine("n"));
+  events().fail_sync = false;
+  EXPECT_NE(added.message().find("save " + path), std::string::npos) << added.message();
+  EXPECT_EQ(names_in(path), std::vector<std::string>{"m"});
+  EXPECT_EQ(folder.files(), 1U);
+}
+
+// In a container each run has the same number, and one that was killed may have left its file.
+TEST(TuneCacheFile, WhatOthersHaveLeftBesideItIsNotInTheWay) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  for (int i = 0; i < 100; ++i)
+    std::ofstream(path + "." + std::to_string(::getpid()) + "-" + std::to_string(i)) << "half a file";
+  for (const char* name : {"first", "second"}) add(path, name);
+  EXPECT_EQ(names_in(path), (std::vector<std::string>{"first", "second"}));
+  EXPECT_EQ(folder.files(), 101U);
+}
+
+}  // namespace
+}  // namespace tutti
