@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +62,15 @@ Result<std::array<std::uint8_t, 16>> process_id() {
   return own.id;
 }
 
+// Of the thread that joins: whoever binds ranks does so before.
+void show_own_cpus(PeerRecord& record) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return;
+  record.own_cpus = static_cast<std::uint16_t>(CPU_COUNT(&set));
+  while (record.own_cpus > 0 && !CPU_ISSET(record.first_cpu, &set)) ++record.first_cpu;
+}
+
 }  // namespace
 
 std::string hostname_of(const PeerRecord& record) {
@@ -74,6 +84,7 @@ Result<PeerRecord> own_record() {
   record.host = host_id();
   record.kernel = shortened(digest({}, {bytes_of("tutti kernel"), bytes_of(kernel_name())}));
   record.cpus = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  show_own_cpus(record);
   record.process = TUTTI_TRY(process_id());
   record.pid = static_cast<std::uint32_t>(::getpid());
   record.uid = ::geteuid();

@@ -21,7 +21,8 @@ struct PeerRecord {
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   char hostname[64] = {};
-  std::uint32_t reserved = 0;
+  std::uint16_t own_cpus = 0;   // How many CPUs it may run on; 0: it did not say.
+  std::uint16_t first_cpu = 0;  // Of these.
   Location location;
 };
 static_assert(sizeof(PeerRecord) == 192);

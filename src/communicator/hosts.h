@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,9 @@ class Hosts {
   void measured(const std::optional<NetworkFigures>& network) { network_ = network; }
   // None: nobody measured.
   const std::optional<NetworkFigures>& network() const { return network_; }
+  // What messages between hosts go by: "tcp".
+  void carried_by(std::string carrier) { carrier_ = std::move(carrier); }
+  const std::string& carrier() const { return carrier_; }
   // The machine whose CPUs a rank shares with others; it may play several hosts.
   struct Seat {
     Rank machine = 0;        // A number that only ranks there have.
@@ -63,13 +68,25 @@ class Hosts {
     // There, that the rank is known to share them with, itself included: of this communicator, or of one that it is
     // part of, whose other ranks may be at work as well.
     std::uint32_t ranks = 0;
+    // Where it said so: how many CPUs it may run on, the first of them, and how many ranks share just these, itself
+    // included.
+    std::uint32_t own_cpus = 0, first_cpu = 0, sharers = 0;
   };
   Hosts(std::span<const Rank> host_of, std::vector<Seat> seats) : Hosts(host_of) {
     seats_ = std::move(seats);
-    std::map<Rank, std::uint32_t> ranks;  // By machine.
-    for (const Seat& seat : seats_) ++ranks[seat.machine];
-    for (Seat& seat : seats_) seat.ranks = std::max(seat.ranks, ranks[seat.machine]);
+    std::map<Rank, std::uint32_t> ranks;                                              // By machine,
+    std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, std::uint32_t> sharers;  // and by CPUs there.
+    for (const Seat& seat : seats_) {
+      ++ranks[seat.machine];
+      ++sharers[{seat.machine, seat.first_cpu, seat.own_cpus}];
+    }
+    for (Seat& seat : seats_) {
+      seat.ranks = std::max(seat.ranks, ranks[seat.machine]);
+      seat.sharers = std::max(seat.sharers, sharers[{seat.machine, seat.first_cpu, seat.own_cpus}]);
+    }
   }
+  // Empty: nobody said.
+  const std::vector<Seat>& seats() const { return seats_; }
 
   static Hosts together(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
   static Hosts apart(Rank ranks) {
@@ -116,6 +133,7 @@ class Hosts {
     }
     part.topology_ = topology_;
     part.network_ = network_;
+    part.carrier_ = carrier_;
     part.id_ = stirred(id_ + number);
     for (const Rank member : members) part.id_ = stirred(part.id_ + member);
     return part;
@@ -150,6 +168,7 @@ class Hosts {
   std::vector<Location> locations_;
   std::shared_ptr<const MergedTopology> topology_;
   std::optional<NetworkFigures> network_;
+  std::string carrier_ = "tcp";
 };
 
 inline std::vector<Rank> Hosts::domains() const {

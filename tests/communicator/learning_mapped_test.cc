@@ -11,9 +11,11 @@
 #include <span>
 
 #include "src/base/clock.h"
+#include "src/communicator/control/mesh.h"
 #include "src/communicator/control/regions.h"
 #include "src/communicator/group.h"
 #include "src/communicator/host/learning.h"
+#include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
@@ -200,12 +202,13 @@ TEST(LearningMapped, FileKeepsBothKindsOfCalls) {
   const CommunicatorOptions options = learning(folder.file());
   const Case copy = case_of(Collective::all_gather, 3, kSlowMotion ? 8'000 : 80'000);
   Communicators ranks = meet(3, options);
+  const std::string name_here = machine_name(options, ranks.front()->mesh()->hosts());
   const int times = 2 * longest(copy) + 2;
   const auto ways = run_often(ranks, copy, times, [](Rank, int i) { return i % 2 == 0; });
   leave(ranks);
   auto cache = read_tune_cache(folder.file());
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
-  const TuneCache::Machine* machine = cache.value().find(machine_name(options, Hosts::together(3), 3));
+  const TuneCache::Machine* machine = cache.value().find(name_here);
   ASSERT_NE(machine, nullptr) << cache.value().machines.size() << format(cache.value());
   bool by_lanes = false;  // What mapped calls have come to: then the others' trial has no more calls of its own.
   for (const bool mapped : {true, false}) {
@@ -227,7 +230,9 @@ TEST(LearningMapped, TakesWhatTheFileSaysWasKept) {
   const Folder folder;
   const CommunicatorOptions options = learning(folder.file());
   const Case copy = case_of(Collective::broadcast, 3, 16'000);
-  const std::string machine = machine_name(options, Hosts::together(3), 3);
+  Communicators first = meet(3, options);
+  const std::string machine = machine_name(options, first.front()->mesh()->hosts());
+  leave(first);
   const auto tuned = [&](bool mapped, const char* algorithm) {
     TunedClass made = {Collective::broadcast, size_class(64'000), {}, mapped};
     made.candidates.push_back({algorithm, Protocol::bulk, 1, 1, 1, 1});

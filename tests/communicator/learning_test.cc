@@ -10,6 +10,7 @@
 #include <set>
 
 #include "src/communicator/group.h"
+#include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/calls.h"
@@ -337,7 +338,7 @@ TEST(Learning, TakesWhatTheFileSaysWasKept) {
     tuned.collective = Collective::all_gather;
     tuned.size_class = size_class(400);
     tuned.candidates.push_back({std::string(candidate.choice.algorithm), candidate.choice.protocol, 1, 1, 1, 1});
-    ASSERT_TRUE(add_to_tune_cache(folder.file(), {machine_name(options, Hosts::together(3), 3), {tuned}}).ok());
+    ASSERT_TRUE(add_to_tune_cache(folder.file(), {machine_name(options, Hosts::together(3)), {tuned}}).ok());
     Communicators ranks = make_ranks(3, options);
     const std::string way = std::string(candidate.choice.algorithm) + " " + name(candidate.choice.protocol);
     EXPECT_EQ(distinct(run_often(ranks, copy, 100, options)), std::set<std::string>{way});
@@ -355,7 +356,7 @@ TEST(Learning, KeepsInTheFileWhatItHasFound) {
   leave(ranks);
   auto cache = read_tune_cache(folder.file());
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
-  const TuneCache::Machine* machine = cache.value().find(machine_name(options, Hosts::together(3), 3));
+  const TuneCache::Machine* machine = cache.value().find(machine_name(options, Hosts::together(3)));
   ASSERT_NE(machine, nullptr);
   ASSERT_EQ(machine->classes.size(), 1U);
   EXPECT_EQ(machine->classes[0].candidates[0].algorithm + " " + name(machine->classes[0].candidates[0].protocol),

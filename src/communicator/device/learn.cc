@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/communicator/device/device_communicator.h"
+#include "src/communicator/planning/machine_name.h"
 
 namespace tutti {
 namespace {
@@ -27,17 +28,19 @@ void DeviceCommunicator::prepare_to_learn() {
   learning_->show_kept();
 }
 
-// "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams": of rank 0's device.
+// As src/communicator/planning/machine_name.h says, of rank 0's device.
 std::string DeviceCommunicator::place_of_trials() const {
-  if (options().tune_file.empty()) return "";
+  if (options().tune_file.empty() || rank_ != 0) return "";
   const std::string& name = device().traits().name;
   std::string place = options().version + ", " + std::to_string(ranks_) + " ranks on " +
-                      name.substr(0, name.find(" (device")) + (neighbours_.on_one_device() ? "" : " each") + ", " +
-                      std::to_string(neighbours_.teams()) + " teams";
+                      model_in_words(name.substr(0, name.find(" (device"))) +
+                      (neighbours_.on_one_device() ? "" : " each") + ", " + std::to_string(neighbours_.teams()) +
+                      " teams";
   if (neighbours_.in_turns()) place += " in turns";
   if (neighbours_.through_host()) place += ", by memory of the host";
-  if (rounds_.only_rings) place += ", links along rings";
-  return place;
+  if (options().channels > 0) place += ", " + std::to_string(options().channels) + " channels asked for";
+  if (rounds_.only_rings) place += ", along rings";
+  return place + ", links " + links_in_words(neighbours_.hosts());
 }
 
 bool DeviceCommunicator::learns(const Call& call, const CommunicatorOptions& options) const {

@@ -19,6 +19,7 @@
 #include "src/communicator/joining/merge.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/probe.h"
+#include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {
@@ -73,7 +74,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       passed_regions_(mesh_, rank_, ranks_),
       peer_memory_(ranks_),
       timeout_ms_(options_.timeout_ms),
-      learning_(options_, rank, machine_name(options_, mesh_.hosts(), ranks_)) {
+      learning_(options_, rank, rank == 0 ? machine_name(options_, mesh_.hosts()) : "") {
   options_.force();
 }
 
@@ -113,6 +114,12 @@ Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection pr
   }
   if (protection != Protection::none) return Chosen{};
   return Chosen{between_hosts.choose(bootstrap), BetweenHosts::kInstead};
+}
+
+std::string carrier_name(const CommunicatorOptions& options, const Chosen& chosen, Protection protection) {
+  if (chosen.carriers != nullptr) return options.transport.empty() ? kUnasked : options.transport;
+  if (protection == Protection::none) return "tcp";
+  return protection == Protection::encrypted ? "tcp encrypted" : "tcp checked";
 }
 
 Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, std::vector<Wire> wires, const Chosen& chosen,
@@ -166,6 +173,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   };
   Result<Chosen> chosen = caught(choose_carriers);
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
+  hosts.value().carried_by(carrier_name(options, chosen.value(), protection));
   std::vector<Wire> wires = bootstrap->take_wires();
   // What predictions say of loopback was measured before.
   const bool loopback = join.apart && hosts.value().one_machine();
@@ -215,6 +223,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   static std::atomic<std::uint64_t> made{0};  // No rank is in another process.
   Hosts hosts = given;
   hosts.identify(++made);
+  hosts.carried_by(options.over_network() ? options.transport : "tcp");
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));

@@ -1,31 +1,13 @@
 #include "src/communicator/host/learning.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <fstream>
 
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLongestModel = 100;
 constexpr std::uint32_t kMostAlike = 64;
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2, kLongestModel);
-  }
-  return "a processor without a name";
-}
-
-int processors() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-}
 
 bool is_mapped(const Candidate& candidate) { return candidate.choice.mapped; }
 
@@ -115,18 +97,6 @@ void Learning::write() const {
 
 void Learning::report(const Class& learned, const Contest& contest) const {
   if (rank_ == 0 && contest.trial.settled()) tutti::report(learned.calls_of(contest), contest);
-}
-
-std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts, Rank ranks) {
-  if (options.tune_file.empty()) return "";
-  std::map<Rank, Rank> sizes;  // By leader.
-  for (Rank rank = 0; rank < ranks; ++rank) ++sizes[hosts.leader_of(rank)];
-  std::map<Rank, Rank> counts;  // Of hosts, by their size.
-  for (const auto& [leader, size] : sizes) ++counts[size];
-  std::string name = options.version + ", hosts";
-  for (const auto& [size, count] : counts) name += " " + std::to_string(count) + "x" + std::to_string(size);
-  return name + ", " + std::to_string(processors()) + " CPUs of " + processor() + ", " +
-         (options.transport.empty() ? "no transport asked for" : options.transport);
 }
 
 }  // namespace tutti

@@ -47,7 +47,7 @@ class Learning {
     void stop_asking();
   };
 
-  // `place`: what of the machine and the ranks lets another run take what was kept here; see machine_name().
+  // `place`: what of the machine and the ranks lets another run take what was kept here; see planning/machine_name.h.
   Learning(const CommunicatorOptions& options, Rank rank, std::string place);
 
   // The class of a call that has these candidates, if all ranks could map its buffers. Made at its first call; later
@@ -64,9 +64,5 @@ class Learning {
   KeptTrials kept_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Class> classes_;  // By their calls, and by their candidates.
 };
-
-// "0.1.0, hosts 2x2, 2 CPUs of AMD EPYC 7763, tcp": one line, the same wherever what was kept is of use. Empty where
-// there is no file.
-std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts, Rank ranks);
 
 }  // namespace tutti

@@ -34,7 +34,8 @@ Hosts hosts_of(const Bootstrap& bootstrap) {
   for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
     const PeerRecord& record = bootstrap.peer(peer);
     host_of.push_back(numbers.try_emplace(record.host, peer).first->second);
-    seats.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus), 0});
+    seats.push_back({machines.try_emplace(record.kernel, peer).first->second, std::max(1U, record.cpus), 0,
+                     record.own_cpus, record.first_cpu, 0});
     locations.push_back(record.location);
   }
   Hosts hosts(host_of, std::move(seats));

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "src/communicator/planning/machine_name.h"
 #include "tests/communicator/device/own_calls.h"
 #include "tests/communicator/device/tried_calls.h"
 
@@ -274,7 +275,11 @@ TEST_P(DeviceTuneFile, KeepsWhatTheTrialCameTo) {
   const TuneCache cache = read_tune_cache(file_).value();
   ASSERT_EQ(cache.machines.size(), 1U);
   const TuneCache::Machine& machine = cache.machines.front();
-  EXPECT_EQ(machine.name.find("hosts"), std::string::npos) << machine.name << ": not to be taken for host memory";
+  const auto named = parse_machine_name(machine.name);
+  ASSERT_TRUE(named.has_value()) << machine.name;
+  EXPECT_TRUE(named->on_devices) << machine.name << ": not to be taken for host memory";
+  EXPECT_EQ(named->ranks, kRanks);
+  EXPECT_EQ(named->links, "unknown") << "ranks of one process do not look for their topology";
   ASSERT_EQ(machine.classes.size(), 1U);
   const auto& candidates = machine.classes.front().candidates;
   EXPECT_EQ(kept, candidates.front().algorithm + " " + name(candidates.front().protocol));

@@ -1,0 +1,222 @@
+#include "src/communicator/planning/machine_name.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "src/base/hash.h"
+#include "src/topology/ways.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kLongestModel = 100;
+constexpr std::size_t kMostKinds = 4;  // In words; beyond those the layout tells machines apart.
+constexpr std::string_view kLinks = "links ", kHosts = "hosts ";
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return model_in_words(line.substr(colon + 2));
+  }
+  return "a processor without a name";
+}
+
+std::uint32_t processors() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set)) : 0;
+}
+
+std::string joined(const std::vector<std::string>& kinds, const std::string& between) {
+  std::string all;
+  for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) all += (i == 0 ? "" : between) + kinds[i];
+  return all + (kinds.size() > kMostKinds ? between + "more" : "");
+}
+
+// [rank]: the first of its group. Whether the number of groups and ranks says all of it.
+bool is_regular(const std::vector<Rank>& first) {
+  const auto size = static_cast<Rank>(std::count(first.begin(), first.end(), Rank{0}));
+  for (Rank rank = 0; rank < first.size(); ++rank)
+    if (first[rank] != rank - rank % size) return false;
+  return !first.empty() && first.size() % size == 0;
+}
+
+std::vector<Rank> sizes_of(const std::vector<Rank>& first) {
+  std::map<Rank, Rank> sizes;
+  for (const Rank group : first) ++sizes[group];
+  std::vector<Rank> all;
+  for (const auto& [group, size] : sizes) all.push_back(size);
+  return all;
+}
+
+std::string laid_out_as(const std::vector<std::vector<Rank>>& layouts) {
+  std::uint32_t code = 0;
+  for (const std::vector<Rank>& first : layouts)
+    for (const Rank group : first) code = hashed(code, std::to_string(group) + " ");
+  char text[32];
+  std::snprintf(text, sizeof text, ", laid out as %08x", code);
+  return text;
+}
+
+std::string counted(std::uint32_t count, const char* one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
+struct Sharing {
+  std::string words;
+  std::vector<Rank> first;  // [rank]: the first that may run on the same CPUs.
+  bool alike = true;
+};
+
+// Where nobody said, ranks are threads of this process, which come and go.
+Sharing sharing_of(const Hosts& hosts) {
+  Sharing sharing;
+  if (hosts.seats().empty()) {
+    sharing.words = counted(hosts.ranks(), "rank") + " in a process on " + counted(processors(), "CPU");
+    return sharing;
+  }
+  std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, Rank> groups;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Rank> kinds;
+  for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
+    const Hosts::Seat& seat = hosts.seats()[rank];
+    const std::tuple key(seat.machine, seat.first_cpu, seat.own_cpus);
+    sharing.first.push_back(groups.try_emplace(key, rank).first->second);
+    ++kinds[{seat.sharers, seat.own_cpus}];
+  }
+  std::vector<std::string> words;
+  for (const auto& [kind, ranks] : kinds)
+    words.push_back(counted(kind.first, "rank") + " on " + counted(kind.second, "CPU"));
+  sharing.words = joined(words, " and ");
+  sharing.alike = kinds.size() == 1;
+  return sharing;
+}
+
+// In tens: what is measured twice may differ by a step of the root of 2, or by two, and rates of 10, 100 Mbit/s and so
+// on are in the middle of theirs.
+std::string rate_in_words(double gbytes_per_s) {
+  constexpr std::array<const char*, 7> kRates = {"1 Mbit/s",  "10 Mbit/s",  "100 Mbit/s", "1 Gbit/s",
+                                                 "10 Gbit/s", "100 Gbit/s", "1000 Gbit/s"};
+  const double tens = std::round(std::log10(8'000 * std::max(gbytes_per_s, 1e-6)));
+  return std::string("about ") + kRates[static_cast<std::size_t>(std::clamp(tens, 0.0, 6.0))];
+}
+
+std::string time_in_words(double us) {
+  if (us < 100) return "under 100 us";
+  if (us < 1'000) return "under 1 ms";
+  return us < 10'000 ? "under 10 ms" : "10 ms or more";
+}
+
+std::string ways_between(const Hosts& hosts) {
+  if (hosts.share_one()) return "shm";
+  if (hosts.network())
+    return hosts.carrier() + ", " + rate_in_words(hosts.network()->host_gbytes_per_s) + ", " +
+           time_in_words(hosts.network()->message_us);
+  return hosts.carrier() + (hosts.one_machine() ? "" : ", links not measured");
+}
+
+std::vector<std::string_view> parts_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = 0; end != std::string_view::npos; name.remove_prefix(std::min(name.size(), end + 2))) {
+    end = name.find(", ");
+    parts.push_back(name.substr(0, end));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string model_in_words(std::string_view model) {
+  std::string words(model.substr(0, kLongestModel));
+  for (char& letter : words)
+    if (letter == ',' || static_cast<unsigned char>(letter) < ' ') letter = ' ';
+  return words;
+}
+
+std::string hosts_in_words(std::span<const Rank> sizes) {
+  std::map<Rank, Rank> counts;
+  for (const Rank size : sizes) ++counts[size];
+  std::vector<std::string> kinds;
+  for (const auto& [size, count] : counts) kinds.push_back(std::to_string(count) + "x" + std::to_string(size));
+  return joined(kinds, " ");
+}
+
+std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts) {
+  if (options.tune_file.empty()) return "";
+  const Sharing sharing = sharing_of(hosts);
+  const std::vector<Rank> domains = hosts.domains();
+  std::string name = options.version + ", " + std::string(kHosts) + hosts_in_words(sizes_of(hosts.leaders())) + ", " +
+                     sharing.words + " of " + processor();
+  if (domains != hosts.leaders()) name += ", NUMA domains " + hosts_in_words(sizes_of(domains));
+  name += ", " + ways_between(hosts);
+  const bool shared_alike = sharing.alike && (sharing.first.empty() || is_regular(sharing.first));
+  if (is_regular(hosts.leaders()) && is_regular(domains) && shared_alike) return name;
+  return name + laid_out_as({hosts.leaders(), sharing.first, domains});
+}
+
+std::string links_in_words(const Topology& topology, std::span<const NodeId> gpus) {
+  std::vector<std::string> all;
+  std::map<std::string, Rank> counts;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (const Way& way : ways(topology, gpus[i], gpus.subspan(i + 1))) {
+      char rate[32] = "";
+      if (way.kind == WayKind::nvlink) std::snprintf(rate, sizeof rate, " %.3g GB/s", way.gbytes_per_s);
+      ++counts[all.emplace_back(name(way.kind) + std::string(rate))];
+    }
+  }
+  if (counts.empty()) return "none";
+  if (counts.size() == 1) return all.front();
+  std::vector<std::string> kinds;
+  std::uint32_t code = 0;
+  for (const auto& [kind, count] : counts) kinds.push_back(std::to_string(count) + " " + kind);
+  for (const std::string& each : all) code = hashed(code, each + " ");
+  char text[32];
+  std::snprintf(text, sizeof text, ", laid out as %08x", code);
+  return joined(kinds, " and ") + text;
+}
+
+std::string links_in_words(const Hosts& hosts) {
+  constexpr const char* kUnknown = "unknown";
+  if (hosts.topology() == nullptr || !hosts.share_one()) return kUnknown;
+  const Topology& topology = hosts.topology()->of(hosts.host_number(0));
+  std::vector<NodeId> gpus;
+  for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
+    const std::string bus_id = gpu_of(hosts.location(rank));
+    const auto known = std::find_if(topology.nodes.begin(), topology.nodes.end(), [&](const Node& node) {
+      return node.kind == NodeKind::gpu && node.bus_id == bus_id;
+    });
+    if (bus_id.empty() || known == topology.nodes.end()) return kUnknown;
+    gpus.push_back(static_cast<NodeId>(known - topology.nodes.begin()));
+  }
+  return links_in_words(topology, gpus);
+}
+
+std::optional<NamedMachine> parse_machine_name(std::string_view name) {
+  const std::vector<std::string_view> parts = parts_of(name);
+  NamedMachine machine;
+  if (parts.size() > 3 && parts[1].starts_with(kHosts) && parts[2].find(" on ") != std::string_view::npos) {
+    machine.hosts = parts[1].substr(kHosts.size());
+    machine.sharing = parts[2];
+    machine.carrier = parts[parts[3].starts_with("NUMA ") && parts.size() > 4 ? 4 : 3];
+    return machine;
+  }
+  const auto links = std::find_if(parts.begin(), parts.end(), [](auto part) { return part.starts_with(kLinks); });
+  if (parts.size() < 4 || links == parts.end()) return std::nullopt;
+  const char* digits = parts[1].data();
+  const auto [end, error] = std::from_chars(digits, digits + parts[1].size(), machine.ranks);
+  if (error != std::errc() || !parts[1].substr(static_cast<std::size_t>(end - digits)).starts_with(" rank"))
+    return std::nullopt;
+  machine.on_devices = true;
+  machine.links = name.substr(static_cast<std::size_t>(links->data() - name.data()) + kLinks.size());
+  return machine;
+}
+
+}  // namespace tutti
