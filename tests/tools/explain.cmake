@@ -9,7 +9,7 @@ tutti_add_test(NAME tools.explain_json LABELS tools COMMAND ${expect} 0
                "\"algorithm\": \"hierarchical\".*\"verdict\": .*\"why\": \"between hosts messages go in bulk\""
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --groups 4x8 --json)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned
-     "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 2 CPUs of some kind, shm\nclass all_gather 32\n"
+     "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 2 ranks on 2 CPUs of some kind, shm\nclass all_gather 32\n"
      "kept direct bulk 32768 1 11.25 777.5\ntried ring bulk 65536 1 12 0\n"
      "class all_gather 32 mapped\nkept direct_mapped bulk 65536 1 9.5 555.5\ntried direct bulk 32768 1 11.25 666.5\n")
 tutti_add_test(NAME tools.explain_measured LABELS tools COMMAND ${expect} 0 "direct +bulk [^\n]* 777.5.*measured on 0.1.0, hosts 1x2"
@@ -19,9 +19,43 @@ tutti_add_test(NAME tools.explain_measured_mapped LABELS tools
                COMMAND ${expect} 0 "direct_mapped +bulk [^\n]* 555.5.*direct +bulk [^\n]* 666.5.*measured on 0.1.0, hosts 1x2"
                $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --mapped --tune-file
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+# Of several machines, and of devices.
+set(class "class all_reduce 32\nkept ring bulk 65536 4 11 1.5\ntried two_shot bulk 32768 4 5")
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.machines
+     "tutti-tune 2\nmachine 0.1.0, hosts 1x2, 1 rank on 1 CPU of some kind, shm\n${class} 111.5\n"
+     "machine 0.1.0, hosts 1x2, 2 ranks on 1 CPU of some kind, shm\n${class} 222.5\n"
+     "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 teams, links NV 450 GB/s\n${class} 333.5\n"
+     "class all_reduce 32 mapped\nkept two_shot_mapped bulk 65536 4 11 777.5\n"
+     "machine 0.1.0, 8 ranks on NVIDIA H100 each, 32 teams, links 16 NV 100 GB/s and 12 SYS, laid out as 01234567\n${class} 444.5\n"
+     "machine 0.1.0, hosts 1x2, 2 CPUs of some kind, no transport asked for\n${class} 555.5\n"
+     "machine 0.1.0, 2 ranks on NVIDIA H100 each, 32 teams\n${class} 666.5\n")
+function(tutti_test_of_machines name pattern)
+  tutti_add_test(NAME tools.explain_machines_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"
+                 $<TARGET_FILE:tutti_tool> explain --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.machines --collective all_reduce
+                 --bytes 64K ${ARGN})
+endfunction()
+tutti_test_of_machines(are_told "two_shot +bulk [^\n]* 222.5\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\nmeasured as well on [^\n]*, 1 rank on 1 CPU [^\n]*: see --machine\nWith"
+                       --ranks 2)
+tutti_test_of_machines(can_be_named "two_shot +bulk [^\n]* 111.5\n.*measured on [^\n]*, 1 rank on 1 CPU [^\n]*\nWith TUTTI_TUNE=1 ring"
+                       --ranks 2 --machine ", 1 rank on")
+tutti_test_of_machines(have_so_many_cores "two_shot +bulk [^\n]* 222.5\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\n(With|two_shot|ring|one_shot)"
+                       --ranks 2 --cores 1)
+tutti_test_of_machines(of_devices "on devices\n.*two_shot +bulk [^\n]* 444.5\n.*measured on [^\n]*NV 100 GB/s[^\n]*\nmeasured as well on [^\n]*NV 450 GB/s: see --machine\nWith TUTTI_TUNE=1 ring with bulk is chosen, kept: measured 1.5 us, two_shot with bulk 444.5. without"
+                       --ranks 8 --memory cuda)
+tutti_test_of_machines(of_devices_can_be_named "two_shot +bulk [^\n]* 333.5\n.*measured on [^\n]*NV 450 GB/s\nWith" --ranks 8 --memory cuda
+                       --machine "links NV 450")
+tutti_test_of_machines(of_devices_by_their_links "two_shot +bulk [^\n]* 333.5\n.*measured on [^\n]*NV 450 GB/s\nWith" --topology dgx-h100)
+tutti_test_of_machines(of_devices_named_in_spite_of_their_links "two_shot +bulk [^\n]* 444.5\n.*measured on [^\n]*laid out as 01234567\nWith"
+                       --topology dgx-h100 --machine "laid out")
+tutti_test_of_machines(of_devices_in_windows "two_shot_mapped +bulk [^\n]* 777.5\n.*With TUTTI_TUNE=1 two_shot_mapped with bulk is chosen"
+                       --ranks 8 --memory cuda --mapped)
+tutti_test_of_machines(of_devices_of_earlier_versions_are_none "/tools.machines has nothing of such calls on such devices\n" --ranks 2 --memory cuda)
+tutti_test_of_machines(of_devices_are_not_for_host_memory "/tools.machines has nothing of such calls on such hosts\n" --ranks 8)
+tutti_test_of_machines(in_json "\"measured_us\": 444.5.*\"measured_on\": \"[^\"]*NV 100 GB/s[^\"]*\",\n\"measured_as_well_on\": \\[\"[^\"]*NV 450 GB/s\"\\],\n\"verdict\": \"With"
+                       --ranks 8 --memory cuda --json)
 # Of what was kept, what communicators would heed.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
-     "tutti-tune 2\nmachine 0.1.0, hosts 1x4, 2 CPUs of some kind, shm\nclass all_reduce 32\n"
+     "tutti-tune 2\nmachine 0.1.0, hosts 1x4, 4 ranks on 2 CPUs of some kind, shm\nclass all_reduce 32\n"
      "kept one_shot bulk 65536 1 11 1.5\ntried two_shot bulk 32768 1 5 9.5\n"
      "class all_reduce 34\nkept two_shot bulk 32768 1 9 4.5\ntried one_shot bulk 65536 1 20 8.5\n"
      "class all_reduce 36\nkept best_of_all bulk 65536 1 1 1.5\ntried ring bulk 65536 1 20 8.5\n"
@@ -33,7 +67,7 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
      "class all_gather 36 mapped\nkept direct_mapped bulk 65536 1 9 5.5\n"
      "class all_gather 38\nkept ring bulk 32768 1 9 2.5\n"
      "class all_reduce 40\nkept one_shot bulk 65536 1 11 1.5\n"
-     "machine 0.1.0, hosts 1x4, 2 CPUs of some kind, tcp\n"
+     "machine 0.1.0, hosts 4x1, 4 ranks on 2 CPUs of some kind, tcp\n"
      "class all_reduce 40\nkept ring bulk 65536 1 9 5.5\ntried two_shot bulk 65536 1 9 6.5\n")
 function(tutti_test_of_kept name pattern)
   tutti_add_test(NAME tools.explain_kept_${name} LABELS tools COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "${pattern}"
@@ -128,10 +162,9 @@ tutti_explain_refuses(memory_between_hosts "--transport shm is of one host, but 
 tutti_explain_refuses(to_map_over_tcp "--mapped is of memory that all ranks can map" --ranks 2 --transport tcp --mapped)
 tutti_explain_refuses(to_map_over_groups "--mapped is of memory that all ranks can map" --groups 2x2 --mapped)
 tutti_explain_refuses(to_map_other_hosts "--mapped is of memory that all ranks can map" --topology dgx-h100 --hosts 2 --mapped)
-tutti_explain_refuses(what_was_measured_elsewhere "--tune-file is heeded for host memory alone" --topology dgx-h100
+tutti_explain_refuses(what_devices_of_several_hosts_have_not "has nothing of calls between devices of several hosts" --topology dgx-h100 --hosts 2
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
-tutti_explain_refuses(what_was_measured_on_devices "--tune-file is heeded for host memory alone" --ranks 2 --memory cuda
-                      --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+tutti_explain_refuses(a_machine_of_no_file "--machine is one of those of a --tune-file" --ranks 2 --machine EPYC)
 tutti_explain_refuses(two_of_one "given twice. while reading --ranks" --ranks 2 --ranks 4)
 tutti_explain_refuses(an_algorithm_without_a_name "wants a value, not ''. while reading --algorithm" --ranks 2 --algorithm=)
 tutti_explain_refuses(a_topology_without_a_name "wants a value, not ''. while reading --topology" --topology=)

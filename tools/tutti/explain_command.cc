@@ -30,7 +30,7 @@ struct ExplainRequest {
   ForcedNames forced;
   std::string environment;  // What it forces, and what nobody would guess, in words.
   Groups groups;
-  std::string tune_file;
+  AskedMachine asked;
   bool measured_by_name = false;  // --tune-file names it.
   Rank cores = 0;                 // That all ranks share; 0: each has its own.
   ExplainedTopology topology;     // Of no name: hosts of the same kind as this one, or devices of theirs.
@@ -59,6 +59,7 @@ enum Option {
   kType,
   kLink,
   kTuneFile,
+  kMachine,
   kJson,
   kHelp
 };
@@ -81,6 +82,7 @@ constexpr option kOptions[] = {
     {"type", required_argument, nullptr, kType},
     {"link", required_argument, nullptr, kLink},
     {"tune-file", required_argument, nullptr, kTuneFile},
+    {"machine", required_argument, nullptr, kMachine},
     {"json", no_argument, nullptr, kJson},
     {"help", no_argument, nullptr, kHelp},
     {},
@@ -113,7 +115,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;
-    case kCores: request.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
+    case kCores: request.cores = request.asked.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kAlgorithm: request.forced.algorithm = value; break;
     case kProtocol: request.forced.protocol = value; break;
     case kWire:
@@ -123,7 +125,8 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kMaxRelativeError: request.query.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.query.type = TUTTI_TRY(parse_float_type(value)); break;
     case kLink: request.link_gbits_per_s = TUTTI_TRY(parse_number(value, 1e6)); break;
-    case kTuneFile: request.tune_file = value; break;
+    case kTuneFile: request.asked.file = value; break;
+    case kMachine: request.asked.named = value; break;
     case kJson: request.json = true; break;
     case 'h':
     case kHelp: request.help = true; break;
@@ -164,7 +167,9 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   request.machine = usual_machine(query.teams > 0);
   if (given.has(kTopology)) {
     if (!given.has(kRanks)) query.problem.ranks = 0;
-    TUTTI_CHECK_OK(explain_on(request.topology, query, request.machine));
+    KnownTopology known = TUTTI_TRY(explain_on(request.topology, query));
+    request.machine = std::move(known.machine);
+    request.asked.links = std::move(known.links);
   }
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
   if (query.mapped && query.network)
@@ -190,6 +195,10 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
                            " such messages of " + name(query.type) + " would not be shorter: they go as they are.";
     query.wire = WireFormat::none;
   }
+  if (request.measured_by_name && query.teams > 0 && query.network)
+    return invalid_argument(
+        "--tune-file has nothing of calls between devices of several hosts: these are not tried (docs/decisions/0061)");
+  request.asked.hosts = request.groups;
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
@@ -211,20 +220,18 @@ Status check(ExplainRequest& request, const GivenOptions& given) {
         std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
     if (given.has(kTopology) && given.has(option))
       return invalid_argument(std::string(title) + " is of other machines: --topology says what there is");
+  if (given.has(kMachine) && request.asked.file.empty())
+    return invalid_argument("--machine is one of those of a --tune-file: there is none");
   if (!given.has(kTuneFile))
     return {};  // What TUTTI_TUNE_FILE names may come to be when somebody has learnt something.
-  if (given.has(kTopology) || request.query.teams > 0)
-    return invalid_argument(
-        "--tune-file is heeded for host memory alone: what it keeps of devices is of machines that "
-        "explain is not told of");
   request.measured_by_name = true;
-  if (::access(request.tune_file.c_str(), R_OK) == 0) return {};
-  return system_error("open '" + request.tune_file + "', which --tune-file names");
+  if (::access(request.asked.file.c_str(), R_OK) == 0) return {};
+  return system_error("open '" + request.asked.file + "', which --tune-file names");
 }
 
 Result<ExplainRequest> parse(int argc, char** argv) {
   ExplainRequest request;
-  request.tune_file = config().tune_file;
+  request.asked.file = config().tune_file;
   GivenOptions given;
   opterr = 0;
   optind = 0;
@@ -256,8 +263,8 @@ Status explain_command(int argc, char** argv) {
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
-  Measured known = TUTTI_TRY(read_measured(request.tune_file, query, request.groups));
-  if (request.measured_by_name) known.named_file = request.tune_file;
+  Measured known = TUTTI_TRY(read_measured(request.asked, query));
+  if (request.measured_by_name) known.named_file = request.asked.file;
   if (request.json) print_json(query, found, known, request.environment);
   else print_text(query, found, known, request.environment);
   if (found.empty()) return unsupported("no communicator would make this call: see what is left out, and why");

@@ -1,10 +1,10 @@
 #include "tools/tutti/explain_kept.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "src/base/config.h"
+#include "src/communicator/planning/machine_name.h"
 #include "src/tuner/measure.h"
 
 namespace tutti {
@@ -19,16 +19,26 @@ struct Kept {
   std::optional<Choice> choice;
 };
 
-bool is_of(const std::string& machine, const Query& query, const Groups& hosts) {
-  std::map<Rank, Rank> counts;  // Of hosts, by their ranks.
-  if (hosts.empty()) counts[query.problem.ranks] = 1;
-  else
-    for (const Rank ranks : hosts.front()) ++counts[ranks];
-  std::string words = ", hosts";
-  for (const auto& [ranks, count] : counts) words += " " + std::to_string(count) + "x" + std::to_string(ranks);
-  if (machine.find(words + ",") == std::string::npos) return false;
-  const bool one_host = counts.size() == 1 && counts.begin()->second == 1;
-  return !one_host || machine.ends_with(", tcp") == query.network;
+// Ranks that are told to take another transport than memory are on a host each, whatever they are on.
+std::string hosts_of(const AskedMachine& asked, const Query& query) {
+  const bool one_host = asked.hosts.empty() || asked.hosts.front().size() == 1;
+  if (!one_host) return hosts_in_words(asked.hosts.front());
+  if (query.network) return hosts_in_words(std::vector<Rank>(query.problem.ranks, 1));
+  return hosts_in_words(std::vector<Rank>{query.problem.ranks});
+}
+
+bool is_of(const std::string& name, const AskedMachine& asked, const Query& query) {
+  if (name.find(asked.named) == std::string::npos) return false;
+  const std::optional<NamedMachine> machine = parse_machine_name(name);
+  if (!machine || machine->on_devices != (query.teams > 0)) return false;
+  if (machine->on_devices) {
+    const bool linked = !asked.named.empty() || asked.links.empty() || machine->links == asked.links;
+    return machine->ranks == query.problem.ranks && !query.network && linked;
+  }
+  const std::string sharing = std::to_string(query.problem.ranks) + (query.problem.ranks == 1 ? " rank" : " ranks") +
+                              " on " + std::to_string(asked.cores) + " CPU";
+  if (asked.cores > 0 && machine->sharing.find(sharing) != 0) return false;
+  return machine->hosts == hosts_of(asked, query) && (machine->carrier != "shm") == query.network;
 }
 
 Classes classes_of(const TuneCache::Machine& machine, const Query& query) {
@@ -73,15 +83,22 @@ bool tries_mapped(const Query& query, const std::vector<Candidate>& candidates) 
   return false;
 }
 
+// On devices calls in windows, or on one of them, are apart from the rest.
+Kept kept_of_devices(const Classes& classes, const Query& query, std::vector<Candidate> all) {
+  std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
+  return kept_of(query.mapped ? classes.mapped : classes.lanes, all);
+}
+
 // As src/communicator/host/learning.cc goes about it. Where mapped memory has lost, all calls go through lanes: as is
 // kept of those that do or, with nothing kept of them, in the way that has won.
 Result<Kept> kept_of(const Classes& classes, const Query& query) {
   if (!is_tried(query)) return Kept{};
   Query asked = query;
-  asked.mapped = false;
+  if (query.teams == 0) asked.mapped = false;
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(asked));
   // Trials are of messages that go as they are.
   if (predicted.empty() || predicted.front().choice.wire != WireFormat::none) return Kept{};
+  if (query.teams > 0) return kept_of_devices(classes, query, predicted);
   asked.mapped = !query.network;
   std::vector<Candidate> all = TUTTI_TRY(candidates(asked));
   std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.wire != WireFormat::none; });
@@ -103,18 +120,22 @@ double Measured::us(const Choice& choice) const {
   return 0;
 }
 
-Result<Measured> read_measured(const std::string& file, const Query& query, const Groups& hosts) {
-  // Of devices a machine is named by what they are, which nobody is asked about here.
-  if (file.empty() || query.teams > 0) return Measured{};
-  const TuneCache cache = TUTTI_TRY(read_tune_cache(file));
+Result<Measured> read_measured(const AskedMachine& asked, const Query& query) {
+  Measured latest;
+  if (asked.file.empty()) return latest;
+  const TuneCache cache = TUTTI_TRY(read_tune_cache(asked.file));
   for (const TuneCache::Machine& machine : cache.machines) {
-    if (!is_of(machine.name, query, hosts)) continue;
+    if (!is_of(machine.name, asked, query)) continue;
     const Classes classes = classes_of(machine, query);
     const Kept kept = TUTTI_TRY(kept_of(classes, query));
     const TunedClass* shown = kept.choice ? kept.from : query.mapped ? classes.mapped : classes.lanes;
-    if (shown != nullptr) return Measured{machine.name, *shown, kept.choice, {}};
+    if (shown == nullptr) continue;
+    if (!latest.machine.empty()) latest.others.push_back(latest.machine);
+    latest.machine = machine.name;
+    latest.tuned = *shown;
+    latest.kept = kept.choice;
   }
-  return Measured{};
+  return latest;
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/tuner/candidates.h"
 #include "src/tuner/tune_cache.h"
@@ -10,19 +11,29 @@
 
 namespace tutti {
 
-// What trials of such calls came to, and where; no candidates where the file has none of such hosts.
+// Whose figures are wanted.
+struct AskedMachine {
+  std::string file;   // Empty: none is.
+  std::string named;  // What its name has in it; empty: whatever.
+  Groups hosts;       // Of ranks on host memory; empty: one has all.
+  Rank cores = 0;     // That they share; 0: whatever.
+  std::string links;  // Of devices, as names of machines have them; empty: whatever.
+};
+
+// What trials of such calls came to, and where; no candidates where the file has none of such machines.
 struct Measured {
   std::string machine;
   TunedClass tuned;
   std::optional<Choice> kept;  // What such calls run as where trials are on; none: what the file keeps has no effect.
-  std::string named_file;      // By somebody who wants to see what it has; empty: nobody does.
+  std::vector<std::string> others;  // Machines that it has such calls of as well.
+  std::string named_file;           // By somebody who wants to see what it has; empty: nobody does.
 
   // 0: not measured, as whatever rounds: trials are of messages that go as they are.
   double us(const Choice& choice) const;
 };
 
-// Of a machine's name the hosts and the transport are looked at: its processors are not asked about. Of several
-// machines the first is taken. `hosts`: those of the ranks; empty: one has all. Fails as reading the file does.
-Result<Measured> read_measured(const std::string& file, const Query& query, const Groups& hosts);
+// Of machines with these ranks, on devices or on host memory as the query is, and what else is asked for: the one that
+// was added to last. Names that communicators do not look for any more are left out. Fails as reading the file does.
+Result<Measured> read_measured(const AskedMachine& asked, const Query& query);
 
 }  // namespace tutti

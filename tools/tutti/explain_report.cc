@@ -130,7 +130,11 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
   if (shown) std::printf("measured on %s\n", measured.machine.c_str());
   else if (!measured.named_file.empty() && !measured.kept)
     std::printf("%s has %s\n", measured.named_file.c_str(),
-                measured.machine.empty() ? "nothing of such calls on such hosts" : "such calls, but as none of these");
+                !measured.machine.empty() ? "such calls, but as none of these"
+                : query.teams > 0         ? "nothing of such calls on such devices"
+                                          : "nothing of such calls on such hosts");
+  for (const std::string& other : measured.others)
+    std::printf("measured as well on %s: see --machine\n", other.c_str());
   std::printf("%s.\n", verdict(query, found, measured).c_str());
   std::printf("left out:\n");
   const std::vector<RuledOut> all = all_ruled_out(query);
@@ -187,6 +191,13 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
     print_levels(find(query.problem.collective, choice.algorithm)->effort(query.problem));
     std::printf("}");
     comma = ",";
+  }
+  std::printf("],\n\"measured_on\": %s,\n\"measured_as_well_on\": [",
+              measured.machine.empty() ? "null" : json_quoted(measured.machine).c_str());
+  comma = "";
+  for (const std::string& other : measured.others) {
+    std::printf("%s%s", comma, json_quoted(other).c_str());
+    comma = ", ";
   }
   std::printf("],\n\"verdict\": %s,\n\"ruled_out\": [", json_quoted(verdict(query, found, measured)).c_str());
   comma = "";

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "src/communicator/planning/machine_name.h"
 #include "src/model/figures.h"
 #include "src/simulator/simulate.h"
 #include "tools/tutti/request.h"
@@ -10,7 +11,7 @@
 
 namespace tutti {
 
-Status explain_on(const ExplainedTopology& topology, Query& query, Machine& machine) {
+Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query) {
   constexpr std::uint32_t kMostHosts = 1U << 24;
   Cluster cluster;
   cluster.host = TUTTI_TRY(named_topology(topology.name, topology.gpu));
@@ -28,12 +29,14 @@ Status explain_on(const ExplainedTopology& topology, Query& query, Machine& mach
     return invalid_argument(topology.name + " has " + std::to_string(network.ranks()) + " ranks, but --ranks is " +
                             std::to_string(query.problem.ranks));
   const Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
-  machine = network.machine(costs);
+  KnownTopology known = {network.machine(costs), ""};
   query.problem = problem_on(network, query.problem.collective);
-  query.network = machine.levels.back().links == LinkClass::network;
+  query.network = known.machine.levels.back().links == LinkClass::network;
   query.teams = costs.most_channels;
   query.only_rings = orders_on(network, costs.most_channels).only_rings;
-  return {};
+  const Topology& host = network.cluster().host;
+  if (!query.network) known.links = links_in_words(host, host.all(NodeKind::gpu));
+  return known;
 }
 
 }  // namespace tutti
