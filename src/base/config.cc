@@ -187,12 +187,12 @@ constexpr std::array kEntries = {
            "tried for ever: capture after the verdict, or take a TUTTI_TUNE_FILE"},
           "0, exact or 1",
           [](Config& config, const std::string& text) { return parse_tune(text, config.tune); }},
-    Entry{
-        {"TUTTI_TUNE_FILE", nullptr, "",
-         "with TUTTI_TUNE: file in which rank 0 keeps what calls have come to, for later runs; on all ranks set, or on "
-         "none"},
-        "a path",
-        [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
+    Entry{{"TUTTI_TUNE_FILE", nullptr, "",
+           "with TUTTI_TUNE: file in which rank 0 keeps what calls have come to, for later runs on machines like this "
+           "(ranks, "
+           "the CPUs they share, links); on all ranks set, or on none. tutti explain --tune-file shows it"},
+          "a path",
+          [](Config& config, const std::string& text) { return parse(text, config.tune_file); }},
     Entry{
         {"TUTTI_PROBE", nullptr, "1",
          "0: the TCP links between hosts are not measured when ranks join, which decides on algorithms; on one rank it "

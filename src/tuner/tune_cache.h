@@ -2,7 +2,7 @@
 // in such a file is believed as far as it names one of the candidates that there are; nothing else is done on its word.
 //
 //   tutti-tune 2
-//   machine 0.1.0, hosts 2, 2 CPUs of AMD EPYC, shm
+//   machine 0.1.0, hosts 1x2, 2 ranks on 2 CPUs of AMD EPYC, shm
 //   class all_gather 33
 //   kept direct bulk 32768 1 11.25 10.5
 //   tried ring bulk 65536 1 12 11.75

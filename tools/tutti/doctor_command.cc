@@ -143,6 +143,7 @@ Status doctor_command() {
   print_topology();
   print_devices();
   print_settings();
+  print_kept_choices();
   std::string text;
   for (const std::string& refused : refused_settings(environment(), config()))
     text += (text.empty() ? "" : "; ") + refused;

@@ -9,6 +9,7 @@
 
 #include "src/base/config.h"
 #include "src/base/status.h"
+#include "src/communicator/planning/machine_name.h"
 #include "src/tuner/plugin/plugin.h"
 #include "src/tuner/tune_cache.h"
 
@@ -74,6 +75,19 @@ std::string useless_dump() {
 }
 
 }  // namespace
+
+void print_kept_choices() {
+  const std::string& path = config().tune_file;
+  Result<TuneCache> kept = path.empty() ? TuneCache() : read_tune_cache(path);
+  if (!kept.ok() || kept.value().machines.empty()) return;
+  std::printf("choices kept in %s\n", path.c_str());
+  for (const TuneCache::Machine& machine : kept.value().machines) {
+    const std::string classes = std::to_string(machine.classes.size()) + " classes of calls";
+    const bool found = parse_machine_name(machine.name).has_value();
+    std::printf("  %s: %s\n", machine.name.c_str(),
+                found ? classes.c_str() : "not looked for any more, since names say more now");
+  }
+}
 
 std::string useless_files() {
   if (config().tune != Tune::off && !keeps_from_learning().empty())

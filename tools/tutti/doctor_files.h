@@ -9,4 +9,7 @@ namespace tutti {
 // Prints a warning of those, and of settings beside them, that have no effect as long as others are as they are.
 std::string useless_files();
 
+// Prints which machines TUTTI_TUNE_FILE has choices of; nothing where there is no such file.
+void print_kept_choices();
+
 }  // namespace tutti
