@@ -106,9 +106,7 @@ Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection pr
                                BetweenHosts& between_hosts) {
   if (!options.transport.empty()) {
     std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
-    if (carriers != nullptr && protection != Protection::none)
-      return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + options.transport +
-                         " sends data as they are; take tcp, or leave them out");
+    if (carriers != nullptr && protection != Protection::none) return sends_as_they_are(options.transport);
     return Chosen{std::move(carriers), ""};
   }
   if (protection != Protection::none) return Chosen{};
