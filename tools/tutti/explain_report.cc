@@ -6,6 +6,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/json.h"
 #include "src/tuner/coding.h"
+#include "src/tuner/measure.h"
 
 namespace tutti {
 namespace {
@@ -87,6 +88,13 @@ std::string rounded(double us) {
   return text;
 }
 
+// Why what is kept need not have taken the least time.
+std::string what_replaces() {
+  const TrialTerms terms;
+  return "only what is " + rounded(100 * (1 - terms.better)) + " % better in all, and better in " +
+         rounded(100 * terms.oftener) + " % of the rounds, replaces the first choice";
+}
+
 // With trials what is kept of those before, without what is predicted.
 std::string verdict(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
   const std::string predicted = prediction(query, found);
@@ -94,10 +102,13 @@ std::string verdict(const Query& query, const std::vector<Candidate>& found, con
   const std::string kept = named(*measured.kept);
   const double us = measured.us(*measured.kept);
   std::string times = us > 0 ? "kept: measured " + rounded(us) + " us" : "kept, with no time";
+  bool quickest = true;
   for (const Candidate& other : found) {
     const double takes = measured.us(other.choice);
     if (takes > 0 && named(other.choice) != kept) times += ", " + named(other.choice) + " " + rounded(takes);
+    if (takes > 0 && takes < us) quickest = false;
   }
+  if (!quickest) times += " (" + what_replaces() + ")";
   if (kept == named(found.front().choice)) return predicted + "; with TUTTI_TUNE=1 it is " + times;
   return "With TUTTI_TUNE=1 " + kept + " is chosen, " + times + "; without, " + predicted;
 }
