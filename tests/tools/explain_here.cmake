@@ -57,3 +57,9 @@ tutti_add_test(NAME tools.explain_leaves_ll_to_hosts LABELS tools COMMAND env NC
                "\nNCCL_PROTO has no effect here: between hosts messages go in bulk.* with bulk is chosen" ${here} --groups 2x2)
 tutti_add_test(NAME tools.explain_refuses_rows_of_our_own LABELS tools COMMAND env TUTTI_PROTOCOL=rows ${expect} 1
                "protocol 'rows' is for GPUs" ${here} --ranks 2)
+
+# Types are of what is rounded.
+tutti_add_test(NAME tools.explain_refuses_types_of_nothing LABELS tools COMMAND ${expect} 2 "--type is of what is rounded: give --wire"
+               ${here} --ranks 2 --type bfloat16)
+tutti_add_test(NAME tools.explain_takes_types_of_what_the_environment_rounds LABELS tools COMMAND env TUTTI_WIRE=int8
+               ${expect} 0 "TUTTI_WIRE asks for int8" ${here} --ranks 2 --type bfloat16)

@@ -193,11 +193,14 @@ Status share_cores(ExplainRequest& request, const GivenOptions& given) {
 }
 
 // How messages travel, and what that is said of.
-Status settle_wire(ExplainRequest& request) {
+Status settle_wire(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
   std::string& words = request.terms.environment;
   TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, query.max_relative_error));
   if (request.wire.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(heed_wire(query, words));
+  const bool rounds = !request.wire.empty() || query.wire != WireFormat::none || query.max_relative_error > 0;
+  if (given.has(kType) && !rounds)
+    return invalid_argument("--type is of what is rounded: give --wire or --max-relative-error");
   if (query.wire == WireFormat::none || message_bytes(query, query.wire) < query.block_bytes) return {};
   words += (words.empty() ? "" : " ") + std::string("In ") + name(query.wire) + " such messages of " +
            name(query.type) + " would not be shorter: they go as they are.";
@@ -225,7 +228,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     Level& network = request.machine.levels[1];
     network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
-  TUTTI_CHECK_OK(settle_wire(request));
+  TUTTI_CHECK_OK(settle_wire(request, given));
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
