@@ -3,17 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "src/base/config.h"
 #include "src/base/status.h"
 #include "src/tuner/plugin/plugin.h"
 #include "src/tuner/tune_cache.h"
+#include "tools/tutti/doctor_settings.h"
 
 namespace tutti {
 namespace {
-
-void warn(const std::string& words) { std::printf("warning: %s\n", words.c_str()); }
 
 bool has_plugin() { return !config().tuner_plugin.empty() && config().tuner_plugin != "none"; }
 

@@ -8,8 +8,10 @@
 
 namespace tutti {
 
-// A sentence for each. Opens the secret file and that of a topology, and looks at the interfaces; joins nobody, and
-// looks up no host.
+// A sentence for each. Opens the secret file and that of a topology, and the devices of a transport that is asked for,
+// and looks at the interfaces; joins nobody, and looks up no host.
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config);
+// The same of those that GPUs can heed, and host memory cannot.
+std::vector<std::string> refused_on_host_memory(const Config& config);
 
 }  // namespace tutti
