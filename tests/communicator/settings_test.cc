@@ -1,11 +1,15 @@
-// What of a process's settings is refused before there is a communicator.
+// What of a process's settings is refused, or idle, before there is a communicator.
 #include "src/communicator/joining/settings.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "src/base/log.h"
+#include "tests/communicator/ranks.h"
 
 namespace tutti {
 namespace {
@@ -37,6 +41,35 @@ TEST(Settings, OnHostMemoryAskForNothingOfGpus) {
 
 TEST(Settings, OfNcclAreLeftOpenWhereTheyCannotBe) {
   EXPECT_EQ(refused_on_host_memory(config_of({{"NCCL_PROTO", "LL128"}})), std::vector<std::string>());
+}
+
+TEST(Settings, KeepNothingInATuneFileUnlessSomethingIsLearnt) {
+  EXPECT_EQ(idle_tune_file(config_of({})), "");
+  EXPECT_EQ(idle_tune_file(config_of({{"TUTTI_TUNE_FILE", "f"}})),
+            "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0, and would have to be 1 or exact");
+  for (const char* tune : {"1", "exact"}) {
+    EXPECT_EQ(idle_tune_file(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}})), "");
+    EXPECT_EQ(idle_tune_file(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}, {"TUTTI_DETERMINISTIC", "1"}})),
+              "TUTTI_TUNE_FILE has no effect: TUTTI_DETERMINISTIC is 1");
+  }
+}
+
+int idle_files_told = 0;
+
+// Before anything of this process reads its environment.
+const int kTuneFileIsSet = ::setenv("TUTTI_TUNE_FILE", "/nonexistent/tuned", 1);
+
+TEST(Settings, AreSaidToBeIdleOnce) {
+  ASSERT_EQ(kTuneFileIsSet, 0);
+  ASSERT_EQ(config().tune_file, "/nonexistent/tuned");
+  set_log_sink([](std::string_view line) {
+    if (line.find("TUTTI_TUNE_FILE has no effect") != std::string_view::npos) ++idle_files_told;
+  });
+  make_ranks(1);
+  EXPECT_EQ(idle_files_told, 1);
+  make_ranks(2);
+  EXPECT_EQ(idle_files_told, 1);
+  set_log_sink(nullptr);
 }
 
 }  // namespace

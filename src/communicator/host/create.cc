@@ -19,6 +19,7 @@
 #include "src/communicator/joining/merge.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/probe.h"
+#include "src/communicator/joining/settings.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {
@@ -56,6 +57,17 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
   return board;
 }
 
+namespace {
+
+// Once in the process. TUTTI_DETERMINISTIC is there to leave files alone.
+void warn_of_idle_tune_file() {
+  static std::atomic_flag told;
+  const std::string idle = config().deterministic ? "" : idle_tune_file(config());
+  if (!idle.empty() && !told.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
+}
+
+}  // namespace
+
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : options_(std::move(options)),
       rank_(rank),
@@ -75,6 +87,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       timeout_ms_(options_.timeout_ms),
       learning_(options_, rank, machine_name(options_, mesh_.hosts(), ranks_)) {
   options_.force();
+  if (rank == 0) warn_of_idle_tune_file();
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }

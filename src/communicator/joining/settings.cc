@@ -100,4 +100,11 @@ std::vector<std::string> refused_on_host_memory(const Config& config) {
   return refused;
 }
 
+std::string idle_tune_file(const Config& config) {
+  if (config.tune_file.empty()) return "";
+  if (config.deterministic) return "TUTTI_TUNE_FILE has no effect: TUTTI_DETERMINISTIC is 1";
+  if (config.tune != Tune::off) return "";
+  return "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0, and would have to be 1 or exact";
+}
+
 }  // namespace tutti
