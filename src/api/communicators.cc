@@ -188,18 +188,12 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   if (options.channels != 0) merged.channels = options.channels;
   TUTTI_CHECK_OK(place_memory(options.memory, merged));
-  if (merged.channels > 1 && merged.memory == Memory::host) {
-    return unsupported(std::to_string(merged.channels) +
-                       " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
-  }
-  if (merged.protocol == "rows" && merged.memory == Memory::host && merged.nccls_protocol) {
-    warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");
-    merged.protocol = "";
-  }
-  if (merged.protocol == "rows" && merged.memory == Memory::host) {
-    return unsupported(
-        "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and "
-        "TUTTI_PROTOCOL)");
+  if (merged.memory == Memory::host) {
+    if (merged.protocol == "rows" && merged.nccls_protocol) {
+      warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");
+      merged.protocol = "";
+    }
+    TUTTI_CHECK_OK(check_on_host_memory(merged.protocol, merged.channels));
   }
   merged.force();
   return merged;

@@ -52,6 +52,11 @@ Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transpor
   return std::unique_ptr<CarrierSource>();
 }
 
+Status sends_as_they_are(const std::string& transport) {
+  return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + transport +
+                     " sends data as they are; take tcp, or leave them out");
+}
+
 Result<std::unique_ptr<CarrierSource>> open_unasked() {
   const VerbsOptions options = TUTTI_TRY(unasked());
   return open_verbs(options);

@@ -16,6 +16,8 @@ std::vector<std::string> transport_names();
 
 // Of the transport with this name; null for those that need none. Fails where the machine has not what it takes.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
+// Why it cannot have what was asked for by TUTTI_ENCRYPT or TUTTI_CHECK.
+Status sends_as_they_are(const std::string& transport);
 
 // What ranks of several hosts take unasked where all have it, and its name. Fails, and says why, where this process has
 // none or is told to do without.

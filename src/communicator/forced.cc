@@ -92,6 +92,15 @@ Status check_bounded_rounding(const std::string& sources, Rounding rounding, dou
       sources + ")");
 }
 
+Status check_on_host_memory(std::string_view protocol, std::uint32_t channels) {
+  if (channels > 1)
+    return unsupported(std::to_string(channels) +
+                       " channels: there is 1 on host memory (see options.channels and TUTTI_CHANNELS)");
+  if (protocol != "rows") return {};
+  return unsupported(
+      "protocol rows is for GPUs: on host memory there are lines and bulk (see options.protocol and TUTTI_PROTOCOL)");
+}
+
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name) {
   TUTTI_CHECK_OK(check_name(source, name, {"nearest", "stochastic"}));
   return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;

@@ -22,6 +22,8 @@ Status check_wire_format(const std::string& source, const std::string& name);
 Status check_wire_or_bound(const std::string& sources, const std::string& name, double max_relative_error);
 // What is expected of errors is expected of rounding to nearest.
 Status check_bounded_rounding(const std::string& sources, Rounding rounding, double max_relative_error);
+// What only GPUs can heed.
+Status check_on_host_memory(std::string_view protocol, std::uint32_t channels);
 Result<Rounding> parse_rounding(const std::string& source, const std::string& name);
 
 // What options ask of a call by name, as numbers that all ranks of a version give alike; 0: nothing.

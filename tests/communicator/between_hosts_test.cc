@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/communicator/carriers.h"
+
 namespace tutti {
 namespace {
 
@@ -19,6 +21,31 @@ TEST(BetweenHosts, IsRdmaOnlyWhereAllRanksHaveIt) {
 TEST(BetweenHosts, IsTcpWhereRanksHaveDifferentTransports) {
   EXPECT_EQ(why_tcp({{"verbs", ""}, {"pigeons", ""}}, named),
             "rank 0 (its host) has verbs, and rank 1 (its host) pigeons");
+}
+
+TEST(BetweenHosts, IsWhatWasAskedForWhereThatIsThere) {
+  Config config;
+  for (const char* transport : {"", "shm", "tcp"}) {
+    config.transport = transport;
+    EXPECT_TRUE(check_asked_transport(config).ok()) << transport;
+  }
+  config.encrypt = true;
+  EXPECT_TRUE(check_asked_transport(config).ok());
+  config.transport = "pigeons";
+  EXPECT_FALSE(check_asked_transport(config).ok());
+}
+
+TEST(BetweenHosts, IsProtectedByTcpAlone) {
+  Config config;
+  config.transport = "ucx";
+  if (!open_carriers(config.transport).ok()) GTEST_SKIP() << "no UCX";
+  EXPECT_TRUE(check_asked_transport(config).ok());
+  for (bool Config::*asked : {&Config::encrypt, &Config::check_wire}) {
+    Config protects = config;
+    protects.*asked = true;
+    EXPECT_EQ(
+        check_asked_transport(protects).message().find("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport ucx"), 0U);
+  }
 }
 
 }  // namespace

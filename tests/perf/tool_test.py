@@ -173,6 +173,15 @@ class Tool(unittest.TestCase):
             self.assertEqual((result.returncode, rows(result.stdout)), (2, []), options)
             self.assertRegex(result.stderr, "never grow")
 
+    def test_says_once_that_a_tune_file_has_no_effect(self):
+        file = {"TUTTI_TUNE_FILE": "/nonexistent/tuned"}
+        sizes = ("-b", "8", "-e", "8", "-n", "1")
+        result = run("--ranks", "2", *sizes, **file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0"), 1, result.stderr)
+        result = run("--ranks", "2", *sizes, TUTTI_DETERMINISTIC="1", **file)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_refuses_more_memory_than_there_is(self):
         result = run("--ranks", "2", "-b", "8", "-e", "900000G")
         self.assertEqual(result.returncode, 2)

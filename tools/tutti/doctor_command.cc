@@ -18,10 +18,10 @@
 #include "src/communicator/device/listing.h"
 #include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/own_host.h"
-#include "src/communicator/joining/settings.h"
 #include "src/topology/discover/discover.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/doctor_files.h"
+#include "tools/tutti/doctor_settings.h"
 
 namespace tutti {
 
@@ -144,9 +144,7 @@ Status doctor_command() {
   print_devices();
   print_settings();
   print_kept_choices();
-  std::string text;
-  for (const std::string& refused : refused_settings(environment(), config()))
-    text += (text.empty() ? "" : "; ") + refused;
+  const std::string text = refused_here();
   const std::string useless = useless_files();
   if (text.empty()) return useless.empty() ? Status() : invalid_usage(useless);
   return invalid_usage("no communicator can be made: " + text + (useless.empty() ? "" : "; " + useless));

@@ -12,11 +12,10 @@
 #include "src/communicator/planning/machine_name.h"
 #include "src/tuner/plugin/plugin.h"
 #include "src/tuner/tune_cache.h"
+#include "tools/tutti/doctor_settings.h"
 
 namespace tutti {
 namespace {
-
-void warn(const std::string& words) { std::printf("warning: %s\n", words.c_str()); }
 
 bool has_plugin() { return !config().tuner_plugin.empty() && config().tuner_plugin != "none"; }
 

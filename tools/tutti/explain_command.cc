@@ -10,7 +10,9 @@
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
 #include "src/base/instructions.h"
+#include "src/bootstrap/peer_record.h"
 #include "src/communicator/forced.h"
+#include "src/communicator/joining/between_hosts.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/explain_forced.h"
 #include "tools/tutti/explain_kept.h"
@@ -28,11 +30,10 @@ constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
 struct ExplainRequest {
   Query query;
   ForcedNames forced;
-  std::string environment;  // What it forces, and what nobody would guess, in words.
+  ExplainedTerms terms;
   Groups groups;
   AskedMachine asked;
   bool measured_by_name = false;  // --tune-file names it.
-  Rank cores = 0;                 // That all ranks share; 0: each has its own.
   ExplainedTopology topology;     // Of no name: hosts of the same kind as this one, or devices of theirs.
   Machine machine;  // Of the topology, where one was named; else as communicators here would take theirs to be.
   std::string wire;
@@ -115,7 +116,7 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;
-    case kCores: request.cores = request.asked.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
+    case kCores: request.terms.cores = TUTTI_TRY(parse_count(value, 1, kMostRanks)); break;
     case kAlgorithm: request.forced.algorithm = value; break;
     case kProtocol: request.forced.protocol = value; break;
     case kWire:
@@ -161,6 +162,55 @@ Status lay_out(ExplainRequest& request, const GivenOptions& given) {
   return {};
 }
 
+// Ranks of one host, of which nobody has named another: they would run here.
+bool are_here(const ExplainRequest& request, const GivenOptions& given) {
+  const bool several_hosts = given.has(kGroups) && request.groups.front().size() > 1;
+  return request.query.teams == 0 && !several_hosts && !given.has(kLink);
+}
+
+Status heed_transport(ExplainRequest& request, const GivenOptions& given) {
+  if (given.has(kTransport)) return {};
+  const Rank hosts = given.has(kTopology) ? 0
+                     : given.has(kGroups) ? static_cast<Rank>(request.groups.front().size())
+                                          : 1;
+  TUTTI_CHECK_OK(heed_transport(hosts, request.query, request.terms.environment));
+  return are_here(request, given) ? check_asked_transport(config()) : Status();
+}
+
+// Ranks that share cores are on one machine, with no links between them.
+Status share_cores(ExplainRequest& request, const GivenOptions& given) {
+  if (request.query.teams > 0) {
+    if (!given.has(kCores)) return {};
+    return invalid_argument("--cores are those of ranks on host memory: leave out --memory cuda");
+  }
+  if (!given.has(kCores)) {
+    if (!are_here(request, given)) return {};
+    request.terms.cores = TUTTI_TRY(own_record()).cpus;
+    request.terms.of_this_host = true;
+  }
+  request.machine.ranks_per_core =
+      std::max(1.0, static_cast<double>(request.query.problem.ranks) / request.terms.cores);
+  for (Level& level : request.machine.levels)
+    level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
+  return {};
+}
+
+// How messages travel, and what that is said of.
+Status settle_wire(ExplainRequest& request, const GivenOptions& given) {
+  Query& query = request.query;
+  std::string& words = request.terms.environment;
+  TUTTI_CHECK_OK(check_wire_or_bound("--wire and --max-relative-error", request.wire, query.max_relative_error));
+  if (request.wire.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(heed_wire(query, words));
+  const bool rounds = !request.wire.empty() || query.wire != WireFormat::none || query.max_relative_error > 0;
+  if (given.has(kType) && !rounds)
+    return invalid_argument("--type is of what is rounded: give --wire or --max-relative-error");
+  if (query.wire == WireFormat::none || message_bytes(query, query.wire) < query.block_bytes) return {};
+  words += (words.empty() ? "" : " ") + std::string("In ") + name(query.wire) + " such messages of " +
+           name(query.type) + " would not be shorter: they go as they are.";
+  query.wire = WireFormat::none;  // As calls do.
+  return {};
+}
+
 // What was said together.
 Status settle(ExplainRequest& request, const GivenOptions& given) {
   Query& query = request.query;
@@ -172,37 +222,27 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     request.asked.links = std::move(known.links);
   }
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
+  TUTTI_CHECK_OK(heed_transport(request, given));
   if (query.mapped && query.network)
     return invalid_argument(
-        "--mapped is of memory that all ranks can map, which needs one host and no --transport tcp");
-  if (request.cores > 0) {  // So they are on one machine, with no links between them.
-    if (query.teams > 0) return invalid_argument("--cores are those of ranks on host memory: leave out --memory cuda");
-    request.machine.ranks_per_core = std::max(1.0, static_cast<double>(query.problem.ranks) / request.cores);
-    for (Level& level : request.machine.levels)
-      level.member_gbytes_per_s = level.rank_gbytes_per_s = level.latency_us = 0;
-  }
+        "--mapped is of memory that all ranks can map, which needs one host and no transport but shm");
+  TUTTI_CHECK_OK(share_cores(request, given));
   if (request.link_gbits_per_s > 0) {
     if (!query.network)
       return invalid_argument("--link is between hosts: give --groups of several, or --transport tcp");
     Level& network = request.machine.levels[1];
     network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
-  TUTTI_CHECK_OK(
-      check_wire_or_bound("--wire and --max-relative-error", request.wire, request.query.max_relative_error));
-  if (request.wire.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(heed_wire(query, request.environment));
-  if (query.wire != WireFormat::none && message_bytes(query, query.wire) >= query.block_bytes) {  // As calls do.
-    request.environment += (request.environment.empty() ? "" : " ") + std::string("In ") + name(query.wire) +
-                           " such messages of " + name(query.type) + " would not be shorter: they go as they are.";
-    query.wire = WireFormat::none;
-  }
+  TUTTI_CHECK_OK(settle_wire(request, given));
   if (request.measured_by_name && query.teams > 0 && query.network)
     return invalid_argument(
         "--tune-file has nothing of calls between devices of several hosts: these are not tried (docs/decisions/0061)");
   request.asked.hosts = request.groups;
+  request.asked.cores = given.has(kCores) ? request.terms.cores : 0;
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
-  return heed_environment(query.problem, request.forced, request.environment);
+  return heed_environment(query, request.forced, request.terms.environment);
 }
 
 // What is there, and what would have no effect.
@@ -265,8 +305,8 @@ Status explain_command(int argc, char** argv) {
   const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   Measured known = TUTTI_TRY(read_measured(request.asked, query));
   if (request.measured_by_name) known.named_file = request.asked.file;
-  if (request.json) print_json(query, found, known, request.environment);
-  else print_text(query, found, known, request.environment);
+  if (request.json) print_json(query, found, known, request.terms);
+  else print_text(query, found, known, request.terms);
   if (found.empty()) return unsupported("no communicator would make this call: see what is left out, and why");
   return {};
 }

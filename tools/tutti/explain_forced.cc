@@ -24,22 +24,54 @@ std::string against(const Problem& problem) {
   return {};
 }
 
+// The same of a protocol. On devices communicators may have more reasons, which only they know.
+std::string against_protocol(const Query& query) {
+  const Config& from = config();
+  if (!from.nccls_protocol) return {};
+  if (query.teams == 0 && from.protocol == "rows") return "LL128 is for GPUs";
+  if (query.network && from.protocol != "bulk") return "between hosts messages go in bulk, which is Simple";
+  if (query.teams > 0 && from.protocol != "bulk" && query.wire != WireFormat::none)
+    return "on devices messages in a wire format go in bulk, which is Simple";
+  return {};
+}
+
+void say(std::string& words, const std::string& sentence) { words += (words.empty() ? "" : " ") + sentence; }
+
 }  // namespace
 
-Status heed_environment(const Problem& problem, ForcedNames& names, std::string& words) {
+Status heed_environment(const Query& query, ForcedNames& names, std::string& words) {
   const Config& from = config();
   if (names.algorithm.empty() && !from.algorithm.empty()) {
     TUTTI_CHECK_OK(check_algorithm("TUTTI_ALGORITHM", from.algorithm));
-    const std::string why = against(problem);
-    words += (words.empty() ? "" : " ") + source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
-             (why.empty() ? "" : ", without effect here: " + why) + ".";
+    const std::string why = against(query.problem);
+    say(words, source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
+                   (why.empty() ? "" : ", without effect here: " + why) + ".");
     if (why.empty()) names.algorithm = from.algorithm;
   }
   if (names.protocol.empty() && !from.protocol.empty()) {
     TUTTI_CHECK_OK(check_protocol("TUTTI_PROTOCOL", from.protocol));
-    words += (words.empty() ? "" : " ") + source_of("TUTTI_PROTOCOL") + " forces " + from.protocol + ".";
-    names.protocol = from.protocol;
+    const std::string why = against_protocol(query);
+    say(words,
+        source_of("TUTTI_PROTOCOL") + (why.empty() ? " forces " + from.protocol : " has no effect here: " + why) + ".");
+    if (why.empty()) names.protocol = from.protocol;
   }
+  return {};
+}
+
+Status heed_transport(Rank hosts, Query& query, std::string& words) {
+  const std::string& asked = config().transport;
+  if (asked.empty()) return {};
+  TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", asked));
+  if (hosts == 0) {
+    say(words, "TUTTI_TRANSPORT has no effect here: --topology says what there is.");
+    return {};
+  }
+  if (asked == "shm" && hosts > 1)
+    return invalid_argument("TUTTI_TRANSPORT is shm, which reaches ranks of one host, but --groups have " +
+                            std::to_string(hosts) + ": add --transport tcp, or unset it");
+  if (asked != "shm") query.network = true;
+  const bool as_tcp = asked != "shm" && asked != "tcp";
+  say(words, "TUTTI_TRANSPORT asks for " + asked + (as_tcp ? ", which is predicted as tcp is." : "."));
   return {};
 }
 
@@ -52,8 +84,8 @@ Status heed_wire(Query& query, std::string& words) {
   if (!from.wire.empty()) query.wire = TUTTI_TRY(parse_wire(from.wire));
   query.max_relative_error = from.max_relative_error;
   TUTTI_CHECK_OK(check_wire_or_bound("TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR", from.wire, query.max_relative_error));
-  if (query.wire != WireFormat::none) words += "TUTTI_WIRE asks for " + from.wire + ".";
-  if (query.max_relative_error > 0) words += "TUTTI_MAX_RELATIVE_ERROR bounds the error.";
+  if (query.wire != WireFormat::none) say(words, "TUTTI_WIRE asks for " + from.wire + ".");
+  if (query.max_relative_error > 0) say(words, "TUTTI_MAX_RELATIVE_ERROR bounds the error.");
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/json.h"
 #include "src/tuner/coding.h"
+#include "src/tuner/measure.h"
 
 namespace tutti {
 namespace {
@@ -87,6 +88,13 @@ std::string rounded(double us) {
   return text;
 }
 
+// Why what is kept need not have taken the least time.
+std::string what_replaces() {
+  const TrialTerms terms;
+  return "only what is " + rounded(100 * (1 - terms.better)) + " % better in all, and better in " +
+         rounded(100 * terms.oftener) + " % of the rounds, replaces the first choice";
+}
+
 // With trials what is kept of those before, without what is predicted.
 std::string verdict(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
   const std::string predicted = prediction(query, found);
@@ -94,24 +102,49 @@ std::string verdict(const Query& query, const std::vector<Candidate>& found, con
   const std::string kept = named(*measured.kept);
   const double us = measured.us(*measured.kept);
   std::string times = us > 0 ? "kept: measured " + rounded(us) + " us" : "kept, with no time";
+  bool quickest = true;
   for (const Candidate& other : found) {
     const double takes = measured.us(other.choice);
     if (takes > 0 && named(other.choice) != kept) times += ", " + named(other.choice) + " " + rounded(takes);
+    if (takes > 0 && takes < us) quickest = false;
   }
+  if (!quickest) times += " (" + what_replaces() + ")";
   if (kept == named(found.front().choice)) return predicted + "; with TUTTI_TUNE=1 it is " + times;
   return "With TUTTI_TUNE=1 " + kept + " is chosen, " + times + "; without, " + predicted;
+}
+
+// Of the larger of a rank's buffers; of many ranks more than an integer holds.
+double bytes_of_nccl_tests(const Query& query) {
+  const Problem& problem = query.problem;
+  return static_cast<double>(query.block_bytes) *
+         std::max(input_blocks(problem, problem.root), output_blocks(problem, problem.root));
+}
+
+std::string describe_cores(const ExplainedTerms& terms) {
+  if (terms.cores == 0) return "each with a core of its own";
+  const std::string which = terms.of_this_host ? "the " : "";
+  const std::string count = terms.cores == 1 ? "one core" : std::to_string(terms.cores) + " cores";
+  return "all on " + which + count + (terms.of_this_host ? " of this machine" : "");
+}
+
+void print_heading(const Query& query, const ExplainedTerms& terms) {
+  const auto block = static_cast<double>(query.block_bytes), whole = bytes_of_nccl_tests(query);
+  std::printf("%s, blocks of %.0f bytes", describe(query.problem).c_str(), block);
+  if (whole > block) std::printf(" (%.0f as nccl-tests and tutti simulate count)", whole);
+  const bool on_devices = query.teams > 0;
+  std::printf(", %s%s%s%s\n", on_devices ? "on devices" : "on host memory",
+              query.network  ? ", between hosts"
+              : query.mapped ? " that all can map"
+                             : "",
+              on_devices ? "" : ", ", on_devices ? "" : describe_cores(terms).c_str());
 }
 
 }  // namespace
 
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
-                const std::string& environment) {
-  std::printf("%s, blocks of %llu bytes, %s%s\n", describe(query.problem).c_str(),
-              static_cast<unsigned long long>(query.block_bytes), query.teams > 0 ? "on devices" : "on host memory",
-              query.network  ? ", between hosts"
-              : query.mapped ? " that all can map"
-                             : "");
-  if (!environment.empty()) std::printf("%s\n", environment.c_str());
+                const ExplainedTerms& terms) {
+  print_heading(query, terms);
+  if (!terms.environment.empty()) std::printf("%s\n", terms.environment.c_str());
   std::printf("%-20s %-8s %10s %10s %10s %10s %10s %10s   (us)%s\n", "algorithm", "protocol", "predicted", "launch",
               "hops", "links", "work", "measured", rounds(query) ? " messages   error" : "");
   for (const Candidate& candidate : found) {
@@ -170,10 +203,13 @@ void print_levels(const Effort& effort) {
 }  // namespace
 
 void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
-                const std::string& environment) {
-  std::printf("{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"environment\": %s, \"candidates\": [",
-              name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
-              json_quoted(environment).c_str());
+                const ExplainedTerms& terms) {
+  std::printf(
+      "{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"nccl_tests_bytes\": %.0f, \"cores\": %s, "
+      "\"environment\": %s, \"candidates\": [",
+      name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
+      bytes_of_nccl_tests(query), terms.cores == 0 ? "null" : std::to_string(terms.cores).c_str(),
+      json_quoted(terms.environment).c_str());
   const char* comma = "";
   for (const Candidate& candidate : found) {
     const Choice& choice = candidate.choice;

@@ -9,10 +9,16 @@
 
 namespace tutti {
 
-// `environment`: what that forces, in words.
+// What predictions go by, beside the query.
+struct ExplainedTerms {
+  std::string environment;    // What it forces, and what nobody would guess, in words.
+  Rank cores = 0;             // That all ranks share; 0: each has its own, or they are on devices.
+  bool of_this_host = false;  // Its cores, as nobody has named others.
+};
+
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
-                const std::string& environment);
+                const ExplainedTerms& terms);
 void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
-                const std::string& environment);
+                const ExplainedTerms& terms);
 
 }  // namespace tutti

@@ -38,12 +38,27 @@ constexpr const char* kUsage =
     "tutti --version\n"
     "tutti help                                                      this\n";
 
+constexpr const char* kOfExplain =
+    "explain --bytes: of a block, which is what a rank contributes or receives: of all_gather and gather what comes "
+    "from "
+    "each\n"
+    "    rank, of reduce_scatter and scatter what goes to each, of all_to_all what goes from each to each; nccl-tests "
+    "and\n"
+    "    tutti simulate count the larger of a rank's buffers, which has a block of each rank there\n"
+    "explain --cores: how many all ranks share; unless it is given, ranks on host memory share those of this machine, "
+    "but "
+    "for\n"
+    "    --groups of several hosts and a --link: there each has its own\n"
+    "explain heeds TUTTI_TRANSPORT, TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE, TUTTI_MAX_RELATIVE_ERROR and "
+    "TUTTI_TUNE_FILE,\n"
+    "    unless options say otherwise\n";
+
 }  // namespace
 
 void print_usage() {
   std::printf(
-      "%s\n--collective, and --algorithm of each:%s\n--preset, --topology: %s, and files for the latter\n--gpu: %s\n",
-      kUsage, all_algorithms().c_str(), presets().c_str(), gpu_models().c_str());
+      "%s\n%s--collective, and --algorithm of each:%s\n--preset, --topology: %s, and files for the latter\n--gpu: %s\n",
+      kUsage, kOfExplain, all_algorithms().c_str(), presets().c_str(), gpu_models().c_str());
 }
 
 }  // namespace tutti

@@ -19,6 +19,7 @@
 #include "src/communicator/joining/merge.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/probe.h"
+#include "src/communicator/joining/settings.h"
 #include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
 
@@ -57,6 +58,17 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
   return board;
 }
 
+namespace {
+
+// Once in the process. TUTTI_DETERMINISTIC is there to leave files alone.
+void warn_of_idle_tune_file() {
+  static std::atomic_flag told;
+  const std::string idle = config().deterministic ? "" : idle_tune_file(config());
+  if (!idle.empty() && !told.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
+}
+
+}  // namespace
+
 HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, CommunicatorOptions options, Spread spread)
     : options_(std::move(options)),
       rank_(rank),
@@ -76,6 +88,7 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       timeout_ms_(options_.timeout_ms),
       learning_(options_, rank, rank == 0 ? machine_name(options_, mesh_.hosts()) : "") {
   options_.force();
+  if (rank == 0) warn_of_idle_tune_file();
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }
@@ -107,9 +120,7 @@ Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection pr
                                BetweenHosts& between_hosts) {
   if (!options.transport.empty()) {
     std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
-    if (carriers != nullptr && protection != Protection::none)
-      return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + options.transport +
-                         " sends data as they are; take tcp, or leave them out");
+    if (carriers != nullptr && protection != Protection::none) return sends_as_they_are(options.transport);
     return Chosen{std::move(carriers), ""};
   }
   if (protection != Protection::none) return Chosen{};

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "src/base/config.h"
 #include "src/base/log.h"
 #include "src/communicator/carriers.h"
+#include "src/communicator/forced.h"
 
 namespace tutti {
 
@@ -40,8 +40,21 @@ std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std
   return "";
 }
 
+Status check_asked_transport(const Config& config) {
+  TUTTI_CHECK_OK(check_transport("TUTTI_TRANSPORT", config.transport));
+  Result<std::unique_ptr<CarrierSource>> opened = open_carriers(config.transport);
+  if (!opened.ok()) return std::move(opened).status().during("opening " + config.transport + ", for TUTTI_TRANSPORT");
+  if (opened.value() != nullptr && (config.encrypt || config.check_wire)) return sends_as_they_are(config.transport);
+  return {};
+}
+
 std::string describe_between_hosts() {
-  if (!config().transport.empty()) return config().transport + ", for TUTTI_TRANSPORT";
+  const std::string& asked = config().transport;
+  if (asked == "shm") return "none: TUTTI_TRANSPORT asks for shm, which reaches ranks of one host";
+  if (!asked.empty()) {
+    Status possible = check_asked_transport(config());
+    return possible.ok() ? asked + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
+  }
   if (config().encrypt || config().check_wire) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
   Result<std::string> found = describe_unasked();
   if (found.ok()) return std::string(kUnasked) + ", where all ranks have it: " + found.value();

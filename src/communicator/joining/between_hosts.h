@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/config.h"
 #include "src/base/status.h"
 #include "src/bootstrap/bootstrap.h"
 #include "transports/carrier.h"
@@ -30,6 +31,10 @@ class BetweenHosts {
 
 // Empty: all ranks have the same. If not, whose fault it is; `named`: "rank 3 (host-b pid 42)".
 std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std::string(Rank)>& named);
+
+// Whether this process can have the transport that TUTTI_TRANSPORT names, if it names one, and what TUTTI_ENCRYPT and
+// TUTTI_CHECK ask for over it. Opens its devices, and closes them again.
+Status check_asked_transport(const Config& config);
 
 // For people: what ranks on this machine would offer.
 std::string describe_between_hosts();

@@ -8,6 +8,7 @@
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/secrets.h"
 #include "src/communicator/forced.h"
+#include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/own_host.h"
 
 namespace tutti {
@@ -73,7 +74,7 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
       check_bounded_rounding("TUTTI_WIRE_ROUNDING and TUTTI_MAX_RELATIVE_ERROR",
                              config.wire_stochastic ? Rounding::stochastic : Rounding::nearest,
                              config.max_relative_error),
-      check_transport("TUTTI_TRANSPORT", config.transport),
+      check_asked_transport(config),
       check_nccl_memory(environment),
       check_nccl_wire(environment),
       config.refused.empty() ? Status() : invalid_usage(config.refused),
@@ -88,6 +89,22 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
     if (!status.ok() && !said) refused.push_back(status.message());
   }
   return refused;
+}
+
+std::vector<std::string> refused_on_host_memory(const Config& config) {
+  const bool left_open = config.nccls_protocol && config.protocol == "rows";
+  std::vector<std::string> refused;
+  for (const Status& status :
+       {check_on_host_memory(left_open ? "" : config.protocol, 0), check_on_host_memory("", config.channels)})
+    if (!status.ok()) refused.push_back(status.message());
+  return refused;
+}
+
+std::string idle_tune_file(const Config& config) {
+  if (config.tune_file.empty()) return "";
+  if (config.deterministic) return "TUTTI_TUNE_FILE has no effect: TUTTI_DETERMINISTIC is 1";
+  if (config.tune != Tune::off) return "";
+  return "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0, and would have to be 1 or exact";
 }
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
-// Which settings of a process keep its communicators from being made: for who wants to know before there are any.
+// Which settings of a process keep its communicators from being made, and which have no effect: for who wants to know
+// before there are any.
 #pragma once
 
 #include <string>
@@ -8,8 +9,13 @@
 
 namespace tutti {
 
-// A sentence for each. Opens the secret file and that of a topology, and looks at the interfaces; joins nobody, and
-// looks up no host.
+// A sentence for each. Opens the secret file and that of a topology, and the devices of a transport that is asked for,
+// and looks at the interfaces; joins nobody, and looks up no host.
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config);
+// The same of those that GPUs can heed, and host memory cannot.
+std::vector<std::string> refused_on_host_memory(const Config& config);
+
+// Why nothing is read from TUTTI_TUNE_FILE, and nothing kept there; empty: it is, or it is not set.
+std::string idle_tune_file(const Config& config);
 
 }  // namespace tutti

@@ -1,0 +1,76 @@
+// What of a process's settings is refused, or idle, before there is a communicator.
+#include "src/communicator/joining/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/base/log.h"
+#include "tests/communicator/ranks.h"
+
+namespace tutti {
+namespace {
+
+Config config_of(std::map<std::string, std::string> variables) {
+  return read_config(Environment(std::move(variables))).config;
+}
+
+std::vector<std::string> refused(const Config& config) { return refused_settings(Environment({}), config); }
+
+TEST(Settings, NameATransport) {
+  for (const char* transport : {"", "shm", "tcp"})
+    EXPECT_EQ(refused(config_of({{"TUTTI_TRANSPORT", transport}})), std::vector<std::string>()) << transport;
+  const auto pigeons = refused(config_of({{"TUTTI_TRANSPORT", "pigeons"}}));
+  ASSERT_EQ(pigeons.size(), 1U);
+  EXPECT_EQ(pigeons[0].find("TUTTI_TRANSPORT is \"pigeons\", but must be one of shm, tcp"), 0U) << pigeons[0];
+}
+
+TEST(Settings, OnHostMemoryAskForNothingOfGpus) {
+  EXPECT_EQ(refused_on_host_memory(config_of({})), std::vector<std::string>());
+  EXPECT_EQ(refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "lines"}, {"TUTTI_CHANNELS", "1"}})),
+            std::vector<std::string>());
+  const auto both = refused_on_host_memory(config_of({{"TUTTI_PROTOCOL", "rows"}, {"TUTTI_CHANNELS", "3"}}));
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].find("protocol rows is for GPUs"), 0U) << both[0];
+  EXPECT_EQ(both[1].find("3 channels: there is 1 on host memory"), 0U) << both[1];
+  EXPECT_EQ(refused(config_of({{"TUTTI_PROTOCOL", "rows"}, {"TUTTI_CHANNELS", "3"}})), std::vector<std::string>());
+}
+
+TEST(Settings, OfNcclAreLeftOpenWhereTheyCannotBe) {
+  EXPECT_EQ(refused_on_host_memory(config_of({{"NCCL_PROTO", "LL128"}})), std::vector<std::string>());
+}
+
+TEST(Settings, KeepNothingInATuneFileUnlessSomethingIsLearnt) {
+  EXPECT_EQ(idle_tune_file(config_of({})), "");
+  EXPECT_EQ(idle_tune_file(config_of({{"TUTTI_TUNE_FILE", "f"}})),
+            "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0, and would have to be 1 or exact");
+  for (const char* tune : {"1", "exact"}) {
+    EXPECT_EQ(idle_tune_file(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}})), "");
+    EXPECT_EQ(idle_tune_file(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}, {"TUTTI_DETERMINISTIC", "1"}})),
+              "TUTTI_TUNE_FILE has no effect: TUTTI_DETERMINISTIC is 1");
+  }
+}
+
+int idle_files_told = 0;
+
+// Before anything of this process reads its environment.
+const int kTuneFileIsSet = ::setenv("TUTTI_TUNE_FILE", "/nonexistent/tuned", 1);
+
+TEST(Settings, AreSaidToBeIdleOnce) {
+  ASSERT_EQ(kTuneFileIsSet, 0);
+  ASSERT_EQ(config().tune_file, "/nonexistent/tuned");
+  set_log_sink([](std::string_view line) {
+    if (line.find("TUTTI_TUNE_FILE has no effect") != std::string_view::npos) ++idle_files_told;
+  });
+  make_ranks(1);
+  EXPECT_EQ(idle_files_told, 1);
+  make_ranks(2);
+  EXPECT_EQ(idle_files_told, 1);
+  set_log_sink(nullptr);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,44 @@
+#include "tools/tutti/doctor_settings.h"
+
+#include <cstdio>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/communicator/device/listing.h"
+#include "src/communicator/joining/settings.h"
+
+namespace tutti {
+namespace {
+
+std::string listed(const std::vector<std::string>& sentences) {
+  std::string all;
+  for (const std::string& sentence : sentences) all += (all.empty() ? "" : "; ") + sentence;
+  return all;
+}
+
+bool has_devices() {
+  const Result<std::vector<std::string>> devices = list_devices();
+  return devices.ok() && !devices.value().empty();
+}
+
+}  // namespace
+
+void warn(const std::string& words) { std::printf("warning: %s\n", words.c_str()); }
+
+std::string refused_here() {
+  const Config& from = config();
+  if (from.nccls_protocol && from.protocol == "rows")
+    warn("NCCL_PROTO has no effect on host memory: LL128 is for GPUs");
+  const std::string idle = idle_tune_file(from);
+  if (!idle.empty()) warn(idle);
+  std::vector<std::string> refused = refused_settings(environment(), from);
+  const std::vector<std::string> on_host_memory = refused_on_host_memory(from);
+  if (has_devices()) {
+    if (!on_host_memory.empty()) warn("no communicator can be made on host memory: " + listed(on_host_memory));
+  } else {
+    refused.insert(refused.end(), on_host_memory.begin(), on_host_memory.end());
+  }
+  return listed(refused);
+}
+
+}  // namespace tutti
