@@ -53,7 +53,7 @@ const char* const kSimulateUsage =
     "only\n"
     "                          speak to those before and behind them, and of trees of hosts (8); 0: one, as numbered\n"
     "  --unfolded              each rank is simulated, also those that do the same as others\n"
-    "  --trace FILE            what happened when, for chrome://tracing or ui.perfetto.dev\n"
+    "  --trace FILE            what happened when in the best run, for chrome://tracing or ui.perfetto.dev\n"
     "  --json                  instead of text\n";
 
 namespace {
