@@ -16,7 +16,6 @@ With --second what is judged is the second best of each cell, as if the library 
 and whether it is found.
 """
 
-import argparse
 import functools
 import json
 import os
@@ -25,11 +24,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
-PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from regret_request import arguments  # noqa: E402
+from regret_results import Unusable, earlier, load, store  # noqa: E402
+
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
 LINES_MOST = 32 << 10  # Above, nobody forces lines: their slots hold half a kibibyte.
 # Iterations up to so many bytes: where all ranks wait for each other; where they run ahead of each other; and where these
@@ -38,25 +38,6 @@ LENGTHS = [(0, 128 << 10, (240, 720, 2400)), (128 << 10, 1 << 20, (96, 160, 480)
 NEAR, LEARNED = 1.05, 1.03  # Bounds.
 # From so many passes on, those are out that took, in each of them, so many times as long as who is in front.
 LEAST_PASSES, FAR_BEHIND = 3, 1.15
-
-
-def arguments():
-    parser = argparse.ArgumentParser(prog="perf/regret.sh", description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default=ROOT + "/build", help="folder of a build (default: build beside perf)")
-    parser.add_argument("--quick", action="store_true", help="one pass over few sizes: shows that it runs")
-    parser.add_argument("--only", default=",".join(COLLECTIVES), help="collectives, by the names of the perf tools")
-    parser.add_argument("--ranks", default="2,4")
-    parser.add_argument("--places", default=",".join(PLACES), help="of shm (private buffers), registered and tcp")
-    parser.add_argument("--sizes", default="8:8M:4", help="smallest, largest, factor (default 8:8M:4)")
-    parser.add_argument("--passes", type=int, default=5)
-    parser.add_argument("--output", help="JSON file that the results are added to, and kept in")
-    parser.add_argument("--show", metavar="FILE", help="print the results of a file, and measure nothing")
-    parser.add_argument("--learned", action="store_true",
-                        help="the choice is what calls have come to in a run before (TUTTI_TUNE=1)")
-    parser.add_argument("--second", action="store_true",
-                        help="with --show: as if the second best of each cell had been chosen")
-    parser.add_argument("--worst", type=int, default=15, help="cells that are printed (default 15)")
-    return parser.parse_args()
 
 
 def check_build(build, collectives):
@@ -92,18 +73,6 @@ def contestants(build, collective, place):
             yield (algorithm, "lines", LINES_MOST)
 
 
-def ladder(sizes):
-    least, largest, factor = sizes.split(":")
-    size = bytes_of(least)
-    while size <= bytes_of(largest):
-        yield size
-        size *= int(factor)
-
-
-def bytes_of(text):
-    return int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1], 0)
-
-
 def where(place):
     return ["--memory", "registered" if place == "registered" else "host",
             "--transport", "tcp" if place == "tcp" else "shm"]
@@ -111,7 +80,7 @@ def where(place):
 
 def learn(options, collective, ranks, place, environment):
     """Calls of each size until their trials have ended; what these came to is in the file that the environment names."""
-    for size in ladder(options.sizes):
+    for size in options.sizes:
         times = 20000 if size <= 4 << 10 else 3000 if size <= 256 << 10 else 1000
         subprocess.run([f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(size),
                         "-e", str(size), "-c", "0", "-n", str(times), "-w", "0", *where(place)],
@@ -130,7 +99,7 @@ def run(options, collective, ranks, place, contestant, environment, sizes):
             continue
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             command = [f"{options.build}/perf/{collective}_perf", "--ranks", str(ranks), "-b", str(part[0]),
-                       "-e", str(part[-1]), "-f", options.sizes.split(":")[2], "-c", "0", "-J", file.name, "-a", "3",
+                       "-e", str(part[-1]), "-f", str(options.sizes.factor), "-c", "0", "-J", file.name, "-a", "3",
                        *where(place)]
             command += ["-n", "4", "-w", "1"] if options.quick else ["-n", str(times[ahead + crowded]), "-w", "5"]
             command += ["--algorithm", algorithm, "--protocol", protocol] if algorithm else []
@@ -160,7 +129,7 @@ def measure(options, collective, ranks, place, environment):
     """
     cells, out, idle = {}, set(), set()
     field = list(contestants(options.build, collective, place))
-    sizes = {one: [size for size in ladder(options.sizes) if not one[2] or size <= one[2]] for one in field}
+    sizes = {one: [size for size in options.sizes if not one[2] or size <= one[2]] for one in field}
     for turn in range(options.passes):
         for at in range(len(field)):
             contestant = field[(at + turn) % len(field)]
@@ -338,51 +307,20 @@ def failures(cells):
             "".join(f"- {key}: {', '.join(map(str, sorted(sizes[key])))} B\n" for key in sizes))
 
 
-def load(path):
-    """The cells of a file that --output has written. Exits where an older version has: it kept less of each cell."""
-    with open(path) as file:
-        results = json.load(file).get("cells", {})
-    for key, cells in results.items():
-        for size, cell in cells.items():
-            lacking = [name for name in ("chosen", "choice", "times", "same") if name not in cell]
-            if lacking:
-                raise SystemExit(f"{path}: {key}, {size} B has no '{lacking[0]}': an older version of this script wrote "
-                                 "the file; measure again, with --output into another one")
-    return results
+def show(options):
+    results = load(options.show)
+    if options.second:
+        results = {key: {size: with_second(cell) if cell["chosen"] else cell for size, cell in cells.items()}
+                   for key, cells in results.items()}
+    return table(results, options.worst)
 
 
-def store(options, results):
-    about = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(), "passes": options.passes,
-             "commit": subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
-                                      cwd=ROOT).stdout.strip()}
-    lines = [json.dumps(key) + ": " + json.dumps(cells, separators=(",", ":")) for key, cells in results.items()]
-    with open(options.output, "w") as file:
-        file.write(json.dumps(about)[:-1] + ', "cells": {\n' + ",\n".join(lines) + "\n}}\n")
-
-
-def cpu():
-    found = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-    return found.group(1) if found else "unknown"
-
-
-def main():
-    options = arguments()
-    if options.show:
-        results = load(options.show)
-        if options.second:
-            results = {key: {size: with_second(cell) if cell["chosen"] else cell for size, cell in cells.items()}
-                       for key, cells in results.items()}
-        sys.stdout.write(table(results, options.worst))
-        return
-    check_build(options.build, options.only.split(","))
-    if options.quick:
-        options.passes, options.sizes = 1, "1K:1M:32"
-    results = {}
-    if options.output and os.path.exists(options.output):
-        results = load(options.output)
-    for place in options.places.split(","):
-        for ranks in options.ranks.split(","):
-            for collective in options.only.split(","):
+def measure_all(options):
+    check_build(options.build, options.only)
+    results = earlier(options.output) if options.output is not None else {}
+    for place in options.places:
+        for ranks in options.ranks:
+            for collective in options.only:
                 key = f"{collective} {place}, {ranks} ranks"
                 sys.stderr.write(key + "\n")
                 with tempfile.TemporaryDirectory() as folder:
@@ -390,10 +328,24 @@ def main():
                     if options.learned:
                         environment.update(TUTTI_TUNE="1", TUTTI_TUNE_FILE=folder + "/tune")
                         learn(options, collective, ranks, place, environment)
-                    results[key] = measure(options, collective, int(ranks), place, environment)
-                if options.output:
+                    results[key] = measure(options, collective, ranks, place, environment)
+                if options.output is not None:
                     store(options, results)
+    return results
+
+
+def main():
+    options = arguments(__doc__.split("\n")[0])
+    try:
+        if options.show is not None:
+            sys.stdout.write(show(options))
+            return
+        results = measure_all(options)
+    except Unusable as error:
+        raise SystemExit(f"perf/regret.sh: {error}") from None
     sys.stdout.write(table(results, options.worst))
+    if not any(cell["chosen"] for cells in results.values() for cell in cells.values()):  # As the table says.
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -86,6 +87,11 @@ constexpr Description kDescriptions[] = {
     {"per_iter_timing", 'I', "0|1", nullptr},
 };
 
+[[noreturn]] void end_of_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail("standard output: %s", std::strerror(errno));
+  std::exit(0);
+}
+
 [[noreturn]] void print_help() {
   std::printf("usage: %s [options]\n", program_name());
   for (const Description& option : kDescriptions) {
@@ -101,13 +107,13 @@ constexpr Description kDescriptions[] = {
       "LD_LIBRARY_PATH.\n"
       "Under mpirun, srun or torchrun the ranks are the launcher's, unless --ranks is given. Other options of "
       "nccl-tests are ignored.\n");
-  std::exit(0);
+  end_of_output();
 }
 
 [[noreturn]] void print_version() {
   const int version = tutti_version();
   std::printf("%s of tutti %d.%d.%d\n", program_name(), version / 10000, version / 100 % 100, version % 100);
-  std::exit(0);
+  end_of_output();
 }
 
 std::uint64_t number(const char* option, const char* text, std::uint64_t least, std::uint64_t most) {

@@ -10,6 +10,7 @@
 
 #include "perf/tool/fail.h"
 #include "perf/tool/json.h"
+#include "perf/tool/spans.h"
 
 namespace perf {
 namespace {
@@ -60,6 +61,7 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     json.field("calls_per_iteration", std::uint64_t{timing.calls});
     json.field("algorithm", timing.algorithm);
     json.field("protocol", timing.protocol);
+    json.field("iterations_otherwise", std::uint64_t{timing.ran_otherwise});
     json.field("wire", timing.wire);
     if (timing.checked && timing.rounds()) {
       json.field("error", timing.error);
@@ -67,33 +69,6 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     }
   }
   json.close('}');
-}
-
-// Sizes that ran as the same, in the order of the first of them.
-struct Span {
-  std::string choice;
-  std::uint64_t least, most;
-};
-
-std::string spans_of(const std::vector<Row>& rows, Timing Row::*form) {
-  std::vector<Span> spans;
-  for (const Row& row : rows) {
-    const Timing& timing = row.*form;
-    if (timing.algorithm.empty()) continue;
-    const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")") +
-                               (timing.rounds() ? " in " + timing.wire : "");
-    auto span = std::find_if(spans.begin(), spans.end(), [&](const Span& one) { return one.choice == choice; });
-    if (span == spans.end()) span = spans.insert(span, {choice, row.bytes, row.bytes});
-    span->least = std::min(span->least, row.bytes);
-    span->most = std::max(span->most, row.bytes);
-  }
-  std::string text;
-  for (const Span& span : spans) {
-    text += (text.empty() ? "" : ", ") + span.choice + " " + std::to_string(span.least);
-    if (span.most != span.least) text += " to " + std::to_string(span.most);
-    text += " B";
-  }
-  return text;
 }
 
 const char* name_of(Memory memory) {
@@ -194,6 +169,21 @@ void Report::print_choices() const {
   if (!in_place.empty() && in_place != out_of_place) std::printf("# %-20s : %s\n", "In place", in_place.c_str());
 }
 
+// Times in which there are calls of other algorithms than the one that is named.
+void Report::print_trials() const {
+  std::string text;
+  for (const Row& row : rows_) {
+    for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
+      if (timing->ran_otherwise == 0) continue;
+      text += (text.empty() ? "" : ", ") + std::to_string(timing->ran_otherwise) + " of " +
+              std::to_string(options_.iterations) + " iterations of " + std::to_string(row.bytes) + " B" +
+              (timing == &row.in_place ? " in place" : "");
+    }
+  }
+  if (text.empty()) return;
+  std::printf("# %-20s : %s ran otherwise (TUTTI_TUNE); more iterations (-n) settle it\n", "On trial", text.c_str());
+}
+
 bool Report::end() {
   double sum = 0;
   int terms = 0;
@@ -209,6 +199,7 @@ bool Report::end() {
               wrong_ == 0 ? "OK" : "FAILED");
   std::printf("# %-20s : %g \n", "Avg bus bandwidth", average);
   print_choices();
+  print_trials();
   if (narrowed_.calls > 0)
     std::printf("# %-20s : %llu B of elements went in %llu B of messages, in %llu calls\n", "Wire",
                 static_cast<unsigned long long>(narrowed_.element_bytes),

@@ -23,7 +23,8 @@ struct Timing {
   double bus_bandwidth = 0;
   double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.
   std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
-  std::string algorithm, protocol;  // That rank 0 ran; empty: there was nothing to do, or to choose.
+  std::string algorithm, protocol;  // That rank 0 ran last; empty: there was nothing to do, or to choose.
+  std::uint32_t ran_otherwise = 0;  // Timed iterations that ran as another: the library had calls on trial.
   std::string wire = "raw";         // How elements travelled. Where they were rounded:
   double error = 0;                 // the root of the mean square of the errors, over that of the results,
   double expected_error = 0;        // and what the library says of it.
@@ -71,6 +72,7 @@ class Report {
 
  private:
   void print_choices() const;
+  void print_trials() const;
   void write_json(double average) const;
 
   const Collective& collective_;

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "perf/tool/fail.h"
+#include "perf/tool/launcher.h"
 #include "perf/tool/noise.h"
 #include "perf/tool/ranks.h"
 #include "perf/tool/report.h"
@@ -179,13 +182,28 @@ class ThreadRun {
     return timing;
   }
 
+  using Choice = std::pair<std::string_view, std::string_view>;  // Algorithm and protocol.
+
+  Choice last_choice() const {
+    const char *algorithm = "", *protocol = "";
+    require(tutti_comm_last_choice(ranks_.front()->comm(), &algorithm, &protocol), "tutti_comm_last_choice");
+    return {algorithm, protocol};
+  }
+
+  // Whether calls may be made in several ways by turns; in a stream nobody sees it before they are done.
+  bool tries() const {
+    const std::string tune = value_of("TUTTI_TUNE");
+    return !tune.empty() && tune != "0" && collective_.call != nullptr && options_.memory != Memory::cuda;
+  }
+
   // Before the next barrier, which is a call like any other.
   void tell_choice(Timing& timing) {
     if (collective_.call == nullptr) return;
-    const char *algorithm = "", *protocol = "";
-    require(tutti_comm_last_choice(ranks_.front()->comm(), &algorithm, &protocol), "tutti_comm_last_choice");
-    timing.algorithm = algorithm;
-    timing.protocol = protocol;
+    const Choice last = last_choice();
+    timing.algorithm = last.first;
+    timing.protocol = last.second;
+    timing.ran_otherwise = static_cast<std::uint32_t>(ran_.size()) -
+                           static_cast<std::uint32_t>(std::count(ran_.begin(), ran_.end(), last));
     const char* wire = "";
     require(tutti_comm_last_wire(ranks_.front()->comm(), &wire, &timing.expected_error), "tutti_comm_last_wire");
     timing.wire = wire;
@@ -243,6 +261,7 @@ class ThreadRun {
   // Calls that block are timed one iteration at a time. In a stream, all at once: waiting between them would count.
   Sample time(std::uint32_t calls) {
     std::vector<double> iterations(options_.iterations);
+    ran_.clear();
     barrier();
     const double start = seconds(clock());
     double begin = start;
@@ -251,6 +270,7 @@ class ThreadRun {
       const double end = seconds(clock());
       iteration = end - begin;
       begin = end;
+      if (tries_) ran_.push_back(last_choice());
     }
     settle();
     const double mean = (seconds(clock()) - start) / options_.iterations;
@@ -356,6 +376,8 @@ class ThreadRun {
   const Options& options_;
   tutti_comm threads_;  // For barriers and reports: on host memory, and chosen freely.
   int thread_ = 0, thread_count_ = 1, rank_count_ = 1;
+  bool tries_ = tries();
+  std::vector<Choice> ran_;  // By timed iteration, where there is more than one way.
   std::uint32_t salt_ = 0;
   Ranks ranks_;
   std::vector<Call> calls_;         // Of the case that is being measured, by rank.

@@ -143,15 +143,17 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-// "NV18 450": bricks of NVLink as nvidia-smi counts them.
-std::string words(const Way& found) {
+}  // namespace
+
+std::string describe(const Topology& topology, const Way& found, NodeId from, NodeId to) {
   if (found.kind == WayKind::same) return "X";
   std::string text = name(found.kind);
   if (found.kind == WayKind::none) return text;
-  return text + " " + short_number(found.gbytes_per_s);
+  double carried = found.gbytes_per_s;
+  for (const NodeId end : {from, to})
+    if (topology.nodes[end].gbytes_per_s > 0) carried = std::min(carried, topology.nodes[end].gbytes_per_s);
+  return text + " " + short_number(carried);
 }
-
-}  // namespace
 
 std::string describe(const Topology& topology) { return Tree(topology).write(); }
 
@@ -173,14 +175,16 @@ std::string describe_distances(const Topology& topology) {
     for (const NodeId to : devices) text += padded(topology.nodes[to].name, width);
     for (const NodeId from : devices) {
       text += "\n" + padded(topology.nodes[from].name, width);
-      for (const Way& found : ways(topology, from, devices)) text += padded(words(found), width);
+      const std::vector<Way> found = ways(topology, from, devices);
+      for (std::size_t i = 0; i < devices.size(); ++i)
+        text += padded(describe(topology, found[i], from, devices[i]), width);
     }
     text += "\n";
   }
   if (!text.empty())
     text +=
         "NV: NVLink. PIX: one PCI switch at most; PXB: several; PHB: a processor's PCI; SYS: between sockets. GB/s "
-        "each way.\n";
+        "each way, to a port no more than it sends.\n";
   return text;
 }
 

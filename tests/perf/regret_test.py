@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What perf/regret.py makes of its measurements."""
 
+import io
+import json
 import os
 import random
 import subprocess
@@ -14,6 +16,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "perf"))
 sys.dont_write_bytecode = True
 import regret  # noqa: E402
+import regret_request  # noqa: E402
+import regret_results  # noqa: E402
 
 
 def cell(chosen, same=None, choice=None, **times):
@@ -88,7 +92,7 @@ class Regret(unittest.TestCase):
         self.assertIn("| all | 1 | 100% | 100% | 1.000 | 1.00 |", text)
 
     def test_keeps_the_cells_of_a_choice_that_crashed(self):
-        options = SimpleNamespace(build="", passes=2, sizes="8:8:2")
+        options = SimpleNamespace(build="", passes=2, sizes=[8])
         field = [("", "", None), ("ring", "bulk", None)]
         rows = {"": None, "ring": [(8, "ring", "bulk", 2.0)]}
         with mock.patch.multiple(regret, contestants=lambda *_: field, same_steps=lambda *_: {"ring/bulk": "ring/bulk"},
@@ -127,7 +131,7 @@ class Regret(unittest.TestCase):
             field = [("", "", None)] + [(name, "bulk", None) for name in "abcd"]
             with mock.patch.multiple(regret, contestants=lambda *_: field, run=run,
                                      same_steps=lambda *_: {f"{name}/bulk": f"{name}/bulk" for name in "abcd"}):
-                measured = regret.measure(SimpleNamespace(build="", passes=12, sizes="8:8:2"), "reduce", 2, "shm", {})[8]
+                measured = regret.measure(SimpleNamespace(build="", passes=12, sizes=[8]), "reduce", 2, "shm", {})[8]
             self.assertEqual(len(measured["times"]["d/bulk"]), regret.LEAST_PASSES, f"seed {seed}")
             self.assertEqual(len(measured["times"]["b/bulk"]), 12, f"seed {seed}")
             found.append(regret.regret(measured)[0])
@@ -160,10 +164,114 @@ class Regret(unittest.TestCase):
 
     def test_takes_the_build_beside_it_from_any_folder(self):
         with mock.patch.object(sys, "argv", ["regret.py"]):
-            self.assertEqual(regret.arguments().build, ROOT + "/build")
+            self.assertEqual(regret.arguments("").build, ROOT + "/build")
 
     def test_says_so_where_there_is_nothing(self):
         self.assertEqual(regret.table({}, 5), "nothing was measured\n")
+
+
+def script(*options):
+    return subprocess.run([ROOT + "/perf/regret.sh", *options], capture_output=True, text=True, timeout=60)
+
+
+def asked(*words):
+    with mock.patch.object(sys, "argv", ["regret.py", *words]):
+        return regret_request.arguments("")
+
+
+class Request(unittest.TestCase):
+    def refuses(self, words, *options):
+        told = io.StringIO()
+        with mock.patch.object(sys, "stderr", told), self.assertRaises(SystemExit, msg=options):
+            asked(*options)
+        self.assertRegex(told.getvalue(), words, options)
+
+    def test_refuses_what_would_measure_nothing_or_something_else(self):
+        for option, value, words in (("--places", "foo", "'foo' is none of shm, registered, tcp"), ("--places", "", "none of"),
+                                     ("--only", "allreduce", "none of all_reduce"), ("--sizes", "foo", "smallest:largest:"),
+                                     ("--sizes", "8:4:2", "8, is above the largest, 4"), ("--sizes", "0:8:4", "'0' is no size"),
+                                     ("--sizes", "8:8:1", "of 2 or more"), ("--sizes", "8:1.5K:2", "'1.5K' is no size"),
+                                     ("--ranks", "foo", "from 2 to 1024"), ("--ranks", "0", "from 2"), ("--ranks", "1", "from 2"),
+                                     ("--ranks", "2,4,2", "2 is given twice"), ("--passes", "0", "of 1 or more"),
+                                     ("--passes", "-1", "of 1 or more"), ("--worst", "-1", "of 0 or more")):
+            self.refuses(f"argument {option}: .*{words}", f"{option}={value}", "--quick")
+
+    def test_refuses_options_without_effect(self):
+        stored = ROOT + "/perf/results/regret-amd-epyc.json"
+        self.refuses("--second is of results", "--second")
+        for option in ("--quick", "--learned", "--passes=3", "--sizes=8:8:4", "--output=x", "--build=x", "--only=reduce"):
+            self.refuses(option.split("=")[0] + " is of measurements", "--show", stored, option)
+
+    def test_a_quick_run_takes_what_else_is_said(self):
+        self.assertEqual((list(asked("--quick").sizes), asked("--quick").passes), ([1024, 32768, 1 << 20], 1))
+        self.assertEqual((list(asked("--quick", "--sizes", "8:64:4").sizes), asked().passes), ([8, 32], 5))
+        self.assertEqual(asked("--quick", "--passes", "2").passes, 2)
+        self.assertEqual(list(asked("--sizes", "1K:1G:1024").sizes), [1 << 10, 1 << 20, 1 << 30])
+
+    def test_shows_no_files_of_others(self):
+        for path, words in (("/nonexistent", "No such file"), ("README.md", "no JSON"), ("/dev/full", "is a device"),
+                            ("perf/results/accuracy.json", "not of perf/regret.sh"), ("perf", "Is a directory")):
+            done = script("--show", os.path.join(ROOT, path))
+            self.assertEqual((done.returncode, done.stdout), (1, ""), path)
+            self.assertRegex(done.stderr, f"^perf/regret.sh: [^\\n]*{words}")
+
+
+class Results(unittest.TestCase):
+    def build(self, folder):
+        """Of tools of which one knows an algorithm, and the other fails."""
+        for name, text in (("tools/tutti", "echo there are ring >&2"), ("perf/all_reduce_perf", "exit 2")):
+            os.makedirs(os.path.dirname(f"{folder}/{name}"))
+            with open(f"{folder}/{name}", "w") as file:
+                file.write(f"#!/bin/sh\n{text}\n")
+            os.chmod(f"{folder}/{name}", 0o755)
+        return ["--build", folder, "--only", "all_reduce", "--quick"]
+
+    def test_are_kept_where_they_can_be(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = self.build(folder)
+            other = folder + "/other.json"
+            for text, words in (('{"results": []}', "has no 'cells'"), ("", None), ("[]", "has no 'cells'"), ("text", "no JSON")):
+                with open(other, "w") as file:
+                    file.write(text)
+                done = script(*options, "--output", other)
+                with open(other) as file:
+                    kept = file.read()
+                self.assertEqual((done.returncode, kept == text), (1, words is not None), done.stderr)
+                self.assertIn(words or "", done.stderr)
+            pipe = folder + "/pipe"
+            os.mkfifo(pipe)
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # Who opens it to write does not wait.
+            self.addCleanup(os.close, reader)
+            for path, words in ((pipe, "no regular file"), (folder, "no regular file"), ("/nonexistent/x", "No such file")):
+                done = script(*options, "--output", path)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), path)
+                self.assertRegex(done.stderr, f"^perf/regret.sh: --output {path} [^\n]*{words}")
+
+    def test_of_nothing_are_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = script(*self.build(folder), "--ranks", "2", "--places", "shm")
+        self.assertEqual((done.returncode, done.stdout), (1, "nothing was measured\n"), done.stderr)
+
+    def test_come_back_as_they_were_stored(self):
+        results = {"reduce shm, 2 ranks": {"8": cell("a/bulk", a_bulk=[1, 2], b_bulk=[3]), "64": cell("", a_bulk=[1])}}
+        with tempfile.TemporaryDirectory() as folder:
+            options = SimpleNamespace(output=folder + "/kept.json", passes=2)
+            regret_results.store(options, results)
+            self.assertEqual(regret_results.load(options.output), results)
+            self.assertEqual(os.listdir(folder), ["kept.json"])
+
+    def test_that_somebody_changed_are_refused(self):
+        whole = cell("a/bulk", a_bulk=[1], b_bulk=[2])
+        broken = [3, {**whole, "times": []}, {**whole, "chosen": "c/bulk"}, {**whole, "same": {}},
+                  {**whole, "choice": ["x"]}, {**whole, "times": {"a/bulk": [], "b/bulk": [2]}, "choice": []},
+                  {name: part for name, part in whole.items() if name != "same"}]
+        with tempfile.TemporaryDirectory() as folder:
+            for one in [{"reduce": {}}, {"reduce shm, 2 ranks": []}, {"reduce shm, 2 ranks": {"big": whole}},
+                        *({"reduce shm, 2 ranks": {"8": one}} for one in broken)]:
+                with open(folder + "/x.json", "w") as file:
+                    json.dump({"cells": one}, file)
+                with self.assertRaises(regret_results.Unusable, msg=one):
+                    regret_results.load(folder + "/x.json")
 
 
 if __name__ == "__main__":

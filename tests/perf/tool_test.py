@@ -121,8 +121,11 @@ class Tool(unittest.TestCase):
         with open("/dev/full", "w") as full:
             result = subprocess.run([PROGRAM, "-t", "2", "-b", "8", "-e", "8"], stdout=full, stderr=subprocess.PIPE,
                                     text=True, timeout=120)
-        self.assertNotEqual(result.returncode, 0)
-        self.assertIn("standard output: No space left on device", result.stderr)
+            helped = [subprocess.run([PROGRAM, option], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+                      for option in ("--help", "--version")]
+        for one in (result, *helped):
+            self.assertNotEqual(one.returncode, 0)
+            self.assertIn("standard output: No space left on device", one.stderr)
 
     def test_says_what_ran_behind_the_table(self):
         sizes = ("-b", "64", "-e", "4K", "-f", "8")
@@ -141,6 +144,13 @@ class Tool(unittest.TestCase):
                 row = json.load(file)["results"][0]
         choices = [row[form]["algorithm"] for form in ("out_of_place", "in_place")]
         self.assertEqual("# In place " in result.stdout, choices[0] != choices[1])
+
+    def test_says_which_times_are_of_calls_on_trial(self):
+        for tune, lines in (("1", 1), ("0", 0), ("exact", 0)):  # Which floats are not.
+            result = run("-t", "2", "-b", "128K", "-e", "128K", "-n", "100", "-c", "0", TUTTI_TUNE=tune)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = re.findall(r"\n# On trial +: .*\d+ of 100 iterations of 131072 B.* more iterations", result.stdout)
+            self.assertEqual(len(found), lines, result.stdout)
 
     def test_refuses_algorithms_of_other_collectives(self):
         result = run("--ranks", "2", "-e", "8", "--algorithm", "bruck")

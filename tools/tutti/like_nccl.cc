@@ -58,9 +58,15 @@ bool nccl_has(std::string_view algorithm) {
   return algorithm == "ring" || algorithm == "chain" || algorithm == "direct" || algorithm == kNvls;
 }
 
-Status check_nccl_has(std::string_view algorithm) {
+Status check_nccl_has(std::string_view algorithm, Collective collective) {
   if (nccl_has(algorithm) || algorithm == "double_binary_tree") return {};
-  return unsupported("NCCL has no " + std::string(algorithm) + ": ring, nvls, double_binary_tree, chain or direct");
+  std::string there;
+  for (const std::string_view each : {std::string_view("ring"), kNvls, std::string_view("double_binary_tree"),
+                                      std::string_view("chain"), std::string_view("direct")}) {
+    const bool is = each == kNvls ? plan_of_nvls(collective) != nullptr : find(collective, each) != nullptr;
+    if (is) there += (there.empty() ? "" : ", ") + std::string(each);
+  }
+  return unsupported("NCCL has no " + std::string(algorithm) + " for " + name(collective) + ": " + there);
 }
 
 Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes) {

@@ -25,7 +25,7 @@ void cut_as_nvls(SimulatedCall& call, const Network& network);
 // Whether it is one of those that follow.
 bool nccl_has(std::string_view algorithm);
 // What may be asked for by its name: one more, which those never choose within a host.
-Status check_nccl_has(std::string_view algorithm);
+Status check_nccl_has(std::string_view algorithm, Collective collective);
 // By its own estimates: "nvls", "ring", "chain" where there is a root, "direct" where messages are between ranks. Fails
 // as nccl_protocol() does.
 Result<std::string_view> nccl_algorithm(const Network& network, Collective collective, double bytes);

@@ -277,7 +277,10 @@ Result<Request> parse_request(int argc, char** argv) {
   if (argc < 2) return request;
   const std::string_view first = argv[1];
   if (first == "--version") request.command = "version";
-  if (first == "--version" || first == "--help" || first == "-h") return request;
+  if (first == "--version" || first == "--help" || first == "-h") {
+    if (argc > 2) return invalid_argument(std::string("'") + argv[2] + "' is one argument too many");
+    return request;
+  }
   request.command = first;
   if (request.command == "help") request.command.clear();
   opterr = 0;                    // The sentences are ours.

@@ -19,6 +19,7 @@
 #include "tools/tutti/like_nccl.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/ring_orders.h"
+#include "tools/tutti/simulate_check.h"
 #include "tools/tutti/simulate_networks.h"
 #include "tools/tutti/simulate_report.h"
 #include "tools/tutti/simulate_request.h"
@@ -33,7 +34,7 @@ constexpr std::uint64_t kMostEventsCompared = 4'000'000;  // Beyond, it is left 
 constexpr std::size_t kMostTracedRanks = 64;
 // For more of them an algorithm is run once, by the tuner's protocol, instead of once for each.
 constexpr Rank kMostRanksByProtocols = 1024;
-constexpr Rank kMostRanksCompared = 1 << 17;
+constexpr std::uint64_t kManyEvents = 30'000'000;  // Of which it is said that they take long.
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
@@ -63,7 +64,7 @@ class Simulations {
       if (all && (!algorithm->supports(problem) || !can_be_mapped(*algorithm))) continue;
       if (all && request_.like_nccl && !nccl_has(algorithm->name())) continue;
       if (!all) TUTTI_CHECK_OK(check_named(*algorithm));
-      const bool refused = asks_for_format() && !can_be_narrow(*algorithm, problem);
+      const bool refused = asks_for_narrower(request_) && !can_be_narrow(*algorithm, problem);
       if (all && refused) continue;
       if (refused)
         return unsupported(std::string(algorithm->name()) + " has no messages that could be rounded: its ranks would " +
@@ -75,20 +76,30 @@ class Simulations {
       const Network& network = wants_hosts(*algorithm, request_.collective) ? network_ : networks_.spread;
       limits.orders = orders_of(network, orders_, algorithm->name());
       Result<Simulation> made = Simulation::make(network, costs_, *algorithm, problem, limits);
-      if (made.ok()) simulations_.push_back({algorithm->name(), algorithm, std::move(made).value()});
+      if (made.ok())
+        simulations_.push_back({algorithm->name(), algorithm, std::move(made).value(), !limits.orders.empty()});
       else if (!all) return std::move(made).status();
       else left_out_.push_back({algorithm->name()});
     }
     if (request_.like_nccl && (all || request_.algorithm == kNvls)) TUTTI_CHECK_OK(prepare_nvls(problem, limits));
-    if (!simulations_.empty()) return check_trace();
+    if (!simulations_.empty()) {
+      take_notes();
+      return check_trace();
+    }
     if (!all && request_.algorithm == kNvls)
       return invalid_argument("nvls is NCCL's, which switches make of a plan in peers' memory: add --like nccl");
     if (!all) return no_such_algorithm(request_.algorithm, request_.collective);
     return unsupported("no algorithm can be simulated for so many ranks without more time: name one with --algorithm");
   }
 
+  void take_notes() {
+    std::vector<CheckedProgram> programs;
+    for (const Prepared& each : simulations_) programs.push_back({&each.simulation.program(), each.ordered});
+    notes_ = notes_on(request_, network_, programs);
+  }
+
   Status check_named(const Algorithm& algorithm) const {
-    if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name()));
+    if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name(), request_.collective));
     if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::bulk)) return {};
     return unsupported(std::string(algorithm.name()) + " has no messages that could go in " + request_.protocol +
                        ": what it reads and writes in peers' memory goes in bulk");
@@ -103,7 +114,7 @@ class Simulations {
     limits.orders.clear();
     limits.program.multicast = true;
     Result<Simulation> made = Simulation::make(network_, costs_, *plan, problem, limits);
-    if (made.ok()) simulations_.push_back({kNvls, plan, std::move(made).value()});
+    if (made.ok()) simulations_.push_back({kNvls, plan, std::move(made).value(), false});
     return made.ok() || all ? Status() : std::move(made).status();
   }
 
@@ -115,6 +126,9 @@ class Simulations {
       SimulatedCall call = candidate.call;
       std::vector<TraceEvent> trace;
       if (!request_.trace.empty()) call.trace = &trace;
+      if (candidate.events > kManyEvents)
+        std::fprintf(stderr, "tutti: simulating %s, up to %.0f million events: that takes long\n",
+                     candidate.name().c_str(), static_cast<double>(candidate.events) * 1e-6);
       const auto begin = std::chrono::steady_clock::now();
       Result<Outcome> outcome = candidate.simulation->run(call);
       if (!outcome.ok()) {
@@ -129,6 +143,7 @@ class Simulations {
         traced_ = std::move(trace);
       }
       runs.push_back({std::string(candidate.shown), call, std::move(outcome).value(), seconds.count()});
+      runs.back().outcome.notes.insert(runs.back().outcome.notes.begin(), notes_.begin(), notes_.end());
       if (!networks_.note.empty() && !wants_hosts(*candidate.algorithm, request_.collective))
         runs.back().outcome.notes.push_back(networks_.note);
       if (request_.like_nccl && request_.algorithm.empty())
@@ -163,6 +178,7 @@ class Simulations {
     std::string_view shown;  // The algorithm's name, or NCCL's.
     const Algorithm* algorithm = nullptr;
     Simulation simulation;
+    bool ordered = false;  // Its channels have orders of ranks.
   };
   struct Candidate {
     std::string_view shown;
@@ -171,16 +187,13 @@ class Simulations {
     SimulatedCall call;
     std::uint64_t events = 0;
 
-    std::string name() const {
-      const std::string narrow = call.wire == WireFormat::none ? "" : std::string(" in ") + tutti::name(call.wire);
-      return std::string(shown) + " with " + tutti::name(call.protocol) + narrow;
-    }
+    std::string name() const { return words_of(shown, call); }
   };
 
   // Of those that are compared the ones that do not take too long; the quickest, if all do.
   Result<std::vector<Candidate>> candidates_of(double bytes) {
     std::vector<Candidate> candidates;
-    for (const auto& [shown, algorithm, simulation] : simulations_) {
+    for (const auto& [shown, algorithm, simulation, ordered] : simulations_) {
       const std::vector<std::string_view> wanted = TUTTI_TRY(protocols(*algorithm, bytes));
       for (const std::string_view protocol : wanted) {
         for (const WireFormat wire : formats(*algorithm, protocol)) {
@@ -233,7 +246,6 @@ class Simulations {
     return far.ok() && far.value().links != LinkClass::network;
   }
 
-  bool asks_for_format() const { return !request_.wire.empty() && request_.wire != name(WireFormat::none); }
   static bool can_be_narrow(const Algorithm& algorithm, const Problem& problem) {
     return !is_mapped(algorithm) && algorithm.bears_rounding(problem);
   }
@@ -258,22 +270,33 @@ class Simulations {
       return suits ? Names{"bulk"} : Names{};
     }
     if (!request_.protocol.empty()) return Names{request_.protocol};
-    if (on_device_ && asks_for_format()) return Names{"bulk"};
+    if (on_device_ && goes_narrow(algorithm, bytes)) return Names{"bulk"};
     if (!on_device_ || network_.ranks() > kMostRanksByProtocols) return Names{""};
     if (!request_.like_nccl) return Names{"lines", "rows", "bulk"};
     return Names{name(TUTTI_TRY(nccl_protocol(network_, request_.collective, bytes)))};
   }
 
-  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, WireFormat wire, double bytes) {
+  Query query_of(const Algorithm& algorithm, std::string_view protocol, double bytes) const {
     const double block = block_bytes(request_.collective, network_.ranks(), bytes);
-    Query query = {.problem = problem_on(network_, request_.collective, request_.root),
-                   .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
-                   .mapped = false,
-                   .algorithm = algorithm.name(),
-                   .protocol = protocol,
-                   .type = request_.type,
-                   .network = network_.ranks() > network_.ranks_per_host(),
-                   .teams = on_device_ ? costs_.most_channels : 0};
+    return {.problem = problem_on(network_, request_.collective, request_.root),
+            .block_bytes = static_cast<std::uint64_t>(std::max(block, 1.0)),
+            .mapped = false,
+            .algorithm = algorithm.name(),
+            .protocol = protocol,
+            .type = request_.type,
+            .network = network_.ranks() > network_.ranks_per_host(),
+            .teams = on_device_ ? costs_.most_channels : 0};
+  }
+
+  // Whether calls of so many bytes are rounded as was asked for: few of them may be no shorter in a format.
+  bool goes_narrow(const Algorithm& algorithm, double bytes) const {
+    if (!asks_for_narrower(request_)) return false;
+    const Query query = query_of(algorithm, "", bytes);
+    return message_bytes(query, parse_wire(request_.wire).value()) < query.block_bytes;
+  }
+
+  Result<SimulatedCall> call_of(const Algorithm& algorithm, std::string_view protocol, WireFormat wire, double bytes) {
+    Query query = query_of(algorithm, protocol, bytes);
     if (message_bytes(query, wire) < query.block_bytes) query.wire = wire;  // As calls do.
     const Choice choice = TUTTI_TRY(choose(query));
     SimulatedCall call;
@@ -308,42 +331,8 @@ class Simulations {
   std::vector<TraceEvent> traced_;
   std::vector<LeftOut> left_out_;
   std::set<std::string> failed_;
+  std::vector<std::string> notes_;
 };
-
-// As communicators on devices refuse it.
-Status check_wire_and_protocol(const SimulateRequest& request, const Network& network) {
-  if (request.wire.empty() || request.protocol.empty() || request.protocol == name(Protocol::bulk)) return {};
-  const WireFormat wire = TUTTI_TRY(parse_wire(request.wire));
-  const bool shorter = wire != WireFormat::none && wire_bytes(wire) < kWireGroup * size_of(request.type);
-  if (!shorter || network.cluster().host.all(NodeKind::gpu).empty()) return {};
-  return unsupported("--wire " + request.wire + " with --protocol " + request.protocol +
-                     ": on devices narrow messages go in bulk; take that protocol, or leave it open");
-}
-
-Status check(const SimulateRequest& request, const Network& network, const Costs& costs) {
-  if (!request.between_hosts.empty() && network.cluster().hosts <= network.cluster().host.hosts.size())
-    return invalid_argument(request.between_hosts + " is of the network between hosts: give --hosts as well");
-  if (request.channels > costs.most_channels)
-    return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
-                            std::to_string(costs.most_channels) +
-                            " of a rank are under way at once by the figures of " + std::string(costs.name));
-  if (request.root >= network.ranks())
-    return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
-                            std::to_string(network.ranks() - 1));
-  const bool several = network.ranks() > network.ranks_per_host() && !network.switched();
-  if (request.like_nccl && (several || costs.most_channels == 1))
-    return unsupported(
-        "--like nccl is of the GPUs of one host, or joined by NVSwitches: what NCCL chooses between hosts is "
-        "not known here");
-  if (request.algorithm.empty() && network.ranks() > kMostRanksCompared)
-    return unsupported("so many ranks, " + std::to_string(network.ranks()) + ", take too long by each algorithm that " +
-                       "there is: name one with --algorithm (up to " + std::to_string(kMostRanksCompared) +
-                       " all are compared)");
-  TUTTI_CHECK_OK(check_wire_and_protocol(request, network));
-  if (request.trace.empty()) return {};
-  if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
-  return {};
-}
 
 Status write_trace(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -364,8 +353,10 @@ Status simulate_command(int argc, char** argv) {
   const Network& network = networks.own;
   Costs costs = TUTTI_TRY(costs_of(network.cluster().host));
   for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(set_figure(costs, figure, value));
-  TUTTI_CHECK_OK(check(request, network, costs));
+  TUTTI_CHECK_OK(check_on(request, network, costs));
   Simulations simulations(request, networks, costs);
+  if (network.ranks() > kMostRanksCompared)
+    std::fprintf(stderr, "tutti: making plans for %u ranks, which may take minutes\n", network.ranks());
   TUTTI_CHECK_OK(simulations.prepare());
   std::vector<std::vector<SimulatedRun>> sizes;
   if (!request.json) begin_report(request, network, costs);
@@ -377,6 +368,8 @@ Status simulate_command(int argc, char** argv) {
   if (request.json) report_json(request, network, sizes, {simulations.left_out(), simulations.failed()});
   else end_report(sizes, {simulations.left_out(), simulations.failed()});
   if (request.trace.empty()) return {};
+  if (!request.json)
+    std::printf("# %s shows %s\n", request.trace.c_str(), words_of(sizes[0][0].algorithm, sizes[0][0].call).c_str());
   return write_trace(request.trace, chrome_trace(simulations.traced(), network));
 }
 

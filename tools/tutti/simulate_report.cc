@@ -26,6 +26,10 @@ std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
   return parts;
 }
 
+std::string counted(std::uint32_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 void show_row(const SimulatedRun& run, bool shows_wire) {
   std::printf("%14.0f %12.2f %9.2f %9.2f  %-18s %-6s %4u %8u", run.call.bytes, run.outcome.time_us,
               run.outcome.algorithm_gbytes_per_s, run.outcome.bus_gbytes_per_s, run.algorithm.c_str(),
@@ -83,10 +87,15 @@ void show_json(const SimulatedRun& run) {
 
 }  // namespace
 
+std::string words_of(std::string_view algorithm, const SimulatedCall& call) {
+  const std::string narrow = call.wire == WireFormat::none ? "" : std::string(" in ") + name(call.wire);
+  return std::string(algorithm) + " with " + name(call.protocol) + narrow;
+}
+
 void begin_report(const SimulateRequest& request, const Network& network, const Costs& costs) {
-  std::printf("# %s of %u ranks on %u hosts as %s, by the figures of %.*s; launched %s\n", name(request.collective),
-              network.ranks(), network.cluster().hosts, request.topology.c_str(), static_cast<int>(costs.name.size()),
-              costs.name.data(), name(request.launch));
+  std::printf("# %s of %s on %s as %s, by the figures of %.*s; launched %s\n", name(request.collective),
+              counted(network.ranks(), "rank").c_str(), counted(network.cluster().hosts, "host").c_str(),
+              request.topology.c_str(), static_cast<int>(costs.name.size()), costs.name.data(), name(request.launch));
   std::printf("#%13s %12s %9s %9s  %-18s %-6s %4s %8s%s\n", "size (B)", "time (us)", "algbw", "busbw", "algorithm",
               "proto", "chan", "pieces", is_narrow(request) ? " wire" : "");
 }

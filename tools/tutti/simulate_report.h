@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/simulator/simulate.h"
@@ -16,6 +17,9 @@ struct SimulatedRun {
   Outcome outcome;
   double seconds = 0;  // That the simulation took.
 };
+
+// "ring with bulk in int8"
+std::string words_of(std::string_view algorithm, const SimulatedCall& call);
 
 // What was not tried, as it takes too long to be compared.
 struct LeftOut {

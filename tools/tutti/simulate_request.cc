@@ -53,7 +53,7 @@ const char* const kSimulateUsage =
     "only\n"
     "                          speak to those before and behind them, and of trees of hosts (8); 0: one, as numbered\n"
     "  --unfolded              each rank is simulated, also those that do the same as others\n"
-    "  --trace FILE            what happened when, for chrome://tracing or ui.perfetto.dev\n"
+    "  --trace FILE            what happened when in the best run, for chrome://tracing or ui.perfetto.dev\n"
     "  --json                  instead of text\n";
 
 namespace {
@@ -144,9 +144,15 @@ Result<double> parse_real(std::string_view text) {
 
 Result<std::vector<double>> parse_sizes(std::string_view text) {
   const std::size_t dots = text.find("..");
-  const double first = TUTTI_TRY(parse_bytes(text.substr(0, dots)));
-  if (dots == std::string_view::npos) return std::vector<double>{first};
-  const double last = TUTTI_TRY(parse_bytes(text.substr(dots + 2)));
+  if (dots == std::string_view::npos) {
+    Result<double> one = parse_bytes(text);
+    if (one.ok()) return std::vector<double>{one.value()};
+    return invalid_argument(std::move(one).status().message() + "; or a range: 8..16G, for all powers of two between");
+  }
+  const Result<double> from = parse_bytes(text.substr(0, dots)), to = parse_bytes(text.substr(dots + 2));
+  if (!from.ok() || !to.ok())
+    return invalid_argument("'" + std::string(text) + "' is no range: it has a size at each end, as 8..16G");
+  const double first = from.value(), last = to.value();
   if (last < first) return invalid_argument("'" + std::string(text) + "' is no range: the smaller size comes first");
   std::vector<double> sizes;
   for (double bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
@@ -169,6 +175,13 @@ Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
   return std::pair(text.substr(0, equals), value);
 }
 
+Status add_fault(Cluster& cluster, Fault fault) {
+  for (const Fault& other : cluster.faults)
+    if (other.link == fault.link) return invalid_argument("what is left of " + fault.link + " is given twice");
+  cluster.faults.push_back(std::move(fault));
+  return {};
+}
+
 Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) {
   switch (option) {
     case kHosts: cluster.hosts = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
@@ -177,8 +190,8 @@ Status apply_to_cluster(Cluster& cluster, int option, const std::string& value) 
     case kTiers: cluster.tiers = TUTTI_TRY(parse_count(value, 1, kMostTiers)); break;
     case kHostsPerLeaf: cluster.hosts_per_leaf = TUTTI_TRY(parse_count(value, 1, kMostCount)); break;
     case kOversubscription: cluster.oversubscription = TUTTI_TRY(parse_real(value)); break;
-    case kSlow: cluster.faults.push_back(TUTTI_TRY(parse_slow(value))); break;
-    default: cluster.faults.push_back({.link = value, .rate = 0}); break;
+    case kSlow: return add_fault(cluster, TUTTI_TRY(parse_slow(value)));
+    default: return add_fault(cluster, {.link = value, .rate = 0});
   }
   return {};
 }
@@ -212,7 +225,10 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
     case kFigure: request.figures.push_back(TUTTI_TRY(parse_figure(value))); break;
     case kJitter: request.jitter = TUTTI_TRY(parse_real(value)); break;
     case kSeed: request.seed = TUTTI_TRY(parse_count(value, 0, kMostCount)); break;
-    case kRings: request.rings = TUTTI_TRY(parse_count(value, 0, kMostRings)); break;
+    case kRings:
+      request.rings = TUTTI_TRY(parse_count(value, 0, kMostRings));
+      request.asks_for_rings = true;
+      break;
     case kUnfolded: request.folded = false; break;
     case kTrace: request.trace = value; break;
     case kJson: request.json = true; break;

@@ -35,6 +35,7 @@ struct SimulateRequest {
   std::vector<std::pair<std::string, double>> figures;  // Of costs.h, by name: in place of those of the topology.
   bool folded = true;
   std::uint32_t rings = kMostLaneChannels;
+  bool asks_for_rings = false;
   std::string trace;
   std::string between_hosts;  // An option that was given and is of the network between hosts; empty: none.
   bool json = false;

@@ -142,6 +142,17 @@ std::string name_of(const TopoRequest& request) {
   return request.file.empty() ? "this machine" : request.file;
 }
 
+void warn_of_loss(const Topology& topology) {
+  const bool joined = std::any_of(topology.links.begin(), topology.links.end(), [&](const Link& link) {
+    return link.kind == LinkKind::nvlink && topology.nodes[link.a].host != topology.nodes[link.b].host;
+  });
+  if (!joined) return;
+  std::fprintf(stderr,
+               "tutti: NCCL's files have no NVLinks between hosts: whoever reads this one has %zu hosts that a network "
+               "alone joins; --json keeps them together\n",
+               topology.hosts.size());
+}
+
 }  // namespace
 
 Status topo_command(int argc, char** argv) {
@@ -160,7 +171,10 @@ Status topo_command(int argc, char** argv) {
   switch (request.form) {
     case Form::text: shown = describe(topology) + describe_distances(topology) + rings.text; break;
     case Form::json: shown = TUTTI_TRY(write_topology_json(topology)); break;
-    case Form::nccl: shown = TUTTI_TRY(write_nccl_xml(topology)); break;
+    case Form::nccl:
+      shown = TUTTI_TRY(write_nccl_xml(topology));
+      warn_of_loss(topology);
+      break;
     case Form::dot: shown = draw_dot(topology, rings.drawn); break;
     case Form::help: break;
     case Form::svg: return write_file(request.picture, draw_svg(topology, rings.drawn));

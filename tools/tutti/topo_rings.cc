@@ -37,11 +37,7 @@ std::string name_of(const Topology& topology, NodeId id, bool with_host) {
 }
 
 std::string words(const Topology& topology, NodeId from, NodeId to) {
-  const Way found = way(topology, from, to);
-  double carried = found.gbytes_per_s;
-  for (const NodeId end : {from, to})
-    if (topology.nodes[end].gbytes_per_s > 0) carried = std::min(carried, topology.nodes[end].gbytes_per_s);  // A port.
-  return std::string(name(found.kind)) + " " + short_number(carried);
+  return describe(topology, way(topology, from, to), from, to);
 }
 
 DrawnRing drawn(const Topology& topology, const Circuit& circuit) {

@@ -1,0 +1,109 @@
+"""What perf/regret.sh was asked for: its command line, parsed and checked before anything is measured."""
+
+import argparse
+import os
+import re
+from dataclasses import dataclass
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
+PLACES = ["shm", "registered", "tcp"]  # Private buffers, those of tutti_mem_alloc, and a connection on the loopback.
+MOST_RANKS = 1024  # As the perf tools have it.
+PASSES, QUICK_PASSES = 5, 1
+SIZES, QUICK_SIZES = "8:8M:4", "1K:1M:32"
+
+Refused = argparse.ArgumentTypeError
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that are measured, in bytes: each is `factor` times the one before."""
+    least: int
+    largest: int
+    factor: int
+
+    def __iter__(self):
+        size = self.least
+        while size <= self.largest:
+            yield size
+            size *= self.factor
+
+
+def sizes(text):
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise Refused(f"'{text}' is not smallest:largest:factor, as {SIZES}")
+    least, largest, factor = bytes_of(parts[0]), bytes_of(parts[1]), number(2)(parts[2])
+    if least > largest:
+        raise Refused(f"'{text}' has no sizes: the smallest, {parts[0]}, is above the largest, {parts[1]}")
+    return Sizes(least, largest, factor)
+
+
+def bytes_of(text):
+    found = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", text)
+    if not found:
+        raise Refused(f"'{text}' is no size: give 1 byte or more, as 8, 64K or 8M")
+    return int(found.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[found.group(2)]
+
+
+def number(least, most=None):
+    def parse(text):
+        if not re.fullmatch(r"[0-9]+", text) or int(text) < least or (most and int(text) > most):
+            raise Refused(f"'{text}' is no whole number " + (f"from {least} to {most}" if most else f"of {least} or more"))
+        return int(text)
+    return parse
+
+
+def several(parse):
+    """Of what parses each of them, and of which none comes twice; commas between them."""
+    def parse_all(text):
+        found = [parse(one) for one in text.split(",")]
+        for one in found:
+            if found.count(one) > 1:
+                raise Refused(f"{one} is given twice")
+        return found
+    return parse_all
+
+
+def one_of(names):
+    def parse(text):
+        if text not in names:
+            raise Refused(f"'{text}' is none of {', '.join(names)}")
+        return text
+    return parse
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(prog="perf/regret.sh", description=description, allow_abbrev=False)
+    measuring = [
+        parser.add_argument("--build", help="folder of a build (default: build beside perf)"),
+        parser.add_argument("--quick", action="store_true", help="few iterations; if nothing else is said, one pass over "
+                            f"{QUICK_SIZES}: shows that it runs"),
+        parser.add_argument("--only", type=several(one_of(COLLECTIVES)), help="collectives, by the names of the perf tools"),
+        parser.add_argument("--ranks", type=several(number(2, MOST_RANKS)), help="how many, by turns (default 2,4)"),
+        parser.add_argument("--places", type=several(one_of(PLACES)), help="of shm (private buffers), registered and tcp"),
+        parser.add_argument("--sizes", type=sizes, help=f"smallest, largest, factor (default {SIZES})"),
+        parser.add_argument("--passes", type=number(1), help=f"(default {PASSES})"),
+        parser.add_argument("--output", help="JSON file that the results are added to, and kept in"),
+        parser.add_argument("--learned", action="store_true",
+                            help="the choice is what calls have come to in a run before (TUTTI_TUNE=1)")]
+    parser.add_argument("--show", metavar="FILE", help="print the results of a file, and measure nothing")
+    parser.add_argument("--second", action="store_true",
+                        help="with --show: as if the second best of each cell had been chosen")
+    parser.add_argument("--worst", type=number(0), default=15, help="cells that are printed (default 15)")
+    options = parser.parse_args()
+    for option in measuring:
+        if options.show is not None and getattr(options, option.dest) not in (None, False):
+            parser.error(f"{option.option_strings[0]} is of measurements, and --show makes none: leave out one of them")
+    if options.second and options.show is None:
+        parser.error("--second is of results that there are: give --show FILE as well")
+    return with_defaults(options)
+
+
+def with_defaults(options):
+    defaults = {"build": ROOT + "/build", "only": COLLECTIVES, "ranks": [2, 4], "places": PLACES,
+                "sizes": sizes(QUICK_SIZES if options.quick else SIZES), "passes": QUICK_PASSES if options.quick else PASSES}
+    for name, value in defaults.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    return options

@@ -1,0 +1,93 @@
+"""Results of perf/regret.sh in a file: read, checked, and kept while more are measured."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PARTS = {"chosen": str, "choice": list, "times": dict, "same": dict}  # Of a cell.
+
+
+class Unusable(Exception):
+    """What a file is, and what to do about it."""
+
+
+def load(path):
+    """The cells of a file that --output has written. Fails on an older version's, too: it kept less of each cell."""
+    try:
+        if stat.S_ISCHR(os.stat(path).st_mode):  # Which may never end.
+            raise Unusable(f"{path} is a device, and no file that --output has written")
+        with open(path) as file:
+            kept = json.load(file)
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise Unusable(f"{path} is no JSON, as --output writes it: {error}") from error
+    results = kept.get("cells") if isinstance(kept, dict) else None
+    if not isinstance(results, dict):
+        raise Unusable(f"{path} has no 'cells', so it is not of perf/regret.sh: name a file that --output has written, or "
+                       "for --output a new one")
+    for key, cells in results.items():
+        if " " not in key or not isinstance(cells, dict):
+            raise Unusable(f"{path}: '{key}' is not what perf/regret.sh calls its cells: name another file")
+        for size, cell in cells.items():
+            check_cell(f"{path}: {key}, {size} B", size, cell)
+    return results
+
+
+def check_cell(where, size, cell):
+    if not size.isdecimal() or not isinstance(cell, dict):
+        raise Unusable(f"{where} is no cell of perf/regret.sh: name another file")
+    for name, kind in PARTS.items():
+        if name not in cell:
+            raise Unusable(f"{where} has no '{name}': an older version of this script wrote the file; measure again, with "
+                           "--output into another one")
+        if not isinstance(cell[name], kind):
+            raise Unusable(f"{where}: '{name}' is no {kind.__name__}: name a file that nobody has changed")
+    lists = [cell["choice"], *cell["times"].values()]
+    whole = all(isinstance(times, list) and all(isinstance(us, (int, float)) and us > 0 for us in times) for times in lists)
+    named = cell["times"].keys() == cell["same"].keys() and set(cell["same"].values()) <= cell["times"].keys()
+    if not whole or not named or (cell["chosen"] and not times_of_choice(cell)):
+        raise Unusable(f"{where}: its times are not those of what it names: name a file that nobody has changed")
+
+
+def times_of_choice(cell):
+    """Its own, and of what runs the same."""
+    same = cell["same"].get(cell["chosen"])
+    forced = [us for name, times in cell["times"].items() if cell["same"][name] == same for us in times]
+    return forced + cell["choice"] if same is not None else []
+
+
+def earlier(path):
+    """What a file holds that results are to be added to; none yet: nothing. Fails where it could not keep them."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise Unusable(f"--output {path} is no regular file, and results are kept in one")
+    try:
+        open(path, "a").close()  # It keeps what it holds until there are results.
+    except OSError as error:
+        raise Unusable(f"--output {path} cannot be written: {error.strerror}") from error
+    return load(path) if os.path.getsize(path) > 0 else {}
+
+
+def store(options, results):
+    """Takes the place of the file when all is written."""
+    about = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(), "passes": options.passes,
+             "commit": subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
+                                      cwd=ROOT).stdout.strip()}
+    lines = [json.dumps(key) + ": " + json.dumps(cells, separators=(",", ":")) for key, cells in results.items()]
+    path = os.path.realpath(options.output)
+    try:
+        with open(path + ".new", "w") as file:
+            file.write(json.dumps(about)[:-1] + ', "cells": {\n' + ",\n".join(lines) + "\n}}\n")
+        os.replace(path + ".new", path)
+    except OSError as error:
+        raise Unusable(f"--output {options.output} could not be written, and keeps what it held: {error.strerror}") from error
+
+
+def cpu():
+    with open("/proc/cpuinfo") as file:
+        found = re.search(r"model name\s*: (.*)", file.read())
+    return found.group(1) if found else "unknown"

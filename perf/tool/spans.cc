@@ -1,0 +1,53 @@
+#include "perf/tool/spans.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+namespace perf {
+namespace {
+
+// Sizes that ran as the same, in the order of the first of them.
+struct Span {
+  std::string choice;
+  std::set<std::uint64_t> sizes;
+};
+
+// "8 and 128 to 512 B": all sizes are of a span from one to another that nothing else is among. `all`: of any choice.
+std::string words_of(const std::set<std::uint64_t>& sizes, const std::set<std::uint64_t>& all) {
+  std::string text;
+  for (auto size = all.begin(); size != all.end();) {
+    if (!sizes.contains(*size)) {
+      ++size;
+      continue;
+    }
+    const std::uint64_t least = *size;
+    std::uint64_t most = least;
+    for (; size != all.end() && sizes.contains(*size); ++size) most = *size;
+    text += (text.empty() ? "" : " and ") + std::to_string(least);
+    if (most != least) text += " to " + std::to_string(most);
+  }
+  return text + " B";
+}
+
+}  // namespace
+
+std::string spans_of(const std::vector<Row>& rows, Timing Row::*form) {
+  std::vector<Span> spans;
+  std::set<std::uint64_t> all;
+  for (const Row& row : rows) {
+    const Timing& timing = row.*form;
+    if (timing.algorithm.empty()) continue;
+    const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")") +
+                               (timing.rounds() ? " in " + timing.wire : "");
+    auto span = std::find_if(spans.begin(), spans.end(), [&](const Span& one) { return one.choice == choice; });
+    if (span == spans.end()) span = spans.insert(span, {choice, {}});
+    span->sizes.insert(row.bytes);
+    all.insert(row.bytes);
+  }
+  std::string text;
+  for (const Span& span : spans) text += (text.empty() ? "" : ", ") + span.choice + " " + words_of(span.sizes, all);
+  return text;
+}
+
+}  // namespace perf

@@ -1,0 +1,36 @@
+#include "perf/tool/spans.h"
+
+#include <gtest/gtest.h>
+
+namespace perf {
+namespace {
+
+Row row(std::uint64_t bytes, const char* algorithm, const char* protocol = "bulk") {
+  Row made;
+  made.bytes = bytes;
+  made.out_of_place.algorithm = algorithm;
+  made.out_of_place.protocol = protocol;
+  return made;
+}
+
+TEST(Spans, EndWhereSomethingElseRan) {
+  const std::vector<Row> rows = {row(8, "one_shot", "lines"), row(32, "recursive_doubling", "lines"),
+                                 row(128, "one_shot", "lines"), row(512, "one_shot", "lines"), row(2048, "ring")};
+  EXPECT_EQ(spans_of(rows, &Row::out_of_place),
+            "one_shot (lines) 8 and 128 to 512 B, recursive_doubling (lines) 32 B, ring (bulk) 2048 B");
+}
+
+TEST(Spans, HaveSizesThatRanInSeveralWays) {
+  const std::vector<Row> rows = {row(8, "ring"), row(16, "ring"), row(16, "direct"), row(32, "ring")};
+  EXPECT_EQ(spans_of(rows, &Row::out_of_place), "ring (bulk) 8 to 32 B, direct (bulk) 16 B");
+}
+
+TEST(Spans, LeaveOutWhatWasNothing) {
+  const std::vector<Row> rows = {row(0, ""), row(8, "two_shot_mapped", ""), row(16, ""),
+                                 row(32, "two_shot_mapped", "")};
+  EXPECT_EQ(spans_of(rows, &Row::out_of_place), "two_shot_mapped 8 to 32 B");
+  EXPECT_EQ(spans_of(rows, &Row::in_place), "");
+}
+
+}  // namespace
+}  // namespace perf

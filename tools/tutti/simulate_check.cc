@@ -1,0 +1,125 @@
+#include "tools/tutti/simulate_check.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "src/tuner/choose.h"
+#include "src/wire/format.h"
+#include "tools/tutti/like_nccl.h"
+
+namespace tutti {
+namespace {
+
+// As communicators on devices refuse it.
+Status check_wire_and_protocol(const SimulateRequest& request, const Network& network) {
+  if (request.protocol.empty() || request.protocol == name(Protocol::bulk)) return {};
+  if (!asks_for_narrower(request) || network.cluster().host.all(NodeKind::gpu).empty()) return {};
+  return unsupported("--wire " + request.wire + " with --protocol " + request.protocol +
+                     ": on devices narrow messages go in bulk; take that protocol, or leave it open");
+}
+
+// Whether some ranks are so far from each other: the last one is on the last host.
+bool has_network(const Network& network) {
+  const auto far = network.route(0, network.ranks() - 1);
+  return far.ok() && far.value().links == LinkClass::network;
+}
+
+// "host0:mlx5_0", its ways, and what leads to it.
+bool is_of_port(const std::string& link, const Topology& host) {
+  const std::string_view local = std::string_view(link).substr(std::min(link.find(':') + 1, link.size()));
+  return std::any_of(host.nodes.begin(), host.nodes.end(), [&](const Node& node) {
+    if (node.kind != NodeKind::nic || !local.starts_with(node.name)) return false;
+    const std::string_view rest = local.substr(node.name.size());
+    return rest.empty() || std::string_view(" -+").find(rest.front()) != std::string_view::npos;
+  });
+}
+
+Status check_within_a_box(const SimulateRequest& request, const Network& network) {
+  if (has_network(network)) return {};
+  const char* const words = " is of the network between hosts: give --hosts as well";
+  if (!request.between_hosts.empty()) return invalid_argument(request.between_hosts + words);
+  for (const Fault& fault : request.cluster.faults)
+    if (is_of_port(fault.link, network.cluster().host))
+      return invalid_argument((fault.rate == 0 ? "--fail " : "--slow ") + fault.link + words);
+  return {};
+}
+
+// What the named algorithm has none of.
+Status check_of_algorithm(const SimulateRequest& request) {
+  const std::string& algorithm = request.algorithm;
+  if (algorithm.empty()) return {};
+  const bool mapped = algorithm.ends_with("_mapped");
+  if (request.slots > 0 && (mapped || algorithm == kNvls))
+    return invalid_argument("--slots: " + algorithm + " works in peers' memory, and has no lanes with slots");
+  if (request.piece_bytes > 0 && mapped)
+    return invalid_argument("--piece: " + algorithm + " works in peers' memory, and is not cut into pieces");
+  if (request.asks_for_rings && !goes_round(algorithm))
+    return invalid_argument("--rings is of rings, chains and trees of hosts: the ranks of " + algorithm +
+                            " do not go round");
+  return {};
+}
+
+}  // namespace
+
+bool asks_for_narrower(const SimulateRequest& request) {
+  if (request.wire.empty()) return false;
+  const Result<WireFormat> wire = parse_wire(request.wire);
+  return wire.ok() && wire.value() != WireFormat::none && wire_bytes(wire.value()) < kWireGroup * size_of(request.type);
+}
+
+Status check_on(const SimulateRequest& request, const Network& network, const Costs& costs) {
+  TUTTI_CHECK_OK(check_within_a_box(request, network));
+  TUTTI_CHECK_OK(check_of_algorithm(request));
+  if (request.channels > costs.most_channels)
+    return invalid_argument("--channels " + std::to_string(request.channels) + ": at most " +
+                            std::to_string(costs.most_channels) +
+                            " of a rank are under way at once by the figures of " + std::string(costs.name));
+  if (request.root >= network.ranks())
+    return invalid_argument("--root " + std::to_string(request.root) + ": ranks count from 0 to " +
+                            std::to_string(network.ranks() - 1));
+  const bool several = network.ranks() > network.ranks_per_host() && !network.switched();
+  if (request.like_nccl && (several || costs.most_channels == 1))
+    return unsupported(
+        "--like nccl is of the GPUs of one host, or joined by NVSwitches: what NCCL chooses between hosts is "
+        "not known here");
+  if (request.algorithm.empty() && network.ranks() > kMostRanksCompared)
+    return unsupported("so many ranks, " + std::to_string(network.ranks()) + ", take too long by each algorithm that " +
+                       "there is: name one with --algorithm (up to " + std::to_string(kMostRanksCompared) +
+                       " all are compared)");
+  TUTTI_CHECK_OK(check_wire_and_protocol(request, network));
+  if (request.trace.empty()) return {};
+  if (request.algorithm.empty()) return invalid_argument("--trace is of one --algorithm");
+  return {};
+}
+
+std::vector<std::string> notes_on(const SimulateRequest& request, const Network& network,
+                                  const std::vector<CheckedProgram>& programs) {
+  std::vector<std::string> notes;
+  const Cluster& cluster = network.cluster();
+  const bool climbs = std::any_of(programs.begin(), programs.end(), [](const CheckedProgram& checked) {
+    return std::any_of(checked.program->lanes.begin(), checked.program->lanes.end(),
+                       [](const LaneLinks& lane) { return lane.route.shared > 0; });
+  });
+  if (cluster.oversubscription > 1 && !climbs)
+    notes.emplace_back("--oversubscription makes no difference: no message leaves its leaf switch");
+  if (cluster.tiers == 3 && cluster.hosts <= cluster.hosts_per_leaf)
+    notes.push_back("--tiers 3 is as 2: no more than " + std::to_string(cluster.hosts_per_leaf) +
+                    " hosts are on the same leaf switches (--hosts-per-leaf)");
+  const bool multicasts = std::any_of(programs.begin(), programs.end(),
+                                      [](const CheckedProgram& checked) { return checked.program->multicast; });
+  for (const auto& [figure, value] : request.figures) {
+    if (figure.find(".network") != std::string::npos && !has_network(network))
+      notes.push_back("--figure " + figure + " makes no difference: it is of the network between hosts");
+    if (figure.starts_with("multicast") && !multicasts)
+      notes.push_back("--figure " + figure + " makes no difference: it is of nvls (--like nccl)");
+  }
+  const auto is_ordered = [](const CheckedProgram& checked) { return checked.ordered; };
+  if (request.asks_for_rings && request.rings > 0 && std::none_of(programs.begin(), programs.end(), is_ordered))
+    notes.emplace_back("--rings makes no difference: ranks go round as they are numbered");
+  if (!request.wire.empty() && request.wire != name(WireFormat::none) && !asks_for_narrower(request))
+    notes.push_back("--wire " + request.wire + " is no shorter than " + name(request.type) +
+                    ": elements go as they are");
+  return notes;
+}
+
+}  // namespace tutti
