@@ -184,9 +184,12 @@ def steps(build, collective, ranks, algorithm):
 @functools.cache
 def pieces(build, collective, ranks, place, block, protocol):
     """{algorithm: bytes of a piece, or 0 where all is in one}"""
-    rest = ["--bytes", str(block), "--ranks", str(ranks), "--transport", "tcp" if place == "tcp" else "shm",
-            "--protocol", protocol, "--mapped", "--json"]
-    found = json.loads(tutti(build, "explain", collective, *rest).stdout)["candidates"]
+    rest = ["--bytes", str(block), "--ranks", str(ranks), "--protocol", protocol, "--json"]
+    rest += ["--transport", "tcp"] if place == "tcp" else ["--transport", "shm", "--mapped"]
+    told = tutti(build, "explain", collective, *rest)
+    if told.returncode:
+        sys.exit(f"{sys.argv[0]}: {' '.join(told.args)}: {told.stderr.strip()}")
+    found = json.loads(told.stdout)["candidates"]
     return {one["algorithm"]: 0 if one["longest"] * block <= one["piece_bytes"] else one["piece_bytes"] for one in found}
 
 
