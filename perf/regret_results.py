@@ -5,6 +5,7 @@ import os
 import re
 import stat
 import subprocess
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -79,11 +80,17 @@ def store(options, results):
                                       cwd=ROOT).stdout.strip()}
     lines = [json.dumps(key) + ": " + json.dumps(cells, separators=(",", ":")) for key, cells in results.items()]
     path = os.path.realpath(options.output)
+    beside = None
     try:
-        with open(path + ".new", "w") as file:
+        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
+        handle, beside = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path))
+        with open(handle, "w") as file:
             file.write(json.dumps(about)[:-1] + ', "cells": {\n' + ",\n".join(lines) + "\n}}\n")
-        os.replace(path + ".new", path)
+        os.chmod(beside, mode)
+        os.replace(beside, path)
     except OSError as error:
+        if beside and os.path.exists(beside):
+            os.unlink(beside)
         raise Unusable(f"--output {options.output} could not be written, and keeps what it held: {error.strerror}") from error
 
 
