@@ -270,7 +270,9 @@ class ThreadRun {
       const double end = seconds(clock());
       iteration = end - begin;
       begin = end;
-      if (tries_) ran_.push_back(last_choice());
+      if (!tries_) continue;
+      ran_.push_back(last_choice());
+      begin = seconds(clock());
     }
     settle();
     const double mean = (seconds(clock()) - start) / options_.iterations;
