@@ -166,7 +166,8 @@ TEST(MachineName, IsReadAsItWasWritten) {
 TEST(MachineName, OfEarlierVersionsIsOfNoMachine) {
   for (const char* name : {"0.1.0, hosts 1x2, 1 CPUs of AMD EPYC, no transport asked for", "another", "",
                            "0.1.0, hosts 1x2, 2 CPUs of AMD EPYC, tcp", "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams",
-                           "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams in turns, by memory of the host"})
+                           "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams in turns, by memory of the host",
+                           "0.1.0, 4 ranks on NVIDIA H200 each, 32 teams, links along rings"})
     EXPECT_FALSE(parse_machine_name(name).has_value()) << name;
 }
 

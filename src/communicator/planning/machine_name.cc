@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kLongestModel = 100;
 constexpr std::size_t kMostKinds = 4;  // In words; beyond those the layout tells machines apart.
 constexpr std::string_view kLinks = "links ", kHosts = "hosts ";
+constexpr std::string_view kOldLinks = "links along rings";  // As earlier versions ended, which told no others.
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -209,7 +210,7 @@ std::optional<NamedMachine> parse_machine_name(std::string_view name) {
     return machine;
   }
   const auto links = std::find_if(parts.begin(), parts.end(), [](auto part) { return part.starts_with(kLinks); });
-  if (parts.size() < 4 || links == parts.end()) return std::nullopt;
+  if (parts.size() < 4 || links == parts.end() || *links == kOldLinks) return std::nullopt;
   const char* digits = parts[1].data();
   const auto [end, error] = std::from_chars(digits, digits + parts[1].size(), machine.ranks);
   if (error != std::errc() || !parts[1].substr(static_cast<std::size_t>(end - digits)).starts_with(" rank"))
