@@ -186,6 +186,13 @@ TEST_F(StandInNvml, NotesNvLinksWhoseEndIsNotTold) {
   EXPECT_EQ(found.notes, (Notes{"the driver does not tell of all NVLinks of gpu0: GPU is lost"}));
 }
 
+TEST_F(StandInNvml, LeavesOutNvLinksThatLeadNowhere) {
+  const Topology found = look_with("nowhere0");
+  EXPECT_TRUE(found.all(NodeKind::nvswitch).empty());
+  EXPECT_DOUBLE_EQ(between(found, "gpu0", "gpu1").gbytes_per_s, 100);  // As the other end tells.
+  EXPECT_EQ(found.notes, (Notes{"the driver does not tell where all NVLinks of gpu0 lead: a bus id is none"}));
+}
+
 TEST_F(StandInNvml, NotesWhatItDoesNotTellOfAGpu) {
   const Topology found = look_with("name0 name2 capability0 capability2");
   EXPECT_EQ(found.find("gpu0")->model, "H100-SXM5-80GB");  // It is listed: nobody asks for its name.

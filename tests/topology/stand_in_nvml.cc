@@ -5,6 +5,7 @@
 // an index behind them ("name2"). `c2c`: the first and the third GPU are one with a processor, by ten links, of which
 // one is down, and by five; the second has five that are switched off. `c2c_down`, `c2c_rateless`: the same with links
 // that are all down, and whose rate is not told. `garbage1`, `same1`: a bus id that is none, and that of the first GPU.
+// `nowhere0`: links of the first GPU lead to what is none.
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -124,7 +125,7 @@ extern "C" {
   if (const int problem = link == 0 ? unless_lost("end", device) : kSuccess) return problem;
   const char* end = end_of(index_of(device), link);
   if (end == nullptr) return kNotSupported;
-  set(pci, end);
+  set(pci, told("nowhere" + std::to_string(index_of(device))) ? "\033[2J" : end);
   return 0;
 }
 [[gnu::visibility("default")]] int nvmlDeviceGetNvLinkRemoteDeviceType(void* device, unsigned link, unsigned* kind) {

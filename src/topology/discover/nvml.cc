@@ -127,6 +127,7 @@ class Driver {
   std::map<End, unsigned> nvlinks_of(NodeId id, void* device) {
     std::map<End, unsigned> ends;
     int untold = 0;  // The first problem.
+    bool nowhere = false;
     for (unsigned link = 0; link < kMostNvLinks; ++link) {
       unsigned active = 0, kind = kNvmlEndIsSwitch;
       NvmlPci pci = {};
@@ -136,10 +137,15 @@ class Driver {
       if (problem == 0) problem = nvml_.link_end(device, link, &pci);
       if (untold == 0) untold = problem;
       if (problem != 0) continue;
+      const std::string bus_id = bus_id_of(pci);
+      nowhere = nowhere || !is_bus_id(bus_id);
+      if (!is_bus_id(bus_id)) continue;
       const bool told = nvml_.link_end_kind != nullptr && nvml_.link_end_kind(device, link, &kind) == 0;
-      ++ends[{bus_id_of(pci), told ? kind == kNvmlEndIsSwitch : false}];
+      ++ends[{bus_id, told ? kind == kNvmlEndIsSwitch : false}];
     }
     if (untold != 0) note("the driver does not tell of all NVLinks of " + node(id).name, untold);
+    if (nowhere)
+      tree_.note("the driver does not tell where all NVLinks of " + node(id).name + " lead: a bus id is none");
     return ends;
   }
 
