@@ -70,16 +70,9 @@ Status lock(const File& file, std::int64_t deadline_ns, const std::string& path)
   return {};
 }
 
-// The file, where links lead to: what takes its place must not take theirs.
-Result<std::string> followed(const std::string& path) {
-  char real[PATH_MAX];
-  if (::realpath(path.c_str(), real) == nullptr) return system_error("follow " + path);
-  return std::string(real);
-}
-
 struct Locked {
   File file;
-  std::string path;  // No link.
+  std::string path;  // Where links lead to: what takes its place must not take theirs.
   struct stat state = {};
 };
 
@@ -91,7 +84,9 @@ Result<Locked> lock_file(const std::string& path) {
     Locked locked = {File(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644)), {}};
     if (!locked.file) return system_error("open " + path);
     TUTTI_CHECK_OK(lock(locked.file, deadline_ns, path));
-    locked.path = TUTTI_TRY(followed(path));
+    char real[PATH_MAX] = {};
+    if (::realpath(path.c_str(), real) == nullptr && errno != ENOENT) return system_error("follow " + path);
+    locked.path = real;  // Nothing, if it was removed since.
     struct stat named = {};
     if (::fstat(locked.file.get(), &locked.state) != 0) return system_error("look at " + path);
     const bool there = ::stat(locked.path.c_str(), &named) == 0;
