@@ -24,11 +24,13 @@ bool has_network(const Network& network) {
   return far.ok() && far.value().links == LinkClass::network;
 }
 
-// "host0:mlx5_0", its ways, and what leads to it.
+// "host0:mlx5_0", its ways, and what leads to it: "host0:pci 0000:00:00.0-mlx5_0".
 bool is_of_port(const std::string& link, const Topology& host) {
   const std::string_view local = std::string_view(link).substr(std::min(link.find(':') + 1, link.size()));
   return std::any_of(host.nodes.begin(), host.nodes.end(), [&](const Node& node) {
-    if (node.kind != NodeKind::nic || !local.starts_with(node.name)) return false;
+    if (node.kind != NodeKind::nic) return false;
+    if (local.ends_with("-" + node.name)) return true;
+    if (!local.starts_with(node.name)) return false;
     const std::string_view rest = local.substr(node.name.size());
     return rest.empty() || std::string_view(" -+").find(rest.front()) != std::string_view::npos;
   });
