@@ -17,7 +17,7 @@ tutti_add_test(NAME tools.explain_measured LABELS tools COMMAND ${expect} 0 "dir
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_add_test(NAME tools.explain_measured_mapped LABELS tools
                COMMAND ${expect} 0 "direct_mapped +bulk [^\n]* 555.5.*direct +bulk [^\n]* 666.5.*measured on 0.1.0, hosts 1x2"
-               $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --mapped --tune-file
+               $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --cores 2 --mapped --tune-file
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 # Of several machines, and of devices.
 set(class "class all_reduce 32\nkept ring bulk 65536 4 11 1.5\ntried two_shot bulk 32768 4 5")
