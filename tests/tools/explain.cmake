@@ -40,6 +40,19 @@ tutti_test_of_machines(can_be_named "two_shot +bulk [^\n]* 111.5\n.*measured on 
                        --ranks 2 --machine ", 1 rank on")
 tutti_test_of_machines(have_so_many_cores "two_shot +bulk [^\n]* 222.5\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\n(With|two_shot|ring|one_shot)"
                        --ranks 2 --cores 1)
+# Of 3 threads, and of ranks that are bound to a core each, or some of them.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.shared
+     "tutti-tune 2\nmachine 0.1.0, hosts 1x3, 3 ranks in a process on 2 CPUs of some kind, shm\n${class} 111.5\n"
+     "machine 0.1.0, hosts 1x3, 1 rank on 1 CPU of some kind, shm\n${class} 222.5\n"
+     "machine 0.1.0, hosts 1x3, 1 rank on 1 CPU and 2 ranks on 5 CPUs of some kind, shm\n${class} 333.5\n")
+foreach(case 2:111.5:threads 3:222.5:bound_ranks)
+  string(REPLACE ":" ";" case ${case})
+  list(POP_FRONT case cores measured whose)
+  tutti_add_test(NAME tools.explain_machines_have_so_many_cores_of_${whose} LABELS tools
+                 COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "two_shot +bulk [^\n]* ${measured}\n.*measured on [^\n]*\n(With|two_shot|ring|one_shot)"
+                         $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 3 --cores ${cores}
+                         --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.shared)
+endforeach()
 tutti_test_of_machines(of_devices "on devices\n.*two_shot +bulk [^\n]* 444.5\n.*measured on [^\n]*NV 100 GB/s[^\n]*\nmeasured as well on [^\n]*NV 450 GB/s: see --machine\nWith TUTTI_TUNE=1 ring with bulk is chosen, kept: measured 1.5 us, two_shot with bulk 444.5. without"
                        --ranks 8 --memory cuda)
 tutti_test_of_machines(of_devices_can_be_named "two_shot +bulk [^\n]* 333.5\n.*measured on [^\n]*NV 450 GB/s\nWith" --ranks 8 --memory cuda
