@@ -60,6 +60,27 @@ tutti_test_of_machines(of_devices_can_be_named "two_shot +bulk [^\n]* 333.5\n.*m
 tutti_test_of_machines(of_devices_by_their_links "two_shot +bulk [^\n]* 333.5\n.*measured on [^\n]*NV 450 GB/s\nWith" --topology dgx-h100)
 tutti_test_of_machines(of_devices_named_in_spite_of_their_links "two_shot +bulk [^\n]* 444.5\n.*measured on [^\n]*laid out as 01234567\nWith"
                        --topology dgx-h100 --machine "laid out")
+if(TUTTI_HAS_FORMATS)
+  # Ranks are in the order of the driver's numbers: NVLinks are between the first and the third of them, and the others.
+  set(gpus "")
+  foreach(gpu 0:1:2 2:2:1 1:3:4 3:4:3)
+    string(REPLACE ":" ";" gpu ${gpu})
+    list(GET gpu 0 number)
+    list(GET gpu 1 bus)
+    list(GET gpu 2 peer)
+    string(APPEND gpus "<pci busid='0000:0${bus}:00.0' class='0x030200' link_speed='16.0 GT/s PCIe' link_width='16'>"
+                       "<gpu dev='${number}' sm='80' rank='${number}' gdr='0'>"
+                       "<nvlink target='0000:0${peer}:00.0' count='4' tclass='0x030200'/></gpu></pci>\n")
+  endforeach()
+  string(REPLACE "'" "\"" pairs "<system version='1'>\n<cpu numaid='0' affinity='ffff' arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='85'>\n${gpus}</cpu>\n</system>\n")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml "${pairs}")
+  set(pairs "machine 0.1.0, 4 ranks on NVIDIA A100 each, 32 teams, links 2 NV 100 GB/s and 4 PHB, laid out as")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs "tutti-tune 2\n${pairs} 205ee5bc\n${class} 111.5\n${pairs} 41fef03c\n${class} 222.5\n")
+  tutti_add_test(NAME tools.explain_machines_of_devices_by_their_numbers LABELS tools
+                 COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "two_shot +bulk [^\n]* 111.5\n.*measured on [^\n]* 205ee5bc\nWith"
+                         $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K
+                         --topology ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs)
+endif()
 tutti_test_of_machines(of_devices_in_windows "two_shot_mapped +bulk [^\n]* 777.5\n.*With TUTTI_TUNE=1 two_shot_mapped with bulk is chosen"
                        --ranks 8 --memory cuda --mapped)
 tutti_test_of_machines(of_devices_of_earlier_versions_are_none "/tools.machines has nothing of such calls on such devices\n" --ranks 2 --memory cuda)
