@@ -17,7 +17,7 @@ tutti_add_test(NAME tools.explain_measured LABELS tools COMMAND ${expect} 0 "dir
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_add_test(NAME tools.explain_measured_mapped LABELS tools
                COMMAND ${expect} 0 "direct_mapped +bulk [^\n]* 555.5.*direct +bulk [^\n]* 666.5.*measured on 0.1.0, hosts 1x2"
-               $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --mapped --tune-file
+               $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 64K --ranks 2 --cores 2 --mapped --tune-file
                ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 # Of several machines, and of devices.
 set(class "class all_reduce 32\nkept ring bulk 65536 4 11 1.5\ntried two_shot bulk 32768 4 5")
@@ -40,6 +40,19 @@ tutti_test_of_machines(can_be_named "two_shot +bulk [^\n]* 111.5\n.*measured on 
                        --ranks 2 --machine ", 1 rank on")
 tutti_test_of_machines(have_so_many_cores "two_shot +bulk [^\n]* 222.5\n.*measured on [^\n]*, 2 ranks on 1 CPU [^\n]*\n(With|two_shot|ring|one_shot)"
                        --ranks 2 --cores 1)
+# Of 3 threads, and of ranks that are bound to a core each, or some of them.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.shared
+     "tutti-tune 2\nmachine 0.1.0, hosts 1x3, 3 ranks in a process on 2 CPUs of some kind, shm\n${class} 111.5\n"
+     "machine 0.1.0, hosts 1x3, 1 rank on 1 CPU of some kind, shm\n${class} 222.5\n"
+     "machine 0.1.0, hosts 1x3, 1 rank on 1 CPU and 2 ranks on 5 CPUs of some kind, shm\n${class} 333.5\n")
+foreach(case 2:111.5:threads 3:222.5:bound_ranks)
+  string(REPLACE ":" ";" case ${case})
+  list(POP_FRONT case cores measured whose)
+  tutti_add_test(NAME tools.explain_machines_have_so_many_cores_of_${whose} LABELS tools
+                 COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "two_shot +bulk [^\n]* ${measured}\n.*measured on [^\n]*\n(With|two_shot|ring|one_shot)"
+                         $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 3 --cores ${cores}
+                         --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.shared)
+endforeach()
 tutti_test_of_machines(of_devices "on devices\n.*two_shot +bulk [^\n]* 444.5\n.*measured on [^\n]*NV 100 GB/s[^\n]*\nmeasured as well on [^\n]*NV 450 GB/s: see --machine\nWith TUTTI_TUNE=1 ring with bulk is chosen, kept: measured 1.5 us, two_shot with bulk 444.5. without"
                        --ranks 8 --memory cuda)
 tutti_test_of_machines(of_devices_can_be_named "two_shot +bulk [^\n]* 333.5\n.*measured on [^\n]*NV 450 GB/s\nWith" --ranks 8 --memory cuda
@@ -47,6 +60,27 @@ tutti_test_of_machines(of_devices_can_be_named "two_shot +bulk [^\n]* 333.5\n.*m
 tutti_test_of_machines(of_devices_by_their_links "two_shot +bulk [^\n]* 333.5\n.*measured on [^\n]*NV 450 GB/s\nWith" --topology dgx-h100)
 tutti_test_of_machines(of_devices_named_in_spite_of_their_links "two_shot +bulk [^\n]* 444.5\n.*measured on [^\n]*laid out as 01234567\nWith"
                        --topology dgx-h100 --machine "laid out")
+if(TUTTI_HAS_FORMATS)
+  # Ranks are in the order of the driver's numbers: NVLinks are between the first and the third of them, and the others.
+  set(gpus "")
+  foreach(gpu 0:1:2 2:2:1 1:3:4 3:4:3)
+    string(REPLACE ":" ";" gpu ${gpu})
+    list(GET gpu 0 number)
+    list(GET gpu 1 bus)
+    list(GET gpu 2 peer)
+    string(APPEND gpus "<pci busid='0000:0${bus}:00.0' class='0x030200' link_speed='16.0 GT/s PCIe' link_width='16'>"
+                       "<gpu dev='${number}' sm='80' rank='${number}' gdr='0'>"
+                       "<nvlink target='0000:0${peer}:00.0' count='4' tclass='0x030200'/></gpu></pci>\n")
+  endforeach()
+  string(REPLACE "'" "\"" pairs "<system version='1'>\n<cpu numaid='0' affinity='ffff' arch='x86_64' vendor='GenuineIntel' familyid='6' modelid='85'>\n${gpus}</cpu>\n</system>\n")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml "${pairs}")
+  set(pairs "machine 0.1.0, 4 ranks on NVIDIA A100 each, 32 teams, links 2 NV 100 GB/s and 4 PHB, laid out as")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs "tutti-tune 2\n${pairs} 205ee5bc\n${class} 111.5\n${pairs} 41fef03c\n${class} 222.5\n")
+  tutti_add_test(NAME tools.explain_machines_of_devices_by_their_numbers LABELS tools
+                 COMMAND env -u TUTTI_ALGORITHM ${expect} 0 "two_shot +bulk [^\n]* 111.5\n.*measured on [^\n]* 205ee5bc\nWith"
+                         $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K
+                         --topology ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs.xml --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.pairs)
+endif()
 tutti_test_of_machines(of_devices_in_windows "two_shot_mapped +bulk [^\n]* 777.5\n.*With TUTTI_TUNE=1 two_shot_mapped with bulk is chosen"
                        --ranks 8 --memory cuda --mapped)
 tutti_test_of_machines(of_devices_of_earlier_versions_are_none "/tools.machines has nothing of such calls on such devices\n" --ranks 2 --memory cuda)

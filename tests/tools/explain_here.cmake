@@ -57,6 +57,13 @@ tutti_add_test(NAME tools.explain_leaves_ll_to_hosts LABELS tools COMMAND env NC
                "\nNCCL_PROTO has no effect here: between hosts messages go in bulk.* with bulk is chosen" ${here} --groups 2x2)
 tutti_add_test(NAME tools.explain_refuses_rows_of_our_own LABELS tools COMMAND env TUTTI_PROTOCOL=rows ${expect} 1
                "protocol 'rows' is for GPUs" ${here} --ranks 2)
+foreach(protocol "" "--protocol;lines")
+  string(REPLACE "--protocol;" "_beside_" suffix "${protocol}")
+  tutti_add_test(NAME tools.explain_refuses_channels_of_our_own${suffix} LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 1
+                 "2 channels: there is 1 on host memory" ${here} --ranks 2 ${protocol})
+endforeach()
+tutti_add_test(NAME tools.explain_leaves_channels_to_gpus LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0 " is chosen"
+               ${here} --ranks 2 --memory cuda)
 
 # Types are of what is rounded.
 tutti_add_test(NAME tools.explain_refuses_types_of_nothing LABELS tools COMMAND ${expect} 2 "--type is of what is rounded: give --wire"

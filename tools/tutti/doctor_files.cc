@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "src/base/config.h"
+#include "src/base/counted.h"
 #include "src/base/status.h"
 #include "src/communicator/planning/machine_name.h"
 #include "src/tuner/plugin/plugin.h"
@@ -81,7 +82,7 @@ void print_kept_choices() {
   if (!kept.ok() || kept.value().machines.empty()) return;
   std::printf("choices kept in %s\n", path.c_str());
   for (const TuneCache::Machine& machine : kept.value().machines) {
-    const std::string classes = std::to_string(machine.classes.size()) + " classes of calls";
+    const std::string classes = counted(machine.classes.size(), "class of calls", "classes of calls");
     const bool found = parse_machine_name(machine.name).has_value();
     std::printf("  %s: %s\n", machine.name.c_str(),
                 found ? classes.c_str() : "not looked for any more, since names say more now");

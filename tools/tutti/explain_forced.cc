@@ -55,7 +55,8 @@ Status heed_environment(const Query& query, ForcedNames& names, std::string& wor
         source_of("TUTTI_PROTOCOL") + (why.empty() ? " forces " + from.protocol : " has no effect here: " + why) + ".");
     if (why.empty()) names.protocol = from.protocol;
   }
-  return {};
+  // There whatever else is chosen.
+  return query.teams == 0 ? check_on_host_memory("", from.channels) : Status();
 }
 
 Status heed_transport(Rank hosts, Query& query, std::string& words) {

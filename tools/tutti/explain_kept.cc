@@ -1,6 +1,8 @@
 #include "tools/tutti/explain_kept.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <vector>
 
 #include "src/base/config.h"
@@ -27,6 +29,33 @@ std::string hosts_of(const AskedMachine& asked, const Query& query) {
   return hosts_in_words(std::vector<Rank>{query.problem.ranks});
 }
 
+bool skip(std::string_view& words, std::string_view word) {
+  const bool is_next = words.starts_with(word);
+  if (is_next) words.remove_prefix(word.size());
+  return is_next;
+}
+
+// "2 ranks", "1 rank": how many, and the rest of the words. 0: none.
+std::uint32_t take_count(std::string_view& words, std::string_view one) {
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), count);
+  if (error != std::errc()) return 0;
+  words.remove_prefix(static_cast<std::size_t>(end - words.data()));
+  if (!skip(words, " ") || !skip(words, one)) return 0;
+  skip(words, "s");
+  return count;
+}
+
+// Of the machine's words on sharing: the cores that so many ranks have together. 0: they do not tell, as where ranks
+// are of several kinds.
+std::uint32_t cores_of(std::string_view sharing, Rank ranks) {
+  const std::uint32_t sharers = take_count(sharing, "rank");
+  skip(sharing, " in a process");  // Threads.
+  if (sharers == 0 || !skip(sharing, " on ")) return 0;
+  const std::uint32_t cores = take_count(sharing, "CPU");
+  return sharing.starts_with(" of ") ? (ranks + sharers - 1) / sharers * cores : 0;
+}
+
 bool is_of(const std::string& name, const AskedMachine& asked, const Query& query) {
   if (name.find(asked.named) == std::string::npos) return false;
   const std::optional<NamedMachine> machine = parse_machine_name(name);
@@ -35,9 +64,7 @@ bool is_of(const std::string& name, const AskedMachine& asked, const Query& quer
     const bool linked = !asked.named.empty() || asked.links.empty() || machine->links == asked.links;
     return machine->ranks == query.problem.ranks && !query.network && linked;
   }
-  const std::string sharing = std::to_string(query.problem.ranks) + (query.problem.ranks == 1 ? " rank" : " ranks") +
-                              " on " + std::to_string(asked.cores) + " CPU";
-  if (asked.cores > 0 && machine->sharing.find(sharing) != 0) return false;
+  if (asked.cores > 0 && cores_of(machine->sharing, query.problem.ranks) != asked.cores) return false;
   return machine->hosts == hosts_of(asked, query) && (machine->carrier != "shm") == query.network;
 }
 

@@ -1,6 +1,8 @@
 #include "tools/tutti/explain_topology.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "src/communicator/planning/machine_name.h"
 #include "src/model/figures.h"
@@ -10,6 +12,16 @@
 #include "tools/tutti/topologies.h"
 
 namespace tutti {
+namespace {
+
+// In the order of ranks, as Network and launchers place them: by the driver's numbers.
+std::vector<NodeId> gpus_by_rank(const Topology& host) {
+  std::vector<NodeId> gpus = host.all(NodeKind::gpu);
+  std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return host.nodes[a].index < host.nodes[b].index; });
+  return gpus;
+}
+
+}  // namespace
 
 Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query) {
   constexpr std::uint32_t kMostHosts = 1U << 24;
@@ -35,7 +47,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   query.teams = costs.most_channels;
   query.only_rings = orders_on(network, costs.most_channels).only_rings;
   const Topology& host = network.cluster().host;
-  if (!query.network) known.links = links_in_words(host, host.all(NodeKind::gpu));
+  if (!query.network) known.links = links_in_words(host, gpus_by_rank(host));
   return known;
 }
 

@@ -151,9 +151,8 @@ class Simulations {
             "algorithms and protocols are those of NCCL's own estimates, which need not be the quickest");
       if (on_device_ && !request_.like_nccl)
         runs.back().outcome.notes.push_back(
-            "calls are cut into channels and messages as NCCL cuts them; what Tutti's table for GPUs takes, which "
-            "nobody "
-            "has measured, is told by tutti explain --topology");
+            "calls are cut into channels and messages as NCCL cuts them; what Tutti's table for GPUs takes, "
+            "which nobody has measured, is told by tutti explain --topology");
       if (candidate.shown == kNvls)
         runs.back().outcome.notes.push_back(
             std::string("nvls is the plan of ") + std::string(candidate.algorithm->name()) +

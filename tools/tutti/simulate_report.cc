@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "src/base/counted.h"
 #include "src/base/json.h"
 
 namespace tutti {
@@ -24,10 +25,6 @@ std::vector<std::pair<std::string, double>> parts_of(const Chain& chain) {
   std::erase_if(parts, [](const auto& part) { return part.second <= 0; });
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   return parts;
-}
-
-std::string counted(std::uint32_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 void show_row(const SimulatedRun& run, bool shows_wire) {

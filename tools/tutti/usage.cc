@@ -40,14 +40,12 @@ constexpr const char* kUsage =
 
 constexpr const char* kOfExplain =
     "explain --bytes: of a block, which is what a rank contributes or receives: of all_gather and gather what comes "
-    "from "
-    "each\n"
-    "    rank, of reduce_scatter and scatter what goes to each, of all_to_all what goes from each to each; nccl-tests "
-    "and\n"
+    "from each\n"
+    "    rank, of reduce_scatter and scatter what goes to each, of all_to_all what goes from each to each; "
+    "nccl-tests and\n"
     "    tutti simulate count the larger of a rank's buffers, which has a block of each rank there\n"
     "explain --cores: how many all ranks share; unless it is given, ranks on host memory share those of this machine, "
-    "but "
-    "for\n"
+    "but for\n"
     "    --groups of several hosts and a --link: there each has its own\n"
     "explain heeds TUTTI_TRANSPORT, TUTTI_ALGORITHM, TUTTI_PROTOCOL, TUTTI_WIRE, TUTTI_MAX_RELATIVE_ERROR and "
     "TUTTI_TUNE_FILE,\n"

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "src/base/counted.h"
 #include "src/base/hash.h"
 #include "src/topology/ways.h"
 
@@ -66,10 +67,6 @@ std::string laid_out_as(const std::vector<std::vector<Rank>>& layouts) {
   char text[32];
   std::snprintf(text, sizeof text, ", laid out as %08x", code);
   return text;
-}
-
-std::string counted(std::uint32_t count, const char* one) {
-  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
 }
 
 struct Sharing {
