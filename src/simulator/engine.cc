@@ -228,7 +228,7 @@ class Engine {
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
     const double copied = some_direct_ && is_direct(step) ? 0 : bytes * std::max({in, out, 1U});
     const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
-    const End* const ends = &program_.ends[step.first];
+    const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
       if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes, end, chain);
@@ -242,7 +242,7 @@ class Engine {
   // For each byte in memory.
   double coding_us(const TimedStep& step) const {
     if (request_.encode_us == 0 && request_.decode_us == 0) return 0;
-    const End* const ends = &program_.ends[step.first];
+    const End* const ends = program_.ends.data() + step.first;
     const auto is = [](EndKind kind) { return [kind](End end) { return end.kind() == kind; }; };
     const auto received = std::count_if(ends, ends + step.sources, is(EndKind::receive));
     const bool sends = std::any_of(ends + step.sources, ends + step.sources + step.targets, is(EndKind::send));
@@ -275,7 +275,7 @@ class Engine {
                 .free = free,
                 .end = free,
                 .read = chain};
-    const End* const ends = &program_.ends[step.first];
+    const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) {
       if (ends[i].kind() == EndKind::read)
         await_read(slice, chain, ends[i], wires_.transfer(ends[i].lane(), slice.bytes));
@@ -298,7 +298,7 @@ class Engine {
     const double free = timeline_.now + (last ? 0 : copy_us);
     Slice slice{
         .bytes = step.units * request_.unit_bytes / chunks, .last = last, .free = free, .end = free, .read = chain};
-    const std::span<const End> sources(&program_.ends[step.first], step.sources);
+    const std::span<const End> sources(program_.ends.data() + step.first, step.sources);
     const std::span<const End> targets(sources.data() + sources.size(), step.targets);
     const double sum_us = !first && step.gathered ? wires_.gather(sources, slice.bytes) : 0;
     for (const End source : sources) {
@@ -330,7 +330,7 @@ class Engine {
   // Returns when the channel is free again.
   double leave_slice(std::uint32_t rank, const TimedStep& step, const Slice& slice, Chain& chain) {
     RankState& state = ranks_[rank];
-    const std::span<const End> targets(&program_.ends[step.first] + step.sources, step.targets);
+    const std::span<const End> targets(program_.ends.data() + step.first + step.sources, step.targets);
     for (const End target : targets) {
       if (!slice.last) break;
       if (target.kind() == EndKind::send)
