@@ -88,7 +88,6 @@ HostCommunicator::HostCommunicator(Rank rank, Mesh mesh, Board board, Communicat
       timeout_ms_(options_.timeout_ms),
       learning_(options_, rank, rank == 0 ? machine_name(options_, mesh_.hosts()) : "") {
   options_.force();
-  if (rank == 0) warn_of_idle_tune_file();
 }
 
 HostCommunicator::~HostCommunicator() { mesh_.leave(); }
@@ -174,6 +173,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   Result<Location> location = own_location(options.gpu);
   if (location.ok()) join.location = location.value();
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
+  if (rank == 0) warn_of_idle_tune_file();  // Of a part nobody says it again.
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
   Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
   const auto choose_carriers = [&]() -> Result<Chosen> {
@@ -248,6 +248,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
     communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options,
                                                                Spread::one_process));
   }
+  warn_of_idle_tune_file();
   return communicators;
 }
 
