@@ -10,6 +10,7 @@
 #include "src/base/config.h"
 #include "src/base/counted.h"
 #include "src/base/status.h"
+#include "src/communicator/joining/settings.h"
 #include "src/communicator/planning/machine_name.h"
 #include "src/tuner/plugin/plugin.h"
 #include "src/tuner/tune_cache.h"
@@ -17,20 +18,6 @@
 
 namespace tutti {
 namespace {
-
-bool has_plugin() { return !config().tuner_plugin.empty() && config().tuner_plugin != "none"; }
-
-// Why nothing is learnt, whatever TUTTI_TUNE says; empty: it is as that says.
-std::string keeps_from_learning() {
-  if (config().deterministic) return "TUTTI_DETERMINISTIC is 1";
-  if (has_plugin()) return "TUTTI_TUNER_PLUGIN names who chooses";
-  const Config& from = config();
-  if (!from.algorithm.empty())
-    return std::string(from.nccls_algorithm ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + from.algorithm;
-  const bool only_on_gpus = from.nccls_protocol && from.protocol == "rows";
-  if (from.protocol.empty() || only_on_gpus) return "";
-  return std::string(from.nccls_protocol ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + from.protocol;
-}
 
 // Of a file that is replaced as a whole.
 Status check_writable(const std::string& path) {
@@ -57,13 +44,13 @@ std::string useless_tune_file() {
   const Status found = check_tune_file(path);
   if (found.ok()) return "";
   const std::string why = "TUTTI_TUNE_FILE is of no use: " + found.message();
-  if (config().tune != Tune::off && keeps_from_learning().empty()) return why;
+  if (idle_tuning(config()).empty()) return why;
   warn(why + "; nothing is learnt now, so nobody will see it");
   return "";
 }
 
 std::string useless_plugin() {
-  if (!has_plugin()) return "";
+  if (!config().has_plugin()) return "";
   const Status opened = TunerPlugin::open(config().tuner_plugin).status();
   return opened.ok() ? "" : "TUTTI_TUNER_PLUGIN is of no use: " + opened.message();
 }
@@ -90,8 +77,8 @@ void print_kept_choices() {
 }
 
 std::string useless_files() {
-  if (config().tune != Tune::off && !keeps_from_learning().empty())
-    warn("TUTTI_TUNE has no effect, since " + keeps_from_learning());
+  const std::string idle = idle_tuning(config());
+  if (!idle.empty()) warn(idle);
   std::string all;
   for (const std::string& useless : {useless_tune_file(), useless_plugin(), useless_dump()})
     if (!useless.empty()) all += (all.empty() ? "" : "; ") + useless;

@@ -29,8 +29,6 @@ std::string refused_here() {
   const Config& from = config();
   if (from.nccls_protocol && from.protocol == "rows")
     warn("NCCL_PROTO has no effect on host memory: LL128 is for GPUs");
-  const std::string idle = idle_tune_file(from);
-  if (!idle.empty()) warn(idle);
   std::vector<std::string> refused = refused_settings(environment(), from);
   const std::vector<std::string> on_host_memory = refused_on_host_memory(from);
   if (has_devices()) {

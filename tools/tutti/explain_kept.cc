@@ -83,9 +83,8 @@ Classes classes_of(const TuneCache::Machine& machine, const Query& query) {
 // As communicators see it: where something is forced, or a plugin is asked, nothing is tried.
 bool is_tried(const Query& query) {
   const Config& from = config();
-  const bool plugin = !from.tuner_plugin.empty() && from.tuner_plugin != "none";
   return query.problem.ranks > 1 && query.algorithm.empty() && query.protocol.empty() && from.algorithm.empty() &&
-         from.protocol.empty() && !plugin;
+         from.protocol.empty() && !from.has_plugin();
 }
 
 // The one that was kept; what is none of the candidates is not known.

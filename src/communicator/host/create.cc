@@ -60,10 +60,10 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
 
 namespace {
 
-// Once in the process. TUTTI_DETERMINISTIC is there to leave files alone.
+// Once in the process. Where TUTTI_TUNE or TUTTI_DETERMINISTIC is set, too, it is idle on purpose.
 void warn_of_idle_tune_file() {
   static std::atomic_flag told;
-  const std::string idle = config().deterministic ? "" : idle_tune_file(config());
+  const std::string idle = config().tune == Tune::off && !config().deterministic ? idle_tuning(config()) : "";
   if (!idle.empty() && !told.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
 }
 

@@ -63,6 +63,21 @@ Status check_nccl_wire(const Environment& environment) {
   return check_wire_format("TUTTI_NCCL_WIRE", environment.get("TUTTI_NCCL_WIRE").value_or(""));
 }
 
+// NCCL's LL128 is for GPUs, and leaves the choice open elsewhere.
+std::string protocol_on_host_memory(const Config& config) {
+  return config.nccls_protocol && config.protocol == "rows" ? "" : config.protocol;
+}
+
+std::string why_nothing_is_learnt(const Config& config) {
+  if (config.deterministic) return "TUTTI_DETERMINISTIC is 1";
+  if (config.has_plugin()) return "TUTTI_TUNER_PLUGIN names who chooses";
+  if (!config.algorithm.empty())
+    return std::string(config.nccls_algorithm ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + config.algorithm;
+  if (!protocol_on_host_memory(config).empty())
+    return std::string(config.nccls_protocol ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + config.protocol;
+  return config.tune == Tune::off ? "TUTTI_TUNE is 0, and would have to be 1 or exact" : "";
+}
+
 }  // namespace
 
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config) {
@@ -92,19 +107,19 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
 }
 
 std::vector<std::string> refused_on_host_memory(const Config& config) {
-  const bool left_open = config.nccls_protocol && config.protocol == "rows";
   std::vector<std::string> refused;
   for (const Status& status :
-       {check_on_host_memory(left_open ? "" : config.protocol, 0), check_on_host_memory("", config.channels)})
+       {check_on_host_memory(protocol_on_host_memory(config), 0), check_on_host_memory("", config.channels)})
     if (!status.ok()) refused.push_back(status.message());
   return refused;
 }
 
-std::string idle_tune_file(const Config& config) {
-  if (config.tune_file.empty()) return "";
-  if (config.deterministic) return "TUTTI_TUNE_FILE has no effect: TUTTI_DETERMINISTIC is 1";
-  if (config.tune != Tune::off) return "";
-  return "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0, and would have to be 1 or exact";
+std::string idle_tuning(const Config& config) {
+  const std::string why = why_nothing_is_learnt(config);
+  const bool tunes = config.tune != Tune::off, keeps = !config.tune_file.empty();
+  if (why.empty() || (!tunes && !keeps)) return "";
+  if (tunes && keeps) return "TUTTI_TUNE and TUTTI_TUNE_FILE have no effect: " + why;
+  return (tunes ? "TUTTI_TUNE" : "TUTTI_TUNE_FILE") + (" has no effect: " + why);
 }
 
 }  // namespace tutti

@@ -15,7 +15,8 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
 // The same of those that GPUs can heed, and host memory cannot.
 std::vector<std::string> refused_on_host_memory(const Config& config);
 
-// Why nothing is read from TUTTI_TUNE_FILE, and nothing kept there; empty: it is, or it is not set.
-std::string idle_tune_file(const Config& config);
+// Which of TUTTI_TUNE and TUTTI_TUNE_FILE are set and have no effect, since no call of host memory tries another
+// algorithm, and why; empty: neither.
+std::string idle_tuning(const Config& config);
 
 }  // namespace tutti
