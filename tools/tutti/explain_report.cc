@@ -73,7 +73,7 @@ std::string prediction(const Query& query, const std::vector<Candidate>& found) 
     const auto* best = &found.front();
     for (const Candidate& other : found)
       if (other.predicted_us < best->predicted_us) best = &other;
-    return winner + " is chosen, from a table of estimates: nobody has measured devices yet" +
+    return winner + " is chosen, from a table of estimates, made without a device" +
            (best == &found.front() ? "" : "; by prediction " + named(best->choice) + " takes less");
   }
   if (found[1].predicted_us < found[0].predicted_us)
