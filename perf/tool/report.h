@@ -24,7 +24,7 @@ struct Timing {
   double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.
   std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
   std::string algorithm, protocol;  // That rank 0 ran last; empty: there was nothing to do, or to choose.
-  std::uint32_t ran_otherwise = 0;  // Timed iterations that ran as another: the library had calls on trial.
+  std::uint32_t ran_otherwise = 0;  // Timed iterations whose last call ran as another: the library had some on trial.
   std::string wire = "raw";         // How elements travelled. Where they were rounded:
   double error = 0;                 // the root of the mean square of the errors, over that of the results,
   double expected_error = 0;        // and what the library says of it.

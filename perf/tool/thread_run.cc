@@ -261,7 +261,9 @@ class ThreadRun {
   // Calls that block are timed one iteration at a time. In a stream, all at once: waiting between them would count.
   Sample time(std::uint32_t calls) {
     std::vector<double> iterations(options_.iterations);
+    double asking = 0;
     ran_.clear();
+    if (tries_) ran_.reserve(iterations.size());
     barrier();
     const double start = seconds(clock());
     double begin = start;
@@ -273,9 +275,10 @@ class ThreadRun {
       if (!tries_) continue;
       ran_.push_back(last_choice());
       begin = seconds(clock());
+      asking += begin - end;
     }
     settle();
-    const double mean = (seconds(clock()) - start) / options_.iterations;
+    const double mean = (seconds(clock()) - start - asking) / options_.iterations;
     if (options_.memory == Memory::cuda) std::fill(iterations.begin(), iterations.end(), mean);
     const double per_call_us = 1e6 / calls / options_.aggregated;
     Sample sample;
