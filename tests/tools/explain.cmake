@@ -135,6 +135,10 @@ tutti_test_of_kept(leaves_rounding_to_predictions "\ntwo_shot +bulk [^\n]* - +in
                    all_reduce --bytes 1M --transport tcp --link 1 --max-relative-error 0.05)
 tutti_test_of_kept(of_its_transport "With TUTTI_TUNE=1 ring with bulk is chosen, kept: measured 5.5 us, two_shot with bulk 6.5"
                    all_reduce --bytes 1M --transport tcp --link 1)
+tutti_add_test(NAME tools.explain_kept_of_ranks_that_are_apart_by_their_transport LABELS tools
+               COMMAND env TUTTI_TRANSPORT=tcp ${expect} 0 "\nWith TUTTI_TUNE=1 ring with bulk is chosen, kept: measured 5.5 us, two_shot with bulk 6.5"
+                       $<TARGET_FILE:tutti_tool> explain --groups 2x2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.kept
+                       --collective all_reduce --bytes 1M)
 tutti_test_of_kept(of_lanes_is_for_lanes "With TUTTI_TUNE=1 ring with bulk is chosen, kept: measured 2.5 us. without" all_gather --bytes 64K)
 tutti_test_of_kept(of_lanes_is_for_all_where_mapped_memory_lost "ring with bulk is chosen, kept: measured 2.5 us. without, direct_mapped"
                    all_gather --bytes 64K --mapped)
@@ -204,6 +208,8 @@ tutti_explain_refuses(to_map_over_tcp "--mapped is of memory that all ranks can 
 tutti_explain_refuses(to_map_over_groups "--mapped is of memory that all ranks can map" --groups 2x2 --mapped)
 tutti_explain_refuses(to_map_other_hosts "--mapped is of memory that all ranks can map" --topology dgx-h100 --hosts 2 --mapped)
 tutti_explain_refuses(what_devices_of_several_hosts_have_not "has nothing of calls between devices of several hosts" --topology dgx-h100 --hosts 2
+                      --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+tutti_explain_refuses(what_devices_of_hosts_on_nvswitches_have_not "has nothing of calls between devices of several hosts" --topology gb200-nvl72
                       --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
 tutti_explain_refuses(a_machine_of_no_file "--machine is one of those of a --tune-file" --ranks 2 --machine EPYC)
 tutti_explain_refuses(two_of_one "given twice. while reading --ranks" --ranks 2 --ranks 4)

@@ -234,10 +234,14 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
     network.member_gbytes_per_s = network.rank_gbytes_per_s = request.link_gbits_per_s / 8;
   }
   TUTTI_CHECK_OK(settle_wire(request, given));
-  if (request.measured_by_name && query.teams > 0 && query.network)
-    return invalid_argument(
-        "--tune-file has nothing of calls between devices of several hosts: these are not tried (docs/decisions/0061)");
-  request.asked.hosts = request.groups;
+  const bool one_host = given.has(kTopology) ? !request.asked.links.empty() : !query.network;
+  if (query.teams > 0 && !one_host) {
+    if (request.measured_by_name)
+      return invalid_argument(
+          "--tune-file has nothing of calls between devices of several hosts: these are not tried "
+          "(docs/decisions/0061)");
+    request.asked.file.clear();
+  }
   request.asked.cores = given.has(kCores) ? request.terms.cores : 0;
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)

@@ -70,9 +70,14 @@ Status heed_transport(Rank hosts, Query& query, std::string& words) {
   if (asked == "shm" && hosts > 1)
     return invalid_argument("TUTTI_TRANSPORT is shm, which reaches ranks of one host, but --groups have " +
                             std::to_string(hosts) + ": add --transport tcp, or unset it");
-  if (asked != "shm") query.network = true;
-  const bool as_tcp = asked != "shm" && asked != "tcp";
-  say(words, "TUTTI_TRANSPORT asks for " + asked + (as_tcp ? ", which is predicted as tcp is." : "."));
+  std::string taken;
+  if (asked != "shm") {
+    query.network = true;
+    if (asked != "tcp") taken = ", which is predicted as tcp is";
+    if (!query.problem.groups.empty()) taken += ", within hosts as well";
+    query.problem.groups.clear();
+  }
+  say(words, "TUTTI_TRANSPORT asks for " + asked + taken + ".");
   return {};
 }
 

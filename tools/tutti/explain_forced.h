@@ -18,6 +18,7 @@ struct ForcedNames {
 Status heed_environment(const Query& query, ForcedNames& names, std::string& words);
 
 // TUTTI_TRANSPORT, for ranks of so many hosts; 0: of a topology, which says by itself what leads from rank to rank.
+// Ranks that ask for another than shm are apart, whatever hosts they are on: groups are forgotten then.
 Status heed_transport(Rank hosts, Query& query, std::string& words);
 
 // Of formats and bounds: TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR, the latter on host memory.

@@ -21,12 +21,10 @@ struct Kept {
   std::optional<Choice> choice;
 };
 
-// Ranks that are told to take another transport than memory are on a host each, whatever they are on.
-std::string hosts_of(const AskedMachine& asked, const Query& query) {
-  const bool one_host = asked.hosts.empty() || asked.hosts.front().size() == 1;
-  if (!one_host) return hosts_in_words(asked.hosts.front());
-  if (query.network) return hosts_in_words(std::vector<Rank>(query.problem.ranks, 1));
-  return hosts_in_words(std::vector<Rank>{query.problem.ranks});
+std::string hosts_of(const Query& query) {
+  if (!query.problem.groups.empty()) return hosts_in_words(query.problem.groups.front());
+  const Rank ranks = query.problem.ranks;
+  return hosts_in_words(query.network ? std::vector<Rank>(ranks, 1) : std::vector<Rank>{ranks});
 }
 
 bool skip(std::string_view& words, std::string_view word) {
@@ -62,10 +60,10 @@ bool is_of(const std::string& name, const AskedMachine& asked, const Query& quer
   if (!machine || machine->on_devices != (query.teams > 0)) return false;
   if (machine->on_devices) {
     const bool linked = !asked.named.empty() || asked.links.empty() || machine->links == asked.links;
-    return machine->ranks == query.problem.ranks && !query.network && linked;
+    return machine->ranks == query.problem.ranks && linked;
   }
   if (asked.cores > 0 && cores_of(machine->sharing, query.problem.ranks) != asked.cores) return false;
-  return machine->hosts == hosts_of(asked, query) && (machine->carrier != "shm") == query.network;
+  return machine->hosts == hosts_of(query) && (machine->carrier != "shm") == query.network;
 }
 
 Classes classes_of(const TuneCache::Machine& machine, const Query& query) {

@@ -15,7 +15,6 @@ namespace tutti {
 struct AskedMachine {
   std::string file;   // Empty: none is.
   std::string named;  // What its name has in it; empty: whatever.
-  Groups hosts;       // Of ranks on host memory; empty: one has all.
   Rank cores = 0;     // That they share; 0: whatever.
   std::string links;  // Of devices, as names of machines have them; empty: whatever.
 };

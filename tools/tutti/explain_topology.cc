@@ -47,7 +47,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   query.teams = costs.most_channels;
   query.only_rings = orders_on(network, costs.most_channels).only_rings;
   const Topology& host = network.cluster().host;
-  if (!query.network) known.links = links_in_words(host, gpus_by_rank(host));
+  if (network.cluster().hosts == 1) known.links = links_in_words(host, gpus_by_rank(host));
   return known;
 }
 
