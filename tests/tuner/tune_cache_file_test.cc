@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "src/tuner/tune_cache.h"
+#include "tests/tuner/folder.h"
 
 namespace {
 
@@ -50,19 +50,7 @@ extern "C" int rename(const char* from, const char* to) noexcept {
 namespace tutti {
 namespace {
 
-class Folder {
- public:
-  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
-  ~Folder() { std::filesystem::remove_all(name_); }
-  std::string operator/(const std::string& name) const { return name_ + "/" + name; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(name_), std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::string name_ = "/tmp/tutti-tune-XXXXXX";
-};
+using test::Folder;
 
 TuneCache::Machine machine(const std::string& name) {
   return {name, {{Collective::reduce, 4, {{"direct", Protocol::bulk, 8, 1, 2, 3}}}}};
