@@ -2,14 +2,16 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
+#include "src/base/own_cpus.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/secrets.h"
 
@@ -64,11 +66,11 @@ Result<std::array<std::uint8_t, 16>> process_id() {
 
 // Of the thread that joins: whoever binds ranks does so before.
 void show_own_cpus(PeerRecord& record) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return;
-  record.own_cpus = static_cast<std::uint16_t>(CPU_COUNT(&set));
-  while (record.own_cpus > 0 && !CPU_ISSET(record.first_cpu, &set)) ++record.first_cpu;
+  static_assert(kMostOwnCpus <= UINT16_MAX);
+  const std::vector<std::uint32_t> cpus = own_cpus();
+  if (cpus.empty()) return;
+  record.own_cpus = static_cast<std::uint16_t>(cpus.size());
+  record.first_cpu = static_cast<std::uint16_t>(cpus.front());
 }
 
 }  // namespace

@@ -7,32 +7,25 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/own_cpus.h"
+#include "tests/base/many_cpus.h"
+
 namespace tutti {
 namespace {
 
-std::vector<int> own_cpus() {
-  cpu_set_t set;
-  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 // As a rank whose thread is bound to these.
-void show(const Board& board, Rank rank, const std::vector<int>& cpus) {
+void show(const Board& board, Rank rank, const std::vector<std::uint32_t>& cpus) {
   std::thread([&] {
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (const int cpu : cpus) CPU_SET(cpu, &set);
+    for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
     ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
     board.show_cpus(rank);
   }).join();
 }
 
 TEST(Board, CountsACpuThatRanksShareOnce) {
-  const std::vector<int> mine = own_cpus();
+  const std::vector<std::uint32_t> mine = own_cpus();
   const auto board = Board::create(3);
   ASSERT_TRUE(board.ok());
   show(board.value(), 0, {mine.front()});
@@ -43,13 +36,24 @@ TEST(Board, CountsACpuThatRanksShareOnce) {
 }
 
 TEST(Board, KnowsThatAllRanksAreOnOneCpu) {
-  const std::vector<int> mine = own_cpus();
+  const std::vector<std::uint32_t> mine = own_cpus();
   const auto board = Board::create(2);
   ASSERT_TRUE(board.ok());
   for (const Rank rank : {0U, 1U}) show(board.value(), rank, {mine.back()});
   EXPECT_EQ(board.value().cpus(), 1U);
   show(board.value(), 1, mine);  // Shown once, for good.
   EXPECT_EQ(board.value().cpus(), 1U);
+}
+
+// More than it has bits for: ranks on CPUs of their own are not taken for a crowd.
+TEST(Board, CountsCpusBeyondItsBits) {
+  const auto board = Board::create(2);
+  ASSERT_TRUE(board.ok());
+  for (const Rank rank : {0U, 1U}) {
+    const test::ManyCpus kernel({rank == 0 ? 100U : 1500U});
+    board.value().show_cpus(rank);
+  }
+  EXPECT_EQ(board.value().cpus(), 2U);
 }
 
 TEST(Board, RanksWaitNoLongerThanTheFirstOfThem) {

@@ -1,7 +1,6 @@
 // Calls on memory that other ranks can map: that they try mapped algorithms and others, and that all ranks switch
 // together, whichever of them have such memory.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,9 +19,12 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 #include "tests/communicator/met_ranks.h"
+#include "tests/tuner/folder.h"
 
 namespace tutti {
 namespace {
+
+using test::Folder;
 
 constexpr std::size_t kMostBytes = 1 << 20;
 
@@ -169,16 +171,6 @@ TEST(LearningMapped, CallsGoTheSameWayWhoeverShowsBuffers) {
     }
   }
 }
-
-class Folder {
- public:
-  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
-  ~Folder() { std::filesystem::remove_all(name_); }
-  std::string file() const { return name_ + "/tune"; }
-
- private:
-  std::string name_ = "/tmp/tutti-tune-XXXXXX";
-};
 
 void leave(Communicators& ranks) {
   for (const auto& rank : ranks) EXPECT_TRUE(rank->leave().ok());

@@ -2,9 +2,7 @@
 #include "src/communicator/host/learning.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -15,9 +13,12 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/cases.h"
+#include "tests/tuner/folder.h"
 
 namespace tutti {
 namespace {
+
+using test::Folder;
 
 CommunicatorOptions learning(Tune tune, const std::string& transport = "") {
   CommunicatorOptions options;
@@ -302,16 +303,6 @@ TEST(Learning, CallsByMappedMemoryAreTriedToo) {
   EXPECT_EQ(distinct({ways.begin(), ways.begin() + 16}), std::set<std::string>{"direct_mapped "});
   EXPECT_GT(distinct(ways).size(), 1U);
 }
-
-class Folder {
- public:
-  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
-  ~Folder() { std::filesystem::remove_all(name_); }
-  std::string file() const { return name_ + "/tune"; }
-
- private:
-  std::string name_ = "/tmp/tutti-tune-XXXXXX";
-};
 
 CommunicatorOptions keeping(const std::string& file) {
   CommunicatorOptions options = learning(Tune::exact);

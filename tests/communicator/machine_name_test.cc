@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/own_cpus.h"
 #include "src/communicator/control/mesh.h"
 #include "src/tuner/tune_cache.h"
 #include "tests/bootstrap/meeting.h"
@@ -171,18 +172,8 @@ TEST(MachineName, OfEarlierVersionsIsOfNoMachine) {
     EXPECT_FALSE(parse_machine_name(name).has_value()) << name;
 }
 
-std::vector<int> own_cpus() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  ::sched_getaffinity(0, sizeof mine, &mine);
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &mine)) cpus.push_back(cpu);
-  return cpus;
-}
-
 // What ranks that join come to, [rank]: on this CPU.
-std::string joined(const std::vector<int>& cpus) {
+std::string joined(const std::vector<std::uint32_t>& cpus) {
   const Meeting meeting;
   Processes processes;
   for (Rank rank = 0; rank < cpus.size(); ++rank) {
@@ -204,7 +195,7 @@ std::string joined(const std::vector<int>& cpus) {
 }
 
 TEST(MachineName, OfRanksThatJoinIsOfTheirCpus) {
-  const std::vector<int> cpus = own_cpus();
+  const std::vector<std::uint32_t> cpus = own_cpus();
   if (cpus.size() < 2) GTEST_SKIP() << "one processor is shared by all";
   const std::string shared = joined({cpus[0], cpus[0]}), apart = joined({cpus[0], cpus[1]});
   EXPECT_NE(shared.find(", 2 ranks on 1 CPU of "), std::string::npos) << shared;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "src/base/own_cpus.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/mesh.h"
 #include "src/topology/discover/file.h"
@@ -15,17 +16,6 @@
 
 namespace tutti {
 namespace {
-
-// The processors that the test may use, each in a domain of its own.
-std::vector<std::uint32_t> processors() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  ::sched_getaffinity(0, sizeof mine, &mine);
-  std::vector<std::uint32_t> cpus;
-  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &mine)) cpus.push_back(cpu);
-  return cpus;
-}
 
 void bind_to(std::uint32_t cpu) {
   cpu_set_t one;
@@ -37,7 +27,7 @@ void bind_to(std::uint32_t cpu) {
 class ByFile : public testing::Test {
  protected:
   void SetUp() override {
-    cpus_ = processors();
+    cpus_ = own_cpus();
     if (cpus_.size() < 2) GTEST_SKIP() << "one processor cannot be in two domains";
     std::filesystem::create_directories(folder_);
     Topology topology;
@@ -75,7 +65,7 @@ class ByFile : public testing::Test {
   }
 
   const char* variable_ = "TUTTI_TOPO_FILE";
-  std::vector<std::uint32_t> cpus_;
+  std::vector<std::uint32_t> cpus_;  // Each in a domain of its own.
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("tutti-topology-" + std::to_string(::getpid()));
   std::string file_ = folder_ / "host.json", dump_ = folder_ / "dump.json";

@@ -9,7 +9,9 @@
 #include <thread>
 
 #include "src/base/atomic.h"
+#include "src/base/own_cpus.h"
 #include "src/executor/proxy/near_nic.h"
+#include "tests/base/many_cpus.h"
 #include "tests/transports/ends.h"
 
 namespace tutti {
@@ -202,7 +204,7 @@ TEST_F(Sysfs, TellsTheCpusNearAnInterface) {
   EXPECT_EQ(node_of("eth8", root_), std::nullopt);
   EXPECT_EQ(node_of("lo", root_), std::nullopt);
   EXPECT_EQ(node_of("", root_), std::nullopt);
-  EXPECT_EQ(cpus_of(1, root_), (std::vector<int>{2, 3, 4, 9, 16, 17}));
+  EXPECT_EQ(cpus_of(1, root_), (std::vector<std::uint32_t>{2, 3, 4, 9, 16, 17}));
   EXPECT_TRUE(cpus_of(0, root_).empty());
 }
 
@@ -213,12 +215,18 @@ TEST(RunOn, KeepsToTheCpusThatTheThreadMayHave) {
     run_on({CPU_SETSIZE - 1});  // None that it may have.
     ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
-    int first = 0;
+    std::uint32_t first = 0;
     while (!CPU_ISSET(first, &before)) ++first;
     run_on({first, CPU_SETSIZE - 1});
     ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT_TRUE(CPU_COUNT(&after) == 1 && CPU_ISSET(first, &after));
   }).join();
+}
+
+TEST(RunOn, KnowsCpusBeyondOneSet) {
+  const test::ManyCpus kernel({7, 1023, 1500, 4095});
+  run_on({1023, 1500, 2000});
+  EXPECT_EQ(own_cpus(), (std::vector<std::uint32_t>{1023, 1500}));
 }
 
 TEST(Connection, KnowsItsInterface) {

@@ -22,6 +22,12 @@ std::string nccl(const std::string& inside) {
   return "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"3\">\n" + inside + "\n</cpu>\n</system>\n";
 }
 
+// Of a host "a" that has these.
+std::string json(const std::string& nodes, const std::string& links = "") {
+  return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [" + nodes +
+         "]}], \"links\": [" + links + "]}";
+}
+
 NodeId id_of(const Topology& topology, std::string_view name) {
   const Node* node = topology.find(name);
   EXPECT_NE(node, nullptr) << name;
@@ -236,8 +242,7 @@ TEST(Json, RefusesWhatIsNoTree) {
     std::string nodes = "{\"kind\": \"numa\", \"name\": \"n\"}";
     for (int i = 0; i < switches; ++i)
       nodes += ", {\"kind\": \"pci_switch\", \"name\": \"s" + std::to_string(i) + "\"}";
-    return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [" + nodes +
-           "]}], \"links\": [" + links + "]}";
+    return json(nodes, links);
   };
   const auto link = [](const std::string& from, const std::string& to) {
     return "{\"from\": \"a/" + from + "\", \"to\": \"a/" + to + "\", \"kind\": \"pci\", \"gbytes_per_s\": 1}";
@@ -254,10 +259,8 @@ TEST(Json, RefusesWhatIsNoTree) {
 
 TEST(Json, RefusesRatesThatNobodyHasBuilt) {
   const auto file = [](const std::string& rate) {
-    return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [{\"kind\": "
-           "\"numa\", \"name\": \"n\"}, {\"kind\": \"pci_switch\", \"name\": \"s\"}]}], \"links\": [{\"from\": "
-           "\"a/n\", \"to\": \"a/s\", \"kind\": \"pci\", " +
-           rate + "}]}";
+    return json("{\"kind\": \"numa\", \"name\": \"n\"}, {\"kind\": \"pci_switch\", \"name\": \"s\"}",
+                "{\"from\": \"a/n\", \"to\": \"a/s\", \"kind\": \"pci\", " + rate + "}");
   };
   EXPECT_TRUE(read_topology(file("\"gbytes_per_s\": 1e-6"), "f").ok());
   for (const char* rate : {"0", "1e-308", "1e300"})
@@ -270,18 +273,15 @@ TEST(Json, RefusesRatesThatNobodyHasBuilt) {
 
 // Of a port: 0 is a rate that nobody said.
 TEST(Formats, RefuseRatesOfPortsThatNobodyHasBuilt) {
-  const auto json = [](const std::string& rate) {
-    return "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [{\"kind\": "
-           "\"nic\", "
-           "\"name\": \"n\", \"gbytes_per_s\": " +
-           rate + "}]}]}";
+  const auto ours = [](const std::string& rate) {
+    return json("{\"kind\": \"nic\", \"name\": \"n\", \"gbytes_per_s\": " + rate + "}");
   };
   const auto xml = [](const std::string& megabits) {
     return nccl("<pci busid=\"1:0\" class=\"0x020000\"><nic><net name=\"n\" speed=\"" + megabits + "\"/></nic></pci>");
   };
-  for (const char* rate : {"0", "1e-6", "50", "1e9"}) EXPECT_TRUE(read_topology(json(rate), "f").ok()) << rate;
+  for (const char* rate : {"0", "1e-6", "50", "1e9"}) EXPECT_TRUE(read_topology(ours(rate), "f").ok()) << rate;
   EXPECT_TRUE(read_topology(xml("0"), "f").ok());
-  for (const std::string& file : {json("1e-320"), json("9e-7"), json("1.1e9"), json("1e300"), xml("1e-300")}) {
+  for (const std::string& file : {ours("1e-320"), ours("9e-7"), ours("1.1e9"), ours("1e300"), xml("1e-300")}) {
     const std::string why = failure(read_topology(file, "f"));
     EXPECT_TRUE(why.starts_with("f: 'n' of host")) << why;
     EXPECT_NE(why.find("neither 0, which is unknown, nor from 1e-6 to 1e9 GB/s"), std::string::npos) << why;
@@ -320,11 +320,8 @@ TEST(Formats, RefuseWhatIsNoAddressOnPci) {
         "<object type=\"PCIDev\" pci_busid=\"" +
         std::string(id) + "\"/></object></topology>";
     EXPECT_NE(failure(read_topology(hwloc, "f")).find("f:2: <object>: pci_busid"), std::string::npos) << id;
-    const std::string json =
-        "{\"format\": \"tutti topology\", \"version\": 1, \"hosts\": [{\"name\": \"a\", \"nodes\": [{\"kind\": "
-        "\"gpu\", \"name\": \"x\", \"bus_id\": \"" +
-        std::string(id) + "\"}]}]}";
-    EXPECT_NE(failure(read_topology(json, "f")).find("bus id of node 'x'"), std::string::npos) << id;
+    const std::string ours = json("{\"kind\": \"gpu\", \"name\": \"x\", \"bus_id\": \"" + std::string(id) + "\"}");
+    EXPECT_NE(failure(read_topology(ours, "f")).find("bus id of node 'x'"), std::string::npos) << id;
   }
   const std::string hex = nccl("<pci busid=\"0000:a4:00.0\" class=\"0x030200\" link_speed=\"0x10 GT/s\"/>");
   EXPECT_NE(failure(read_topology(hex, "f")).find("link_speed"), std::string::npos);

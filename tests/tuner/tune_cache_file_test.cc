@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "src/tuner/tune_cache.h"
+#include "tests/tuner/folder.h"
 
 namespace {
 
@@ -21,6 +21,7 @@ struct Events {
   std::vector<std::string> seen;
   off_t synced_bytes = 0;
   bool fail_sync = false;
+  bool refuse_owner = false, refuse_group = false;
 };
 Events& events() {
   static Events all;
@@ -29,7 +30,7 @@ Events& events() {
 
 }  // namespace
 
-// In the place of the system's: the order of both is what the test is about.
+// In the place of the system's: the order of these two is what a test is about.
 extern "C" int fsync(int file) {
   struct stat state = {};
   ::fstat(file, &state);
@@ -47,22 +48,19 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
+extern "C" int fchown(int file, uid_t owner, gid_t group) noexcept {
+  if ((events().refuse_owner && owner != static_cast<uid_t>(-1)) ||
+      (events().refuse_group && group != static_cast<gid_t>(-1))) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fchown, file, owner, group));
+}
+
 namespace tutti {
 namespace {
 
-class Folder {
- public:
-  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
-  ~Folder() { std::filesystem::remove_all(name_); }
-  std::string operator/(const std::string& name) const { return name_ + "/" + name; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(name_), std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::string name_ = "/tmp/tutti-tune-XXXXXX";
-};
+using test::Folder;
 
 TuneCache::Machine machine(const std::string& name) {
   return {name, {{Collective::reduce, 4, {{"direct", Protocol::bulk, 8, 1, 2, 3}}}}};
@@ -134,6 +132,22 @@ TEST(TuneCacheFile, AnotherInItsPlaceHasItsGroup) {
   struct stat state = {};
   ASSERT_EQ(::stat(path.c_str(), &state), 0);
   EXPECT_EQ(state.st_gid, kGroup);
+}
+
+// As for whoever may not give files away, or is not in the group.
+TEST(TuneCacheFile, AGroupThatIsNotKeptLendsNoRights) {
+  const Folder folder;
+  const std::string path = folder / "tune";
+  for (const bool group : {false, true}) {
+    add(path, "m");
+    ASSERT_EQ(::chmod(path.c_str(), 0664), 0);
+    events() = {};
+    events().refuse_owner = true;
+    events().refuse_group = group;
+    add(path, "n");
+    events() = {};
+    EXPECT_EQ(mode_of(path), group ? 0604U : 0664U);
+  }
 }
 
 TEST(TuneCacheFile, IsOnTheDiskBeforeItHasTheName) {

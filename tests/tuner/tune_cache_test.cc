@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,22 +11,12 @@
 #include <random>
 #include <thread>
 
+#include "tests/tuner/folder.h"
+
 namespace tutti {
 namespace {
 
-class Folder {
- public:
-  Folder() { EXPECT_NE(::mkdtemp(name_.data()), nullptr); }
-  ~Folder() { std::filesystem::remove_all(name_); }
-  std::string file() const { return name_ + "/tune"; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(name_), std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::string name_ = "/tmp/tutti-tune-XXXXXX";
-};
+using test::Folder;
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 std::string read(const std::string& path) {

@@ -1,4 +1,3 @@
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -12,6 +11,7 @@
 
 #include "include/tutti/tutti.h"
 #include "src/base/config.h"
+#include "src/base/own_cpus.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
 #include "src/communicator/carriers.h"
@@ -52,10 +52,9 @@ std::string cpu_features() {
 }
 
 std::string cores() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return system_error("sched_getaffinity").message();
-  return std::to_string(CPU_COUNT(&mine)) + " for this process, of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
+  const std::vector<std::uint32_t> mine = own_cpus();
+  if (mine.empty()) return system_error("sched_getaffinity").message();
+  return std::to_string(mine.size()) + " for this process, of " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string shared_memory() {

@@ -1,7 +1,5 @@
 #include "src/communicator/control/board.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <cstring>
 
 #include "src/base/atomic.h"
+#include "src/base/own_cpus.h"
 
 namespace tutti {
 namespace {
@@ -146,13 +145,9 @@ std::optional<CallRecord> Board::call(Rank rank, std::uint64_t sequence) const {
 }
 
 void Board::show_cpus(Rank self) const {
-  cpu_set_t set;
   BoardEntry& own = entry(self);
   if (load_relaxed(&own.cpus_shown) != 0) return;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);  // More CPUs than fit: taken for none.
-  for (std::uint32_t cpu = 0; cpu < std::min<std::uint32_t>(kMostCpus, CPU_SETSIZE); ++cpu) {
-    if (CPU_ISSET(cpu, &set)) own.cpus[cpu / 64] |= std::uint64_t{1} << cpu % 64;
-  }
+  for (const std::uint32_t cpu : own_cpus()) own.cpus[cpu % kMostCpus / 64] |= std::uint64_t{1} << cpu % 64;
   store_release(&own.cpus_shown, 1U);
 }
 

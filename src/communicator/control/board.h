@@ -59,7 +59,7 @@ struct alignas(128) BoardEntry {
   std::uint32_t left = 0;                   // 1: the rank has finalized.
   std::uint32_t region_news = 0;            // Messages about its regions that the rank has sent to its peers so far.
   std::uint32_t cpus_shown = 0;             // 1: `cpus` is there.
-  std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; a bit each.
+  std::uint64_t cpus[kMostCpus / 64] = {};  // Those the rank may run on; CPU c at c % kMostCpus.
   std::uint64_t moves = 0;                  // Launches of the rank that got ahead, where its device is shared in turns.
   // Not 0: the rank may be reading and writing its peers' memory; see visit.h. On a line that nobody reads meanwhile.
   alignas(128) std::uint32_t visits = 0;
@@ -151,7 +151,8 @@ class Board {
   void announce(Rank self, const CallRecord& record) const;
   // Shows the CPUs that this thread may run on, the first time.
   void show_cpus(Rank self) const;
-  // How many CPUs the ranks of this host have together; nothing until all have shown theirs.
+  // How many CPUs the ranks of this host have together, or fewer where two share a bit; nothing until all have shown
+  // theirs.
   std::optional<std::uint32_t> cpus() const;
   // The last call that the rank announced; 0: none.
   std::uint64_t last(Rank rank) const;

@@ -1,6 +1,5 @@
 #include "src/communicator/joining/own_host.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "src/base/config.h"
 #include "src/base/instructions.h"
 #include "src/base/log.h"
+#include "src/base/own_cpus.h"
 #include "src/topology/discover/discover.h"
 #include "src/topology/discover/file.h"
 #include "src/topology/discover/here.h"
@@ -21,17 +21,6 @@
 
 namespace tutti {
 namespace {
-
-// That the calling thread may run on; none if the system does not tell.
-std::vector<std::uint32_t> own_cpus() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  std::vector<std::uint32_t> cpus;
-  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return cpus;
-  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &mine)) cpus.push_back(cpu);
-  return cpus;
-}
 
 // Without the name, which notes would repeat: hosts that differ in nothing else are alike.
 Topology filled_in(Topology topology) {

@@ -1,7 +1,5 @@
 #include "src/communicator/planning/machine_name.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -14,6 +12,7 @@
 
 #include "src/base/counted.h"
 #include "src/base/hash.h"
+#include "src/base/own_cpus.h"
 #include "src/topology/ways.h"
 
 namespace tutti {
@@ -31,11 +30,6 @@ std::string processor() {
     if (line.starts_with("model name") && colon != std::string::npos) return model_in_words(line.substr(colon + 2));
   }
   return "a processor without a name";
-}
-
-std::uint32_t processors() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set)) : 0;
 }
 
 std::string joined(const std::vector<std::string>& kinds, const std::string& between) {
@@ -79,7 +73,7 @@ struct Sharing {
 Sharing sharing_of(const Hosts& hosts) {
   Sharing sharing;
   if (hosts.seats().empty()) {
-    sharing.words = counted(hosts.ranks(), "rank") + " in a process on " + counted(processors(), "CPU");
+    sharing.words = counted(hosts.ranks(), "rank") + " in a process on " + counted(own_cpus().size(), "CPU");
     return sharing;
   }
   std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, Rank> groups;

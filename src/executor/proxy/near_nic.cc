@@ -2,10 +2,13 @@
 
 #include <sched.h>
 
-#include <cstdint>
+#include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <utility>
 
 #include "src/base/cpu_list.h"
+#include "src/base/own_cpus.h"
 
 namespace tutti {
 
@@ -17,23 +20,22 @@ std::optional<int> node_of(const std::string& interface_name, const std::string&
   return node;
 }
 
-std::vector<int> cpus_of(int node, const std::string& sysfs) {
+std::vector<std::uint32_t> cpus_of(int node, const std::string& sysfs) {
   std::ifstream file(sysfs + "/devices/system/node/node" + std::to_string(node) + "/cpulist");
   std::string list;
   std::getline(file, list);
-  const Result<std::vector<std::uint32_t>> cpus = cpus_of_list(list);
-  if (!cpus.ok()) return {};
-  return {cpus.value().begin(), cpus.value().end()};
+  Result<std::vector<std::uint32_t>> cpus = cpus_of_list(list);
+  return cpus.ok() ? std::move(cpus).value() : std::vector<std::uint32_t>();
 }
 
-void run_on(const std::vector<int>& cpus) {
-  cpu_set_t allowed, wanted;
-  CPU_ZERO(&wanted);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  for (const int cpu : cpus) {
-    if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &wanted);
-  }
-  if (CPU_COUNT(&wanted) > 0) (void)::sched_setaffinity(0, sizeof wanted, &wanted);
+void run_on(const std::vector<std::uint32_t>& cpus) {
+  std::vector<std::uint32_t> wanted;
+  std::ranges::set_intersection(own_cpus(), cpus, std::back_inserter(wanted));
+  if (wanted.empty()) return;
+  std::vector<cpu_set_t> sets(wanted.back() / CPU_SETSIZE + 1);
+  const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
+  for (const std::uint32_t cpu : wanted) CPU_SET_S(cpu, bytes, sets.data());
+  (void)::sched_setaffinity(0, bytes, sets.data());
 }
 
 }  // namespace tutti
