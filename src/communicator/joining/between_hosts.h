@@ -33,7 +33,8 @@ class BetweenHosts {
 std::string why_tcp(const std::vector<FarOffer>& offers, const std::function<std::string(Rank)>& named);
 
 // Whether this process can have the transport that TUTTI_TRANSPORT names, if it names one, and what TUTTI_ENCRYPT and
-// TUTTI_CHECK ask for over it. Opens its devices, and closes them again.
+// TUTTI_CHECK ask for over it. Opens its devices, and closes them again: those that this process's settings name,
+// whatever `config` says of them.
 Status check_asked_transport(const Config& config);
 
 // For people: what ranks on this machine would offer.

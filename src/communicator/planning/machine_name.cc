@@ -92,8 +92,8 @@ Sharing sharing_of(const Hosts& hosts) {
   return sharing;
 }
 
-// In tens: what is measured twice may differ by a step of the root of 2, or by two, and rates of 10, 100 Mbit/s and so
-// on are in the middle of theirs.
+// In tens: what is measured twice may differ by a step of the root of 2, or by two. Powers of ten are in the middle of
+// theirs; 25 and 40 Gbit/s are near an edge, and may come to have two names.
 std::string rate_in_words(double gbytes_per_s) {
   constexpr std::array<const char*, 7> kRates = {"1 Mbit/s",  "10 Mbit/s",  "100 Mbit/s", "1 Gbit/s",
                                                  "10 Gbit/s", "100 Gbit/s", "1000 Gbit/s"};
