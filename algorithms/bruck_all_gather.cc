@@ -18,7 +18,7 @@ class Bruck : public Entry<Algorithm> {
   }
 
   Effort effort(const Problem& problem) const override {
-    Effort effort = with_distances(problem, turns_by_distance(problem.ranks), Partners::round_a_circle);
+    Effort effort = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
     effort.copied = 1;
     return effort;
   }

@@ -19,7 +19,7 @@ class Bruck : public Entry<Algorithm> {
   }
 
   Effort effort(const Problem& problem) const override {
-    std::vector<Turn> turns;
+    std::vector<RoundTraffic> turns;
     for (Rank distance = 1; distance < problem.ranks; distance *= 2) {
       const double blocks = with_bit(problem.ranks, distance);
       turns.push_back({.sent = blocks, .received = blocks});

@@ -15,8 +15,8 @@ class Chain : public Entry<Algorithm> {
   Effort effort(const Problem& problem) const override {
     const double hops = problem.ranks - 1, inner = problem.ranks > 2 ? 1 : 0;
     Effort effort =
-        with_neighbours(problem, {.depth = hops, .chain = hops, .sent = 1, .received = inner, .messages = 1 + inner},
-                        Neighbours::in_a_chain);
+        with_pipeline(problem, {.depth = hops, .chain = hops, .sent = 1, .received = inner, .messages = 1 + inner},
+                      PipelineKind::chain);
     effort.copied = 1 - inner;
     effort.longest = 1;
     return effort;

@@ -14,8 +14,8 @@ class Chain : public Entry<Algorithm> {
   Effort effort(const Problem& problem) const override {
     const double hops = problem.ranks - 1, inner = problem.ranks > 2 ? 1 : 0;
     Effort effort =
-        with_neighbours(problem, {.depth = hops, .chain = hops, .sent = inner, .received = 1, .messages = 1 + inner},
-                        Neighbours::in_a_chain);
+        with_pipeline(problem, {.depth = hops, .chain = hops, .sent = inner, .received = 1, .messages = 1 + inner},
+                      PipelineKind::chain);
     effort.folded = effort.longest = 1;
     effort.rounded = hops / 2;
     return effort;

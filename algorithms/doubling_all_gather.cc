@@ -17,8 +17,8 @@ class RecursiveDoubling : public Entry<Algorithm> {
   }
 
   Effort effort(const Problem& problem) const override {
-    std::vector<Turn> turns = turns_by_halves(problem.ranks);
-    for (Turn& turn : turns) std::swap(turn.sent, turn.received);
+    std::vector<RoundTraffic> turns = rounds_by_halves(problem.ranks);
+    for (RoundTraffic& turn : turns) std::swap(turn.sent, turn.received);
     Effort effort = with_distances(problem, turns, Partners::by_bits);
     effort.copied = 1;
     effort.longest = (problem.ranks + 1) / 2;

@@ -86,11 +86,11 @@ Effort with_root(const Problem& problem, const Traffic& total) {
   return effort;
 }
 
-Effort with_neighbours(const Problem& problem, const Traffic& own, Neighbours neighbours) {
+Effort with_pipeline(const Problem& problem, const Traffic& own, PipelineKind kind) {
   if (problem.ranks == 1) return {};
   const Hosts hosts(problem);
   if (hosts.count == 1) return inside(own);
-  const bool ring = neighbours == Neighbours::in_a_ring;
+  const bool ring = neighbours == PipelineKind::ring;
   const Rank hops = problem.ranks - 1;
   const Rank crossings = std::min(hosts.count, hops);
   Effort effort;
@@ -107,7 +107,7 @@ Effort with_neighbours(const Problem& problem, const Traffic& own, Neighbours ne
   return effort;
 }
 
-Effort with_distances(const Problem& problem, std::span<const Turn> turns, Partners partners) {
+Effort with_distances(const Problem& problem, std::span<const RoundTraffic> turns, Partners partners) {
   const Hosts hosts(problem);
   Effort effort;
   for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -127,8 +127,8 @@ Effort with_distances(const Problem& problem, std::span<const Turn> turns, Partn
   return effort;
 }
 
-std::vector<Turn> turns_by_distance(Rank ranks) {
-  std::vector<Turn> turns;
+std::vector<RoundTraffic> rounds_by_distance(Rank ranks) {
+  std::vector<RoundTraffic> turns;
   for (std::uint64_t distance = 1; distance < ranks; distance *= 2) {
     const auto blocks = static_cast<double>(std::min(distance, ranks - distance));
     turns.push_back({.sent = blocks, .received = blocks, .messages = blocks > 1 ? 3.0 : 2.0});  // One of two may wrap.
@@ -136,8 +136,8 @@ std::vector<Turn> turns_by_distance(Rank ranks) {
   return turns;
 }
 
-std::vector<Turn> turns_by_halves(Rank ranks) {
-  std::vector<Turn> turns;
+std::vector<RoundTraffic> rounds_by_halves(Rank ranks) {
+  std::vector<RoundTraffic> turns;
   for (Rank members = ranks; members > 1; members /= 2) {
     const Rank kept = members / 2, odd = members % 2;
     turns.push_back({.sent = static_cast<double>(kept + odd),

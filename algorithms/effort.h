@@ -21,22 +21,22 @@ Effort with_all(const Problem& problem, const Traffic& own);
 Effort with_root(const Problem& problem, const Traffic& total);
 
 // Each rank hands on to the next: all the way round, or from one end to the other.
-enum class Neighbours : std::uint8_t { in_a_ring, in_a_chain };
-Effort with_neighbours(const Problem& problem, const Traffic& own, Neighbours neighbours);
+enum class PipelineKind : std::uint8_t { ring, chain };
+Effort with_pipeline(const Problem& problem, const Traffic& own, PipelineKind kind);
 
 // With ranks at the distances 1, 2, 4, ..., the i-th as turns[i] says, each once the turn before is over: to rank r +
 // d, round the end, or with that whose number differs in one bit, which leaves a host later.
 enum class Partners : std::uint8_t { round_a_circle, by_bits };
-struct Turn {
+struct RoundTraffic {
   double sent = 0, received = 0;  // Blocks.
   double messages = 2;
 };
-Effort with_distances(const Problem& problem, std::span<const Turn> turns, Partners partners);
+Effort with_distances(const Problem& problem, std::span<const RoundTraffic> turns, Partners partners);
 // Of a gather by distances, whatever the number of ranks: as many blocks as ranks are within the distance, or behind
 // it.
-std::vector<Turn> turns_by_distance(Rank ranks);
+std::vector<RoundTraffic> rounds_by_distance(Rank ranks);
 // Of halving(), of the rank that takes from two wherever a number of ranks is odd.
-std::vector<Turn> turns_by_halves(Rank ranks);
+std::vector<RoundTraffic> rounds_by_halves(Rank ranks);
 
 // Whose way depends on no host: up or down trees.
 Effort with_anyone(const Problem& problem, const Traffic& own);

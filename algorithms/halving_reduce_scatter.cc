@@ -21,7 +21,7 @@ class RecursiveHalving : public Entry<Algorithm> {
   }
 
   Effort effort(const Problem& problem) const override {
-    Effort effort = with_distances(problem, turns_by_halves(problem.ranks), Partners::by_bits);
+    Effort effort = with_distances(problem, rounds_by_halves(problem.ranks), Partners::by_bits);
     effort.folded = effort.levels[0].received + effort.levels[1].received;
     effort.longest = (problem.ranks + 1) / 2;
     effort.rounded = std::log2(problem.ranks) / 2;

@@ -38,7 +38,7 @@ class RecursiveDoubling : public Entry<Algorithm> {
 
   Effort effort(const Problem& problem) const override {
     const Players players(problem.ranks);
-    const std::vector<Turn> turns(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});
+    const std::vector<RoundTraffic> turns(std::bit_width(players.count) - 1, {.sent = 1, .received = 1});
     Effort effort = with_distances(problem, turns, Partners::by_bits);
     effort.folded = effort.levels[0].sent + effort.levels[1].sent;
     effort.longest = 1;

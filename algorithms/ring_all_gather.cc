@@ -16,7 +16,7 @@ class Ring : public Entry<Algorithm> {
 
   Effort effort(const Problem& problem) const override {
     const double others = problem.ranks - 1;
-    Effort effort = with_neighbours(problem, in_turn(others, others), Neighbours::in_a_ring);
+    Effort effort = with_pipeline(problem, in_turn(others, others), PipelineKind::ring);
     effort.copied = effort.longest = 1;
     return effort;
   }

@@ -5,7 +5,7 @@
 #include "src/plan/fuse.h"
 #include "src/plan/lanes.h"
 
-namespace tutti {
+namespace tutti::rounding {
 namespace {
 
 constexpr std::uint8_t kSlotShift = 2;  // As many slots as the lanes of communicators have.
@@ -89,4 +89,4 @@ Status Crew::advance(Member& member, bool& moved) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::rounding

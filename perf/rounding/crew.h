@@ -12,7 +12,7 @@
 #include "src/executor/cpu/machine.h"
 #include "src/wire/format.h"
 
-namespace tutti {
+namespace tutti::rounding {
 
 // How a call is run, which does not change what comes of it.
 struct Course {
@@ -61,4 +61,4 @@ class Crew {
   std::vector<Member> members_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::rounding

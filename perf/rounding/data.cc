@@ -8,7 +8,7 @@
 #include "src/base/numeric.h"
 #include "src/wire/format.h"
 
-namespace tutti {
+namespace tutti::rounding {
 namespace {
 
 constexpr std::uint64_t kRow = 1024;  // Elements of gradients that are alike in size.
@@ -170,4 +170,4 @@ std::vector<float> numbers(const Terms& terms, Rank rank, std::uint64_t count) {
   return values;
 }
 
-}  // namespace tutti
+}  // namespace tutti::rounding

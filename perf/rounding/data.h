@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 #include "src/base/types.h"
 
-namespace tutti {
+namespace tutti::rounding {
 
 // Independent on each rank, unless said otherwise.
 enum class Data : std::uint8_t {
@@ -44,4 +44,4 @@ float held(DataType type, float value);
 // So many numbers of a rank, as the type holds them.
 std::vector<float> numbers(const Terms& terms, Rank rank, std::uint64_t count);
 
-}  // namespace tutti
+}  // namespace tutti::rounding

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tutti {
+namespace tutti::rounding {
 namespace {
 
 std::uint64_t block_of(WireFormat format) {
@@ -89,4 +89,4 @@ void add_errors(const Exact& exact, std::span<const double> results, const std::
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::rounding

@@ -7,7 +7,7 @@
 
 #include "perf/rounding/exact.h"
 
-namespace tutti {
+namespace tutti::rounding {
 
 struct Errors {
   std::uint64_t elements = 0;  // Finite, and so the exact ones.
@@ -41,4 +41,4 @@ Manners manners_of(WireFormat format);
 void add_errors(const Exact& exact, std::span<const double> results, const std::vector<float>& values,
                 WireFormat format, Errors& errors);
 
-}  // namespace tutti
+}  // namespace tutti::rounding

@@ -7,7 +7,7 @@
 #include "src/base/numeric.h"
 #include "src/wire/codec.h"
 
-namespace tutti {
+namespace tutti::rounding {
 namespace {
 
 std::vector<std::byte> stored(DataType type, const std::vector<float>& values) {
@@ -101,4 +101,4 @@ Roundings Exact::roundings(WireFormat format) const {
   return {input.error(), output.error()};
 }
 
-}  // namespace tutti
+}  // namespace tutti::rounding

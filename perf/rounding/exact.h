@@ -10,7 +10,7 @@
 #include "src/plan/problem.h"
 #include "src/wire/format.h"
 
-namespace tutti {
+namespace tutti::rounding {
 
 inline constexpr std::uint64_t kShortBlock = 32;  // Elements of the shortest block that has a scale of its own.
 
@@ -51,4 +51,4 @@ class Exact {
   std::vector<float> peaks_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::rounding

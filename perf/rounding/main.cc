@@ -15,7 +15,7 @@
 #include "perf/rounding/request.h"
 #include "src/wire/codec.h"
 
-namespace tutti {
+namespace tutti::rounding {
 namespace {
 
 // A value that has no meaning for the collective is "null".
@@ -194,7 +194,7 @@ Status measure_all(const Request& request) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::rounding
 
 int main(int count, char** arguments) {
   auto request = tutti::parse_request(count, arguments);

@@ -5,7 +5,7 @@
 
 #include "algorithms/catalogue.h"
 
-namespace tutti {
+namespace tutti::rounding {
 namespace {
 
 constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
@@ -102,4 +102,4 @@ Result<Request> parse_request(int count, char** arguments) {
   return request;
 }
 
-}  // namespace tutti
+}  // namespace tutti::rounding

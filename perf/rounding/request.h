@@ -8,7 +8,7 @@
 #include "src/plan/algorithm.h"
 #include "src/wire/format.h"
 
-namespace tutti {
+namespace tutti::rounding {
 
 struct Request {
   Collective collective = Collective::all_reduce;
@@ -25,4 +25,4 @@ struct Request {
 // after which all ranks have the same bits; of ranks, 8. Fails for a name that there is not.
 Result<Request> parse_request(int count, char** arguments);
 
-}  // namespace tutti
+}  // namespace tutti::rounding

@@ -90,13 +90,12 @@ inline Call call_of(const CallEntry& entry) {
     Communicator* runner = door->runner.load(std::memory_order_acquire);
     const bool is_plain = static_cast<std::uint32_t>(entry.reduction) <= tutti_avg && group_depth == 0 &&
                           entry.stream == nullptr && !is_to_self(entry, *door) && runner != nullptr &&
-                          door->membership->queued.load(std::memory_order_acquire) == 0 &&
-                          !door->membership->has_residuals;
+                          door->shared->queued.load(std::memory_order_acquire) == 0 && !door->shared->has_residuals;
     if (is_plain) [[likely]] {
       Status status = caught([&] { return runner->run(call_of(entry), door->options); });
       if (status.ok()) [[likely]]
         return tutti_ok;
-      return report(entry.function, telling(*door->membership, std::move(status)));
+      return report(entry.function, telling(*door->shared, std::move(status)));
     }
   }
   return enter_slowly(entry);

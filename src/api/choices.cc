@@ -51,7 +51,7 @@ tutti_status tutti_comm_wire_statistics(tutti_comm comm, tutti_wire_statistics* 
       return invalid_argument("statistics.size is " + std::to_string(statistics->size) +
                               ": begin with TUTTI_WIRE_STATISTICS_DEFAULT");
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    const tutti::Communicator* communicator = door->membership->communicator.get();
+    const tutti::Communicator* communicator = door->shared->communicator.get();
     if (communicator == nullptr) return tutti::no_runner(*door);
     const tutti::WireStatistics seen = communicator->wire_statistics();
     statistics->rounded_calls = seen.rounded_calls;

@@ -9,7 +9,7 @@
 #include "src/api/environment.h"
 #include "src/api/joining.h"
 #include "src/api/on_device.h"
-#include "src/api/turn.h"
+#include "src/api/ticket.h"
 #include "src/base/config.h"
 #include "src/communicator/forced.h"
 
@@ -140,7 +140,7 @@ Status check_outside_group(const char* action) {
 }
 
 const CommunicatorOptions& options_of(const Door& door) {
-  return door.options != nullptr ? *door.options : door.membership->communicator->options();
+  return door.options != nullptr ? *door.options : door.shared->communicator->options();
 }
 
 Status check_same_memory(const Door& door, const CommunicatorOptions& options) {
@@ -159,7 +159,7 @@ Status no_communicator(tutti_comm comm) {
 }
 
 Status no_runner(const Door& door) {
-  if (door.membership->communicator == nullptr) {
+  if (door.shared->communicator == nullptr) {
     return invalid_usage("the ranks of the communicator have not joined yet: it may only be aborted");
   }
   return invalid_usage("the communicator is finalized: only queries and destroy may follow");
@@ -267,7 +267,7 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
 tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher) {
   return guarded("tutti_comm_launcher", [&]() -> Status {
     if (launcher == nullptr) return invalid_argument("launcher is null: pass where to put the text");
-    *launcher = TUTTI_TRY(door_of(comm))->membership->launcher.c_str();
+    *launcher = TUTTI_TRY(door_of(comm))->shared->launcher.c_str();
     return {};
   });
 }
@@ -285,10 +285,10 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     if (runner == nullptr) return tutti::no_runner(*door);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*door), options));
     TUTTI_CHECK_OK(tutti::check_same_memory(*door, merged));
-    const tutti::Turn turn(door->membership);
-    TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
+    const tutti::Ticket turn(door->shared);
+    TUTTI_CHECK_OK(tutti::telling(*door->shared, turn.await()));
     auto made = runner->split(color, key, merged);
-    if (!made.ok()) return tutti::telling(*door->membership, std::move(made).status());
+    if (!made.ok()) return tutti::telling(*door->shared, std::move(made).status());
     tutti_comm handle = nullptr;
     if (made.value() != nullptr) handle = TUTTI_TRY(tutti::admit(std::move(made).value()));
     *part = handle;
@@ -311,10 +311,10 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
     made->rank = door->rank;
     made->ranks = door->ranks;
     made->runner = door->runner.load();
-    made->membership = door->membership;
+    made->shared = door->shared;
     void* handle = TUTTI_TRY(tutti::Doors::instance().insert(std::move(made)));
     *view = static_cast<tutti_comm>(handle);
-    door->membership->views.push_back(*view);
+    door->shared->views.push_back(*view);
     return {};
   });
 }

@@ -1,4 +1,4 @@
-// What a communicator's handle opens: a membership, and the options of the calls that come through this handle.
+// What a communicator's handle opens: a shared, and the options of the calls that come through this handle.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct PreMulSum {
 inline constexpr tutti_reduction kFirstPreMulSum = 256;
 
 // Shared by the handles to one communicator and by the work that waits for it in streams.
-struct Membership {
+struct SharedComm {
   std::unique_ptr<Communicator> communicator;  // Null while the ranks join.
   std::uint32_t abort = 0;                     // Not 0: stop joining.
   // Batches in streams that are not done: others then have to line up. On a device there always is one.
@@ -44,9 +44,9 @@ struct Membership {
 
 // A failure on its way to the caller: whether it is the communicator's, or only of a call that was wrong in itself.
 // Throws nothing.
-inline Status telling(Membership& membership, Status status) {
+inline Status telling(SharedComm& shared, Status status) {
   // What failure() throws is for want of words: it has failed then, too.
-  if (!status.ok() && !caught([&] { return membership.communicator->failure(); }).ok()) membership.told = true;
+  if (!status.ok() && !caught([&] { return shared.communicator->failure(); }).ok()) shared.told = true;
   return status;
 }
 
@@ -55,7 +55,7 @@ struct Door {                                    // What every call reads comes 
   const CommunicatorOptions* options = nullptr;  // Null: the communicator's own.
   Rank rank = 0;
   Rank ranks = 0;
-  std::shared_ptr<Membership> membership;
+  std::shared_ptr<SharedComm> shared;
   CommunicatorOptions own_options;  // Of a view.
   bool is_view = false;
 };

@@ -2,7 +2,7 @@
 #include "src/api/endings.h"
 
 #include "src/api/call_entry.h"
-#include "src/api/turn.h"
+#include "src/api/ticket.h"
 #include "src/base/atomic.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
@@ -14,27 +14,27 @@ namespace {
 // No calls any more, by any handle.
 void close(Door& door) {
   door.runner = nullptr;
-  for (const tutti_comm view : door.membership->views) {
+  for (const tutti_comm view : door.shared->views) {
     if (Door* other = Doors::instance().find(view)) other->runner = nullptr;
   }
 }
 
-void abort(Membership& membership) {
-  membership.told = true;
-  store_release(&membership.abort, 1U);
-  if (membership.communicator != nullptr) membership.communicator->abort();
+void abort(SharedComm& shared) {
+  shared.told = true;
+  store_release(&shared.abort, 1U);
+  if (shared.communicator != nullptr) shared.communicator->abort();
 }
 
 Status check_ending(const Door& door, const Ending& ending) {
   if (!ending.destroys && door.is_view)
     return invalid_usage("this handle comes from tutti_comm_with_options: finalize the communicator's own");
-  const bool possible = ending.destroys ? door.membership->communicator != nullptr : door.runner != nullptr;
+  const bool possible = ending.destroys ? door.shared->communicator != nullptr : door.runner != nullptr;
   return possible ? Status() : no_runner(door);
 }
 
 Status finalize(Door& door, const Ending& ending) {
   Communicator& runner = *door.runner;
-  Status status = telling(*door.membership, ending.waits ? runner.finalize() : runner.leave());
+  Status status = telling(*door.shared, ending.waits ? runner.finalize() : runner.leave());
   close(door);
   return status;
 }
@@ -44,13 +44,13 @@ Status take_leave(Door& door, const Ending& ending) {
   TUTTI_CHECK_OK(check_ending(door, ending));
   if (!ending.destroys) return finalize(door, ending);
   if (door.is_view) return {};
-  Status status = door.membership->communicator->failure();
-  if (!status.ok()) return door.membership->told ? Status() : std::move(status);
+  Status status = door.shared->communicator->failure();
+  if (!status.ok()) return door.shared->told ? Status() : std::move(status);
   return door.runner != nullptr ? finalize(door, ending) : Status();
 }
 
 void tell_of_wire(const Door& door) {
-  const Communicator* communicator = door.membership->communicator.get();
+  const Communicator* communicator = door.shared->communicator.get();
   if (communicator == nullptr || !logs(LogLevel::info)) return;
   const WireStatistics seen = communicator->wire_statistics();
   if (seen.rounded_calls == 0) return;
@@ -62,12 +62,12 @@ void tell_of_wire(const Door& door) {
 }
 
 void remove(tutti_comm comm, const Door& door) {
-  const std::shared_ptr<Membership> membership = door.membership;
+  const std::shared_ptr<SharedComm> shared = door.shared;
   if (door.is_view) {
-    std::erase(membership->views, comm);
+    std::erase(shared->views, comm);
   } else {
     tell_of_wire(door);
-    for (const tutti_comm view : membership->views) Doors::instance().remove(view);
+    for (const tutti_comm view : shared->views) Doors::instance().remove(view);
   }
   Doors::instance().remove(comm);
 }
@@ -82,7 +82,7 @@ std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::v
     if (started.ok()) {
       threads[i] = std::move(started).value();
     } else {
-      abort(*doors[i]->membership);  // Nobody shall wait for it.
+      abort(*doors[i]->shared);  // Nobody shall wait for it.
       statuses[i] = std::move(started).status();
     }
   }
@@ -91,9 +91,9 @@ std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::v
   return statuses;
 }
 
-Status await_own_calls(const std::shared_ptr<Membership>& membership) {
-  if (membership->on_device != nullptr) return membership->on_device->await_own_calls();
-  const Turn turn(membership);
+Status await_own_calls(const std::shared_ptr<SharedComm>& shared) {
+  if (shared->on_device != nullptr) return shared->on_device->await_own_calls();
+  const Ticket turn(shared);
   return turn.await();
 }
 
@@ -142,7 +142,7 @@ tutti_status tutti_comm_synchronize(tutti_comm comm) {
   return guarded("tutti_comm_synchronize", [&]() -> Status {
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
     if (door->runner == nullptr) return tutti::no_runner(*door);
-    return tutti::telling(*door->membership, tutti::await_own_calls(door->membership));
+    return tutti::telling(*door->shared, tutti::await_own_calls(door->shared));
   });
 }
 
@@ -165,7 +165,7 @@ tutti_status tutti_comm_leave(tutti_comm comm) {
 
 tutti_status tutti_comm_abort(tutti_comm comm) {
   return guarded("tutti_comm_abort", [&]() -> Status {
-    return Doors::instance().visit(comm, [](tutti::Door& door) { tutti::abort(*door.membership); })
+    return Doors::instance().visit(comm, [](tutti::Door& door) { tutti::abort(*door.shared); })
                ? Status()
                : tutti::no_communicator(comm);
   });
@@ -175,11 +175,11 @@ tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
   return guarded("tutti_comm_async_error", [&]() -> Status {
     if (error == nullptr) return tutti::invalid_argument("error is null: pass where to put it");
     const auto ask = [&](tutti::Door& door) {
-      tutti::Communicator* communicator = door.membership->communicator.get();
+      tutti::Communicator* communicator = door.shared->communicator.get();
       *error = tutti_in_progress;
       if (communicator == nullptr) return;
       *error = static_cast<tutti_status>(communicator->failure().code());
-      if (*error != tutti_ok) door.membership->told = true;
+      if (*error != tutti_ok) door.shared->told = true;
     };
     return Doors::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
   });
@@ -189,10 +189,10 @@ const char* tutti_last_error(tutti_comm comm) {
   const char* text = "";
   if (comm == nullptr) return tutti::last_error_of_thread();
   const auto ask = [&](tutti::Door& door) {
-    std::string& kept = door.membership->failure;
-    tutti::Communicator* communicator = door.membership->communicator.get();
+    std::string& kept = door.shared->failure;
+    tutti::Communicator* communicator = door.shared->communicator.get();
     if (kept.empty() && communicator != nullptr) kept = communicator->failure().message();
-    if (!kept.empty()) door.membership->told = true;
+    if (!kept.empty()) door.shared->told = true;
     text = kept.c_str();
   };
   guarded("tutti_last_error",

@@ -7,7 +7,7 @@
 #include "src/api/endings.h"
 #include "src/api/on_device.h"
 #include "src/api/streams.h"
-#include "src/api/turn.h"
+#include "src/api/ticket.h"
 #include "src/communicator/group.h"
 
 namespace tutti {
@@ -18,7 +18,7 @@ namespace {
 
 // A call to be made later.
 struct Pending {
-  std::shared_ptr<Membership> membership;
+  std::shared_ptr<SharedComm> shared;
   GroupedCall grouped;
   std::shared_ptr<const Unequal> unequal;  // Shared because std::function copies what it holds.
   tutti_stream stream = nullptr;
@@ -28,14 +28,14 @@ struct Pending {
 struct Batch {
   std::vector<Pending> calls;
   std::vector<GroupedCall> grouped;  // The same, as they are run.
-  std::vector<Turn> turns;
+  std::vector<Ticket> turns;
   Status refusal;  // Of another call of the group: in their turn, these are called off.
 };
 
 struct Group {
   std::vector<Pending> calls;
   std::vector<DeviceCall> device_calls;                 // Before the others: these do not wait.
-  std::vector<std::shared_ptr<Membership>> on_devices;  // Whose they are.
+  std::vector<std::shared_ptr<SharedComm>> on_devices;  // Whose they are.
   std::vector<Ending> endings;                          // After the calls.
   Status failure;
 };
@@ -52,8 +52,8 @@ Status again(const Status& status) {
 
 Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
   Pending pending;
-  pending.membership = door.membership;
-  pending.grouped.communicator = door.membership->communicator.get();
+  pending.shared = door.shared;
+  pending.grouped.communicator = door.shared->communicator.get();
   pending.grouped.call = call;
   pending.grouped.options = options_of(door);
   if (call.unequal != nullptr) pending.unequal = std::make_shared<const Unequal>(*call.unequal);
@@ -66,8 +66,8 @@ Pending pending_of(const CallEntry& entry, const Door& door, const Call& call) {
 void line_up(Batch& batch) {
   for (const Pending& pending : batch.calls) {
     batch.grouped.push_back(pending.grouped);
-    const auto is_same = [&](const Turn& turn) { return turn.membership() == pending.membership.get(); };
-    if (std::none_of(batch.turns.begin(), batch.turns.end(), is_same)) batch.turns.emplace_back(pending.membership);
+    const auto is_same = [&](const Ticket& turn) { return turn.shared() == pending.shared.get(); };
+    if (std::none_of(batch.turns.begin(), batch.turns.end(), is_same)) batch.turns.emplace_back(pending.shared);
   }
 }
 
@@ -75,12 +75,12 @@ void line_up(Batch& batch) {
 void abandon(const std::vector<Pending>& calls, const Status& reason) {
   for (const Pending& pending : calls) {
     call_off(*pending.grouped.communicator, reason);
-    pending.membership->told = true;
+    pending.shared->told = true;
   }
 }
 
 Status run_calls(const Batch& batch) {
-  for (const Turn& turn : batch.turns) TUTTI_CHECK_OK(turn.await());
+  for (const Ticket& turn : batch.turns) TUTTI_CHECK_OK(turn.await());
   if (batch.refusal.ok()) return run_group(batch.grouped);
   abandon(batch.calls, batch.refusal);
   return again(batch.refusal);
@@ -89,7 +89,7 @@ Status run_calls(const Batch& batch) {
 // Throws nothing.
 Status run_in_turn(Batch& batch) {
   Status status = run_calls(batch);
-  for (const Turn& turn : batch.turns) status = telling(*turn.membership(), std::move(status));
+  for (const Ticket& turn : batch.turns) status = telling(*turn.shared(), std::move(status));
   batch.turns.clear();
   return status;
 }
@@ -199,7 +199,7 @@ Status run_on_devices(Group& group) {
   } else {
     for (const DeviceCall& call : group.device_calls) call_off(*call.communicator, group.failure);
   }
-  for (const auto& membership : group.on_devices) status = telling(*membership, std::move(status));
+  for (const auto& shared : group.on_devices) status = telling(*shared, std::move(status));
   return status;
 }
 
@@ -237,16 +237,16 @@ Result<double> predict_all(const Group& group) {
 
 Status enter_on_device(const CallEntry& entry, const Door& door, const Call& call) {
   const std::vector<DeviceCall> calls = device_calls(door, call, entry.stream);
-  if (group_depth == 0) return telling(*door.membership, enqueue(calls));
+  if (group_depth == 0) return telling(*door.shared, enqueue(calls));
   Group& group = group_of_thread();
-  group.on_devices.push_back(door.membership);
+  group.on_devices.push_back(door.shared);
   group.device_calls.insert(group.device_calls.end(), calls.begin(), calls.end());
   return {};
 }
 
 Status resolve(const CallEntry& entry, const Door& door, Call& call) {
   if (static_cast<std::uint32_t>(entry.reduction) <= tutti_avg) return {};
-  for (const PreMulSum& made : door.membership->reductions) {
+  for (const PreMulSum& made : door.shared->reductions) {
     if (made.number != entry.reduction) continue;
     if (made.type != call.type) {
       return invalid_argument(std::string("reduction was made for ") + name(made.type) + ", the call is of " +
@@ -267,12 +267,11 @@ Status enter_open(const CallEntry& entry, const Unequal* unequal, const Door& do
   Call call = call_of(entry);
   call.unequal = unequal;
   TUTTI_CHECK_OK(resolve(entry, door, call));
-  if (door.membership->has_residuals)
-    TUTTI_CHECK_OK(find_residual(door.membership->residuals, door.rank, door.ranks, call));
-  if (door.membership->on_device != nullptr) return enter_on_device(entry, door, call);
+  if (door.shared->has_residuals) TUTTI_CHECK_OK(find_residual(door.shared->residuals, door.rank, door.ranks, call));
+  if (door.shared->on_device != nullptr) return enter_on_device(entry, door, call);
   if (entry.stream != nullptr) TUTTI_CHECK_OK(stream_of(entry.stream).status());
-  if (group_depth == 0 && entry.stream == nullptr && door.membership->queued.load(std::memory_order_acquire) == 0) {
-    return telling(*door.membership, door.membership->communicator->run(call, door.options));
+  if (group_depth == 0 && entry.stream == nullptr && door.shared->queued.load(std::memory_order_acquire) == 0) {
+    return telling(*door.shared, door.shared->communicator->run(call, door.options));
   }
   std::vector<Pending> calls;
   calls.push_back(pending_of(entry, door, call));
@@ -306,8 +305,8 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
 }  // namespace
 
 void forsake(const Door& door, const Status& reason) {
-  call_off(*door.membership->communicator, reason);
-  door.membership->told = true;
+  call_off(*door.shared->communicator, reason);
+  door.shared->told = true;
 }
 
 tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {

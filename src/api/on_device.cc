@@ -27,19 +27,19 @@ Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::un
   return DeviceCommunicator::make(std::move(communicators), device);
 }
 
-void note_device(Membership& membership) {
-  membership.on_device = membership.communicator->on_device();
-  if (membership.on_device != nullptr) membership.queued = 1;
+void note_device(SharedComm& shared) {
+  shared.on_device = shared.communicator->on_device();
+  if (shared.on_device != nullptr) shared.queued = 1;
 }
 
 int device_of(const Door& door) {
-  const DeviceCommunicator* communicator = door.membership->on_device;
+  const DeviceCommunicator* communicator = door.shared->on_device;
   return communicator == nullptr ? -1 : static_cast<int>(communicator->device().traits().ordinal);
 }
 
 std::vector<DeviceCall> device_calls(const Door& door, const Call& call, tutti_stream stream) {
   DeviceCall whole;
-  whole.communicator = door.membership->on_device;
+  whole.communicator = door.shared->on_device;
   whole.call = call;
   whole.options = options_of(door);
   whole.stream = stream;

@@ -21,7 +21,7 @@ Result<std::unique_ptr<Communicator>> place(std::unique_ptr<Communicator> commun
 Result<std::vector<std::unique_ptr<Communicator>>> place_all(std::vector<std::unique_ptr<Communicator>> communicators,
                                                              const std::shared_ptr<Device>& device);
 // Lets the calls of a communicator on a device come through here.
-void note_device(Membership& membership);
+void note_device(SharedComm& shared);
 int device_of(const Door& door);  // -1: host memory.
 
 // What a call is on a device: itself, or the messages of an all_to_all_v.

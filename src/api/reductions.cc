@@ -73,7 +73,7 @@ tutti_reduction next_number() {
 
 tutti_reduction keep(const Door& door, PreMulSum made) {
   made.number = next_number();
-  door.membership->reductions.push_back(made);
+  door.shared->reductions.push_back(made);
   return made.number;
 }
 
@@ -110,9 +110,9 @@ tutti_status tutti_reduction_create_pre_mul_sum_at(const void* scalar, tutti_typ
 tutti_status tutti_reduction_destroy(tutti_reduction reduction, tutti_comm comm) {
   return tutti::guarded("tutti_reduction_destroy", [&]() -> tutti::Status {
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    tutti::Membership& membership = *door->membership;
+    tutti::SharedComm& shared = *door->shared;
     const auto is_it = [&](const tutti::PreMulSum& made) { return made.number == reduction; };
-    if (std::erase_if(membership.reductions, is_it) == 1) return {};
+    if (std::erase_if(shared.reductions, is_it) == 1) return {};
     return tutti::invalid_argument(
         "reduction " + std::to_string(reduction) +
         " was not made for this communicator, or is destroyed; tutti_sum ... tutti_avg never are");

@@ -50,18 +50,18 @@ Status check_attaching(const void* buffer, std::size_t count, tutti_type type, c
   return invalid_argument("buffer and residual are to be aligned to their elements");
 }
 
-Status attach(Membership& membership, const Residual& made) {
+Status attach(SharedComm& shared, const Residual& made) {
   const char* const advice = ": each buffer has one residual, apart from all buffers; detach what was attached before";
   if (overlap(buffer_of(made), values_of(made))) return invalid_argument("the residual overlaps the buffer");
-  for (const Residual& other : membership.residuals) {
+  for (const Residual& other : shared.residuals) {
     if (overlap(buffer_of(made), buffer_of(other)))
       return invalid_argument("the buffer overlaps one that has a residual" + std::string(advice));
     if (overlap(values_of(made), values_of(other)) || overlap(values_of(made), buffer_of(other)) ||
         overlap(buffer_of(made), values_of(other)))
       return invalid_argument("the residual overlaps another one or its buffer" + std::string(advice));
   }
-  membership.residuals.push_back(made);
-  membership.has_residuals = true;
+  shared.residuals.push_back(made);
+  shared.has_residuals = true;
   return {};
 }
 
@@ -101,20 +101,20 @@ tutti_status tutti_residual_attach(const void* buffer, size_t count, tutti_type 
     TUTTI_CHECK_OK(tutti::check_attaching(buffer, count, type, residual));
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
     if (door->runner == nullptr) return tutti::no_runner(*door);
-    return tutti::attach(*door->membership, {.buffer = static_cast<const std::byte*>(buffer),
-                                             .count = count,
-                                             .type = static_cast<tutti::DataType>(type),
-                                             .values = residual});
+    return tutti::attach(*door->shared, {.buffer = static_cast<const std::byte*>(buffer),
+                                         .count = count,
+                                         .type = static_cast<tutti::DataType>(type),
+                                         .values = residual});
   });
 }
 
 tutti_status tutti_residual_detach(const void* buffer, tutti_comm comm) {
   return tutti::guarded("tutti_residual_detach", [&]() -> tutti::Status {
     const tutti::Door* door = TUTTI_TRY(tutti::door_of(comm));
-    tutti::Membership& membership = *door->membership;
+    tutti::SharedComm& shared = *door->shared;
     const auto is_it = [&](const tutti::Residual& made) { return made.buffer == buffer; };
-    const bool was_there = std::erase_if(membership.residuals, is_it) == 1;
-    membership.has_residuals = !membership.residuals.empty();
+    const bool was_there = std::erase_if(shared.residuals, is_it) == 1;
+    shared.has_residuals = !shared.residuals.empty();
     if (was_there) return {};
     return tutti::invalid_argument("buffer has no residual on this communicator: pass the address that was attached");
   });

@@ -5,7 +5,7 @@
 
 #include "src/api/call_entry.h"
 #include "src/api/joining.h"
-#include "src/api/turn.h"
+#include "src/api/ticket.h"
 #include "src/communicator/device/device_communicator.h"
 
 namespace tutti {
@@ -50,8 +50,8 @@ Status shrink(const Door& door, const std::vector<Rank>& excluded, const tutti_c
   CommunicatorOptions options = TUTTI_TRY(options_over(options_of(door), given));
   TUTTI_CHECK_OK(check_same_memory(door, options));
   // After a failure, going on is what this is for.
-  if (door.membership->on_device != nullptr) (void)door.membership->on_device->await_own_calls();
-  const Turn turn(door.membership);
+  if (door.shared->on_device != nullptr) (void)door.shared->on_device->await_own_calls();
+  const Ticket turn(door.shared);
   TUTTI_CHECK_OK(turn.await());
   const auto make = [&](const std::uint32_t* abort) {
     options.abort = abort;

@@ -2,7 +2,7 @@
 #include "src/api/call_entry.h"
 #include "src/api/door.h"
 #include "src/api/errors.h"
-#include "src/api/turn.h"
+#include "src/api/ticket.h"
 #include "src/communicator/device/device_communicator.h"
 
 namespace tutti {
@@ -23,19 +23,19 @@ Result<const Door*> running_door(tutti_comm comm) {
 }
 
 Result<WindowHandle> show(const Door& door, const WindowBuffer& buffer) {
-  DeviceCommunicator* communicator = door.membership->on_device;
+  DeviceCommunicator* communicator = door.shared->on_device;
   if (communicator == nullptr) return WindowHandle{0};  // On host memory buffers are found without.
   auto shown = communicator->show_window(buffer);
-  if (!shown.ok()) return telling(*door.membership, std::move(shown).status());
+  if (!shown.ok()) return telling(*door.shared, std::move(shown).status());
   return shown.value();
 }
 
 Status withdraw(const Door& door, tutti_window window) {
-  DeviceCommunicator* communicator = door.membership->on_device;
+  DeviceCommunicator* communicator = door.shared->on_device;
   const WindowHandle known = reinterpret_cast<std::uint64_t>(window) ^ kWindowKind;
   if (communicator == nullptr || !communicator->has_window(known))
     return invalid_argument("window is none of this communicator: it was registered with another, or is gone");
-  return telling(*door.membership, communicator->withdraw_window(known));
+  return telling(*door.shared, communicator->withdraw_window(known));
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     if ((flags & ~std::uint32_t{TUTTI_WINDOW_SYMMETRIC}) != 0)
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
     const Door* door = TUTTI_TRY(tutti::running_door(comm));
-    const tutti::Turn turn(door->membership);
-    TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
+    const tutti::Ticket turn(door->shared);
+    TUTTI_CHECK_OK(tutti::telling(*door->shared, turn.await()));
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
     *window = tutti::handle_of(TUTTI_TRY(tutti::show(*door, {static_cast<std::byte*>(memory), size, promise})));
     return {};
@@ -67,8 +67,8 @@ tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm) {
   if (window == nullptr) return tutti_ok;
   return guarded("tutti_window_deregister", [&]() -> Status {
     const Door* door = TUTTI_TRY(tutti::running_door(comm));
-    const tutti::Turn turn(door->membership);
-    TUTTI_CHECK_OK(tutti::telling(*door->membership, turn.await()));
+    const tutti::Ticket turn(door->shared);
+    TUTTI_CHECK_OK(tutti::telling(*door->shared, turn.await()));
     return tutti::withdraw(*door, window);
   });
 }

@@ -19,16 +19,16 @@ static_assert(sizeof(FailureRecord) == kFailureBytes);
 
 }  // namespace
 
-Channel::Channel(Greeted greeted)
+ControlChannel::ControlChannel(Greeted greeted)
     : socket_(std::move(greeted.socket)), session_(greeted.session), called_(greeted.called) {}
 
-short Channel::events() const { return unsent() ? POLLIN | POLLOUT : POLLIN; }
+short ControlChannel::events() const { return unsent() ? POLLIN | POLLOUT : POLLIN; }
 
-Digest Channel::mac(Direction direction, std::uint64_t number, Bytes message) const {
+Digest ControlChannel::mac(Direction direction, std::uint64_t number, Bytes message) const {
   return digest(session_, {bytes_of(direction), bytes_of(number), message});
 }
 
-Status Channel::send(Message kind, Bytes payload) {
+Status ControlChannel::send(Message kind, Bytes payload) {
   const Header header = {static_cast<std::uint32_t>(payload.size()), kind, 1};
   const std::size_t begin = outgoing_.size();
   const auto append = [this](Bytes bytes) { outgoing_.insert(outgoing_.end(), bytes.begin(), bytes.end()); };
@@ -39,7 +39,7 @@ Status Channel::send(Message kind, Bytes payload) {
   return flush();
 }
 
-Status Channel::send_failure(const Status& status) {
+Status ControlChannel::send_failure(const Status& status) {
   FailureRecord record;
   record.code = static_cast<std::uint32_t>(status.code());
   record.bytes = static_cast<std::uint32_t>(std::min(status.message().size(), sizeof record.text));
@@ -59,7 +59,7 @@ Status failure_in(const ReceivedMessage& message) {
   return {static_cast<Code>(record.code), std::string(record.text, record.bytes)};
 }
 
-Status Channel::flush() {
+Status ControlChannel::flush() {
   while (unsent()) {
     const ssize_t count = ::send(socket_.get(), outgoing_.data() + written_, outgoing_.size() - written_, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
@@ -72,7 +72,7 @@ Status Channel::flush() {
   return {};
 }
 
-Result<bool> Channel::fill(std::size_t bytes) {
+Result<bool> ControlChannel::fill(std::size_t bytes) {
   while (incoming_.size() < bytes) {
     const std::size_t begin = incoming_.size();
     incoming_.resize(bytes);
@@ -86,7 +86,7 @@ Result<bool> Channel::fill(std::size_t bytes) {
   return true;
 }
 
-Result<std::optional<ReceivedMessage>> Channel::receive(std::size_t longest) {
+Result<std::optional<ReceivedMessage>> ControlChannel::receive(std::size_t longest) {
   Header header;
   const bool headed = TUTTI_TRY(fill(sizeof header));
   if (!headed) return std::optional<ReceivedMessage>();

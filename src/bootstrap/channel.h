@@ -27,10 +27,10 @@ struct ReceivedMessage {
   std::vector<std::byte> payload;
 };
 
-class Channel {
+class ControlChannel {
  public:
-  Channel() = default;
-  explicit Channel(Greeted greeted);
+  ControlChannel() = default;
+  explicit ControlChannel(Greeted greeted);
 
   // Writes what the socket takes at once; flush() writes the rest. Neither waits.
   Status send(Message kind, Bytes payload = {});

@@ -121,7 +121,7 @@ Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& call
   TUTTI_CHECK_OK(connect(socket, endpoint));
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), caller.claim, caller.credentials, {}));
   Greeted greeted = TUTTI_TRY(greet(endpoint, std::move(handshake), watch));
-  Channel channel(std::move(greeted));
+  ControlChannel channel(std::move(greeted));
   while (!watch.aborted() && !watch.deadline.passed()) {
     pollfd polled = {channel.descriptor(), POLLIN, 0};
     ::poll(&polled, 1, watch.poll_ms());

@@ -205,14 +205,14 @@ Status Joining::accept(Greeted greeted) {
   const Claim claim = greeted.claim;
   const Rank other = greeted.called ? claim.server : claim.rank;
   if (claim.role == Role::join) {
-    rendezvous_ = Channel(std::move(greeted));
+    rendezvous_ = ControlChannel(std::move(greeted));
     return {};
   }
   if (claim.ranks != ranks_ || other >= ranks_)
     return remote_error("rank " + std::to_string(other) + " called out of turn");
   if (claim.role == Role::tree) {
     watch_connection(greeted.socket, kUnheardMs);
-    return tree_.connect(other, Channel(std::move(greeted)));
+    return tree_.connect(other, ControlChannel(std::move(greeted)));
   }
   if (claim.role == Role::wire) return accept_wire(other, std::move(greeted));
   if (sockets_[other]) return remote_error("rank " + std::to_string(other) + " called twice");

@@ -59,7 +59,7 @@ class Joining {
   Credentials credentials_{};
   JoinRecord own_;
   Greeter greeter_;
-  Channel rendezvous_;
+  ControlChannel rendezvous_;
   std::optional<JoinRecord> parent_;  // Known once all have come.
   Deadline calls_end_;                // Likewise: just before the rendezvous gives up, which knows less of the reasons.
   bool complete_ = false;             // All have reached each other.

@@ -78,7 +78,7 @@ Status Joining::await_wires() {
 Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const WireRecord& place) {
   const std::string call = described(rank_, own_.peer, place_) + " called " + described(claim.server, peer, place) +
                            " over TCP at " + describe(place.address);
-  TUTTI_CHECK_OK(check(place, options_.apart ? Hosts::are_played : Hosts::differ).during(call));
+  TUTTI_CHECK_OK(check(place, options_.apart ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
   const std::string purpose = call +
                               ": if both still run, let TCP through the firewalls between them, or name the interface "
                               "by which hosts reach each other by TUTTI_SOCKET_IFNAME";

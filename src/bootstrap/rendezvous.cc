@@ -65,14 +65,14 @@ void Rendezvous::serve(const std::vector<pollfd>& polled) {
 void Rendezvous::admit(Greeted greeted) {
   if (greeted.claim.role == Role::join) return join(std::move(greeted));
   if (failure_) return;  // The id is of no use any more: whoever asked will ask again, and may meet the next try.
-  Channel channel(std::move(greeted));
+  ControlChannel channel(std::move(greeted));
   (void)channel.send(Message::id, bytes_of(id_)).ok();  // If it has gone, it will be missed.
 }
 
 void Rendezvous::join(Greeted greeted) {
   const Claim claim = greeted.claim;
   const JoinRecord record = greeted.record;
-  Channel channel(std::move(greeted));
+  ControlChannel channel(std::move(greeted));
   if (failure_) {
     (void)channel.send_failure({failure_->first, failure_->second}).ok();
     return;

@@ -30,7 +30,7 @@ class Rendezvous {
 
  private:
   struct Member {
-    Channel channel;
+    ControlChannel channel;
     JoinRecord record;
     bool reached = false;
   };

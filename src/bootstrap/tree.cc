@@ -20,7 +20,7 @@ std::vector<Rank> Tree::children() const {
   return list;
 }
 
-Status Tree::connect(Rank neighbour, Channel channel) {
+Status Tree::connect(Rank neighbour, ControlChannel channel) {
   const std::vector<Rank> all = children();
   const bool related =
       (self_ != 0 && neighbour == parent_of(self_)) || std::count(all.begin(), all.end(), neighbour) != 0;

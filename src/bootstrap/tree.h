@@ -25,7 +25,7 @@ class Tree {
   std::vector<Rank> children() const;
 
   // Takes the channel to the parent or to a child.
-  Status connect(Rank neighbour, Channel channel);
+  Status connect(Rank neighbour, ControlChannel channel);
   bool complete() const;
 
   Status all_gather(std::span<std::byte> records, std::size_t bytes_per_rank, const Watch& watch);
@@ -36,7 +36,7 @@ class Tree {
 
  private:
   struct Neighbour {
-    Channel channel;
+    ControlChannel channel;
     std::deque<ReceivedMessage> inbox;
     bool ended = false;
   };

@@ -45,11 +45,11 @@ WireRecord record_of(const Address& own) {
   return record;
 }
 
-Status check(const WireRecord& record, Hosts hosts) {
+Status check(const WireRecord& record, LoopbackPolicy loopback) {
   const Address& address = record.address;
   const bool callable = (address.family == 4 || address.family == 6) && address.port != 0;
   if (!callable) return remote_error("it told no address where it can be called");
-  if (hosts == Hosts::are_played || !is_loopback(address)) return {};
+  if (loopback == LoopbackPolicy::allow || !is_loopback(address)) return {};
   return invalid_usage(
       "its address is on loopback, which no other host reaches: name another interface by "
       "TUTTI_SOCKET_IFNAME there");

@@ -29,8 +29,8 @@ std::string interface_of(const WireRecord& record);  // "eth0"
 WireRecord record_of(const Address& own);
 // Whether a rank of another host can be called there. Loopback leads to oneself, unless the hosts are one that plays
 // several.
-enum class Hosts { differ, are_played };
-Status check(const WireRecord& record, Hosts hosts);
+enum class LoopbackPolicy { reject, allow };
+Status check(const WireRecord& record, LoopbackPolicy loopback);
 
 // For messages: "192.0.2.1:40001 (eth0) -> 192.0.2.2:4711 on host-b".
 std::string route_of(const Socket& socket, const WireRecord& own, const PeerRecord& peer);

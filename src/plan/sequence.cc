@@ -113,7 +113,7 @@ class Translation {
 
 }  // namespace
 
-class Membership {
+class SequenceMembers {
  public:
   struct Member {
     std::uint32_t part = 0;  // Of its stage.
@@ -131,7 +131,7 @@ class Membership {
     std::vector<std::uint32_t> first;
   };
 
-  Membership(const Composition& composition, const Problem& problem) {
+  SequenceMembers(const Composition& composition, const Problem& problem) {
     for (const std::vector<Part>& parts : composition.stages) {
       stages_.emplace_back();
       add_shapes(parts, problem, stages_.back());
@@ -173,11 +173,11 @@ class Membership {
 namespace {
 
 // Threads that ask at once may each make one; all are alike.
-std::shared_ptr<const Membership> membership_of(const Composition& composition, const Problem& problem) {
-  std::shared_ptr<const Membership>& kept = composition.membership[problem.in_place ? 1 : 0];
-  std::shared_ptr<const Membership> found = std::atomic_load(&kept);
+std::shared_ptr<const SequenceMembers> membership_of(const Composition& composition, const Problem& problem) {
+  std::shared_ptr<const SequenceMembers>& kept = composition.membership[problem.in_place ? 1 : 0];
+  std::shared_ptr<const SequenceMembers> found = std::atomic_load(&kept);
   if (found != nullptr) return found;
-  found = std::make_shared<const Membership>(composition, problem);
+  found = std::make_shared<const SequenceMembers>(composition, problem);
   std::atomic_store(&kept, found);
   return found;
 }
@@ -188,7 +188,7 @@ Shape Sequence::shape(const Problem& problem) const {
   const auto composition = compose(problem);
   const auto membership = membership_of(*composition, problem);
   Shape shape{.units = composition->units, .scratch = composition->scratch, .rounds = 0, .stages = {}};
-  for (const Membership::Stage& stage : membership->stages()) {
+  for (const SequenceMembers::Stage& stage : membership->stages()) {
     if (stage.rounds == 0) continue;
     for (const std::uint32_t first : stage.stages) shape.stages.push_back(shape.rounds + first);
     shape.rounds += stage.rounds;
@@ -201,15 +201,15 @@ void Sequence::emit(const Problem& problem, Rank self, std::uint32_t round, Step
   const auto composition = compose(problem);
   const auto membership = membership_of(*composition, problem);
   for (std::size_t i = 0; i < membership->stages().size(); ++i) {
-    const Membership::Stage& stage = membership->stages()[i];
+    const SequenceMembers::Stage& stage = membership->stages()[i];
     if (round >= stage.rounds) {
       round -= stage.rounds;
       continue;
     }
     for (std::uint32_t j = stage.first[self]; j < stage.first[self + 1]; ++j) {
-      const Membership::Member& member = stage.members[j];
+      const SequenceMembers::Member& member = stage.members[j];
       const Part& part = composition->stages[i][member.part];
-      const Membership::PartShape& shape = stage.parts[member.part];
+      const SequenceMembers::PartShape& shape = stage.parts[member.part];
       if (round >= shape.rounds) continue;
       Steps sub_steps(member.rank);
       part.algorithm->emit(shape.problem, member.rank, round, sub_steps);

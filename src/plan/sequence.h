@@ -27,7 +27,7 @@ struct Part {
 };
 
 // Who is in which parts of a composition, and how many rounds these take.
-class Membership;
+class SequenceMembers;
 
 struct Composition {
   std::uint32_t units = 1;  // Per block of the parent.
@@ -35,7 +35,7 @@ struct Composition {
   std::vector<std::vector<Part>> stages;
   // [of a problem in place]: made by Sequence when a rank's steps are first asked for, so that nobody goes through the
   // parts of thousands of hosts for each round of a rank. Read and written atomically.
-  mutable std::array<std::shared_ptr<const Membership>, 2> membership{};
+  mutable std::array<std::shared_ptr<const SequenceMembers>, 2> membership{};
 };
 
 class Sequence : public Algorithm {

@@ -12,7 +12,7 @@ struct Ends {
   std::uint32_t mapped = 0;       // Of these, in memory of peers.
   std::uint32_t sent = 0;         // By lanes.
 };
-Ends ends_of(const Program& program, const TimedStep& step);
+Ends ends_of(const SimProgram& program, const TimedStep& step);
 
 inline bool by_switches(const TimedStep& step) { return step.gathered || step.spread; }
 

@@ -24,7 +24,7 @@ struct alignas(32) RankState {
 
 class Engine {
  public:
-  Engine(const Program& program, const Network& network, const EngineRequest& request)
+  Engine(const SimProgram& program, const Network& network, const EngineRequest& request)
       : program_(program),
         request_(request),
         timeline_(request.jitter, request.seed),
@@ -54,7 +54,7 @@ class Engine {
     }
     EventQueue& queue = timeline_.queue;
     while (!queue.empty()) {
-      const Event event = queue.pop();
+      const SimEvent event = queue.pop();
       prefetch(queue);
       timeline_.now = event.time;
       if (!is_message(event)) {
@@ -133,19 +133,19 @@ class Engine {
   // What the next events will read, a bit of each: what leads there was fetched while others were at their turn.
   void prefetch(const EventQueue& queue) const {
     constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Places ahead.
-    if (const Event* event = queue.ahead(kSubject)) {
+    if (const SimEvent* event = queue.ahead(kSubject)) {
       if (is_message(*event)) wires_.prefetch(message_of(*event));
       else prefetch_rank(event->subject);
     }
-    if (const Event* event = queue.ahead(kStep)) {
+    if (const SimEvent* event = queue.ahead(kStep)) {
       if (is_message(*event)) wires_.prefetch_lane_of(message_of(*event));
       else __builtin_prefetch(&step_of(*event));
     }
-    if (const Event* event = queue.ahead(kEnds)) {
+    if (const SimEvent* event = queue.ahead(kEnds)) {
       if (is_message(*event)) wires_.prefetch_links_of(message_of(*event));
       else __builtin_prefetch(program_.ends.data() + step_of(*event).first);
     }
-    const Event* event = queue.ahead(kLanes);
+    const SimEvent* event = queue.ahead(kLanes);
     if (event != nullptr && !is_message(*event))
       for (const End end : next_ends(*event)) wires_.prefetch_lane(end.lane());
     event = queue.ahead(kMessages);
@@ -157,11 +157,11 @@ class Engine {
     __builtin_prefetch(&ranks_[rank]);
     __builtin_prefetch(&ranks_[rank].step);
   }
-  static bool is_message(const Event& event) { return (event.subject & kMessageBit) != 0; }
-  static std::uint32_t message_of(const Event& event) { return event.subject & ~kMessageBit; }
-  const TimedStep& step_of(const Event& event) const { return program_.steps[ranks_[event.subject].step]; }
+  static bool is_message(const SimEvent& event) { return (event.subject & kMessageBit) != 0; }
+  static std::uint32_t message_of(const SimEvent& event) { return event.subject & ~kMessageBit; }
+  const TimedStep& step_of(const SimEvent& event) const { return program_.steps[ranks_[event.subject].step]; }
   // Of the rank's step and the one after it, if they have few.
-  std::span<const End> next_ends(const Event& event) const {
+  std::span<const End> next_ends(const SimEvent& event) const {
     constexpr std::size_t kMost = 4;
     const std::size_t first = step_of(event).first;
     return std::span(program_.ends).subspan(first, std::min(kMost, program_.ends.size() - first));
@@ -372,7 +372,7 @@ class Engine {
     return internal_error(std::to_string(ranks_.size() - done_) + " ranks wait for ever: " + who);
   }
 
-  const Program& program_;
+  const SimProgram& program_;
   const EngineRequest& request_;
   Timeline timeline_;
   const Rank network_ranks_;  // Numbers beyond are the same ranks in other orders.
@@ -390,7 +390,7 @@ class Engine {
 
 }  // namespace
 
-Result<EngineResult> run_engine(const Program& program, const Network& network, const EngineRequest& request) {
+Result<EngineResult> run_engine(const SimProgram& program, const Network& network, const EngineRequest& request) {
   return Engine(program, network, request).run();
 }
 

@@ -59,7 +59,7 @@ std::uint64_t digested(std::uint64_t digest, std::uint32_t units) { return (dige
 
 class Compiler {
  public:
-  Compiler(Program& program, const Network& network, const ProgramLimits& limits)
+  Compiler(SimProgram& program, const Network& network, const ProgramLimits& limits)
       : program_(program), network_(network), limits_(limits), ranks_(network.ranks()) {
     program_.sharers.resize(network.resources());
   }
@@ -244,7 +244,7 @@ class Compiler {
                           ", of which one would stand for all");
   }
 
-  Program& program_;
+  SimProgram& program_;
   const Network& network_;
   const ProgramLimits limits_;
   const Rank ranks_;
@@ -274,7 +274,7 @@ Status check_switches(const Network& network, const ProgramLimits& limits) {
 Across across_of(const ProgramLimits& limits) { return limits.one_stage ? Across::stages : Across::rounds; }
 
 // Plans of all classes at once, so that stages can be merged as executors have them.
-Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
+Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across across, SimProgram& program,
                       Compiler& compiler) {
   std::vector<Plan> plans;
   for (Rank number = 0; number < program.classes(); ++number) {
@@ -287,7 +287,7 @@ Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across
   return {};
 }
 
-Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Across across, Program& program,
+Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Across across, SimProgram& program,
                           Compiler& compiler) {
   for (Rank number = 0; number < program.classes(); ++number) {
     Plan plan = emit_plan(algorithm, problem, program.symmetry.representative_of_class(number));
@@ -300,10 +300,10 @@ Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Ac
 
 }  // namespace
 
-Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                             const Symmetry& symmetry, const ProgramLimits& limits) {
+Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                                const Symmetry& symmetry, const ProgramLimits& limits) {
   TUTTI_CHECK_OK(check_switches(network, limits));
-  Program program;
+  SimProgram program;
   program.multicast = limits.multicast;
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
@@ -334,10 +334,10 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   return program;
 }
 
-Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                             std::span<const Embedding> orders, const ProgramLimits& limits) {
+Result<SimProgram> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                                std::span<const Embedding> orders, const ProgramLimits& limits) {
   TUTTI_CHECK_OK(check_switches(network, limits));
-  Program program;
+  SimProgram program;
   program.multicast = limits.multicast;
   program.orders = static_cast<std::uint32_t>(orders.size());
   program.symmetry = no_symmetry(network);

@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 // How many pieces show what all of them do: the loop fills and drains, and goes on evenly in between.
-std::uint32_t pieces_to_simulate(std::uint32_t pieces, const Program& program, std::uint64_t most_events) {
+std::uint32_t pieces_to_simulate(std::uint32_t pieces, const SimProgram& program, std::uint64_t most_events) {
   const std::uint64_t each = program.steps.size() + program.messages;
   const std::uint64_t affordable = most_events / std::max<std::uint64_t>(each, 1);
   const std::uint64_t least = 8 + 3 * std::uint64_t{program.stage_count};
@@ -148,7 +148,7 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   Status last;
   for (const Symmetry& symmetry :
        limits.fold ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
-    Result<Program> program = make_program(algorithm, problem, network, symmetry, limits.program);
+    Result<SimProgram> program = make_program(algorithm, problem, network, symmetry, limits.program);
     if (program.ok()) {
       simulation.programs_.push_back(std::move(program).value());
       return simulation;
@@ -158,13 +158,13 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   return last;
 }
 
-const Program& Simulation::program_of(const SimulatedCall& call) const {
+const SimProgram& Simulation::program_of(const SimulatedCall& call) const {
   const std::size_t channels = std::clamp(call.channels, 1U, costs_.most_channels);
   return programs_[std::min(channels, programs_.size()) - 1];
 }
 
 EngineRequest Simulation::request_for(const SimulatedCall& call) const {
-  const Program& program = program_of(call);
+  const SimProgram& program = program_of(call);
   EngineRequest request{.costs = costs_, .protocol = call.protocol, .launch = call.launch, .loop = call.loop};
   request.channels = std::clamp(call.channels, 1U, costs_.most_channels) / program.orders;  // Of each order.
   const double unit = block_bytes(problem_.collective, problem_.ranks, call.bytes) / program.units / program.orders;
@@ -206,7 +206,7 @@ Result<Outcome> Simulation::run(const SimulatedCall& call) const {
 }
 
 Outcome Simulation::outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const {
-  const Program& program = program_of(call);
+  const SimProgram& program = program_of(call);
   const std::uint32_t pieces = request.loop.pieces;
   Outcome outcome;
   outcome.time_us = result.time_us;

@@ -76,12 +76,12 @@ class Simulation {
   Result<Outcome> run(const SimulatedCall& call) const;
 
   // Of calls with as many channels as there are orders, or more.
-  const Program& program() const { return programs_.back(); }
+  const SimProgram& program() const { return programs_.back(); }
 
  private:
   Simulation(const Network& network, const Costs& costs, const Problem& problem, const SimulationLimits& limits)
       : network_(&network), costs_(costs), problem_(problem), limits_(limits) {}
-  const Program& program_of(const SimulatedCall& call) const;
+  const SimProgram& program_of(const SimulatedCall& call) const;
   EngineRequest request_for(const SimulatedCall& call) const;
   Outcome outcome_of(const SimulatedCall& call, const EngineRequest& request, EngineResult result) const;
 
@@ -89,7 +89,7 @@ class Simulation {
   Costs costs_;
   Problem problem_;
   SimulationLimits limits_;
-  std::vector<Program> programs_;  // [n - 1]: of n orders.
+  std::vector<SimProgram> programs_;  // [n - 1]: of n orders.
 };
 
 // The problem of a collective over all ranks of a network.

@@ -18,7 +18,7 @@ double Timeline::jittered(double us) {
   return us * (1 - jitter * std::log(uniform));
 }
 
-Wires::Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline)
+Wires::Wires(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline)
     : program_(program),
       network_(network),
       request_(request),

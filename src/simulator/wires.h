@@ -29,7 +29,7 @@ struct Timeline {
 
 class Wires {
  public:
-  Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline);
+  Wires(const SimProgram& program, const Network& network, const EngineRequest& request, Timeline& timeline);
 
   // When what the rank awaits there is there: the next message or signal, or a slot for one. Unknown: the rank will be
   // woken when it is.
@@ -128,7 +128,7 @@ class Wires {
   }
   LinkKind narrowest(const Lane& lane) const;
 
-  const Program& program_;
+  const SimProgram& program_;
   const Network& network_;
   const EngineRequest& request_;
   Timeline& timeline_;

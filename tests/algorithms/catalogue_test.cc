@@ -2,7 +2,7 @@
 
 #include "tests/algorithms/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Catalogue, FindsEveryAlgorithmByItsName) {
@@ -44,4 +44,4 @@ TEST(Catalogue, RefusesARootThatIsNoRank) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

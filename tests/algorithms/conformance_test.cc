@@ -2,7 +2,7 @@
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using cases::Fusion;
@@ -73,4 +73,4 @@ TEST_P(Conformance, EndsAlikeWhereMessagesRoundIfItSaysSo) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Conformance, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

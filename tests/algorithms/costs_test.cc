@@ -8,7 +8,7 @@
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Cost {
@@ -366,4 +366,4 @@ TEST(Efforts, AreBoundsOverHosts) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

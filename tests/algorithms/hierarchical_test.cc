@@ -5,7 +5,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/plan/referee.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using cases::Fusion;
@@ -250,4 +250,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Hierarchical, testing::Values("hierarchical"
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 
 #include "tests/algorithms/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // How ranks of one call may differ: some pass one buffer as input and output, some two.
@@ -98,4 +98,4 @@ TEST_P(LaneEnds, HaveOnePartner) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, LaneEnds, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

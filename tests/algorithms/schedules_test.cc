@@ -3,7 +3,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/plan/referee.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using cases::Fusion;
@@ -71,4 +71,4 @@ TEST_P(Schedules, EndWithTheRightNumbersWhereSomeRanksAreInPlace) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Schedules, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/plan/referee.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr Rank kRanks = 4;
@@ -131,4 +131,4 @@ TEST(WrongAlgorithms, RingAsOneLoopOverTheOutput) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 
 #include "tests/api/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Vector = std::vector<std::int32_t>;
@@ -136,4 +136,4 @@ TEST(Choices, AreNamedByCollective) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

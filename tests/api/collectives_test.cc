@@ -4,7 +4,7 @@
 
 #include "tests/api/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Vector = std::vector<std::int32_t>;
@@ -360,4 +360,4 @@ TEST(Abort, EndsTheWaitsOfAllRanks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

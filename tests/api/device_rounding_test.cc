@@ -9,7 +9,7 @@
 #include "tests/executor/current_host_device.h"
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 2;
@@ -123,4 +123,4 @@ TEST_F(DeviceRounding, IsNotBoundedAndAtRandom) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

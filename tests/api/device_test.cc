@@ -13,7 +13,7 @@
 #include "tests/executor/current_host_device.h"
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -383,4 +383,4 @@ TEST_F(OnDevice, AnAbortIsToldToAll) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

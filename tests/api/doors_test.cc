@@ -10,7 +10,7 @@
 #include "tests/api/fake_communicator.h"
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Doors : public DoorsTest {};
@@ -395,4 +395,4 @@ TEST_F(Doors, GiveNoCommunicatorToARankWithoutColour) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,7 +1,7 @@
 // How ranks end: together, or one after the other.
 #include "tests/api/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Each would wait for the others, until the timeout.
@@ -107,4 +107,4 @@ TEST(Messages, ThatNobodyReceivedAreToldByDestroyAndByFinalize) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

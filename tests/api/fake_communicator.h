@@ -11,7 +11,7 @@
 #include "src/api/door.h"
 #include "src/communicator/control/board.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class FakeCommunicator final : public Communicator {
  public:
@@ -96,8 +96,8 @@ inline tutti_comm insert_fake(FakeCommunicator*& fake) {
   door->runner = communicator.get();
   door->rank = communicator->rank();
   door->ranks = communicator->ranks();
-  door->membership = std::make_shared<Membership>();
-  door->membership->communicator = std::move(communicator);
+  door->shared = std::make_shared<SharedComm>();
+  door->shared->communicator = std::move(communicator);
   Result<void*> handle = Doors::instance().insert(std::move(door));
   return static_cast<tutti_comm>(handle.value());
 }
@@ -118,4 +118,4 @@ class DoorsTest : public ::testing::Test {
   float memory_[64] = {};
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

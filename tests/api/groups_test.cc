@@ -6,7 +6,7 @@
 #include "tests/api/fake_communicator.h"
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Groups : public DoorsTest {};
@@ -180,4 +180,4 @@ TEST_F(Groups, RunNothingBesideABadCall) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

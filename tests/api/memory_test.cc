@@ -5,7 +5,7 @@
 #include "tests/api/ranks.h"
 #include "tests/communicator/refusal.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // What both ranks do; the status of what waits.
@@ -63,4 +63,4 @@ TEST(Memory, ThatIsLackedOnTheWayToACallIsToldToAll) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 #include "tests/api/ranks.h"
 #include "tests/base/pipe.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Forks a process per rank; each ends with body's result. Returns their wait statuses.
 inline std::vector<int> run_processes(int ranks, const std::function<int(int)>& body) {
@@ -55,4 +55,4 @@ inline bool sums_to(tutti_comm comm, std::int32_t mine, std::int32_t expected) {
   return ok && values == std::vector<std::int32_t>(values.size(), expected);
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 
 #include "tests/api/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Ends with 1 unless the rank, alone with what the environment says, is told of this.
@@ -252,4 +252,4 @@ TEST(Creation, CanBeAbortedByAnotherThread) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline std::string last_error() { return tutti_last_error(nullptr); }
 
@@ -61,4 +61,4 @@ class Values {
   std::uint32_t seed_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "tests/api/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -205,4 +205,4 @@ TEST(RandomRounding, IsChosenByNameAndSeed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

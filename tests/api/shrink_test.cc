@@ -8,7 +8,7 @@
 
 #include "tests/api/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 bool is_in(const std::vector<int>& list, int rank) { return std::find(list.begin(), list.end(), rank) != list.end(); }
@@ -163,4 +163,4 @@ TEST(Shrink, ComesAfterCallsInStreams) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 #include "tests/api/fake_communicator.h"
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class StreamCalls : public DoorsTest {};
@@ -176,4 +176,4 @@ TEST_F(StreamCalls, SplitBehindWorkThatIsInStreams) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 
 #include "tests/api/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -156,4 +156,4 @@ TEST(Training, LosesNothingByNarrowGradientsWithFeedback) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 #include "tests/api/processes.h"
 #include "tests/tuner/plugin/stand_in.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Of a child of this process, before the library looks at its environment.
@@ -67,4 +67,4 @@ TEST(TunerPlugin, ThatCannotBeOpenedIsNone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/api/fake_communicator.h"
 #include "tutti/tutti.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class WireOptions : public DoorsTest {};
@@ -53,4 +53,4 @@ TEST_F(WireOptions, InheritAFormatOrABoundAndNotBoth) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

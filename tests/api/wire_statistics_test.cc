@@ -6,7 +6,7 @@
 #include "src/base/log.h"
 #include "tests/api/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 2;
@@ -115,4 +115,4 @@ TEST(WireStatistics, AreLoggedWhenTheCommunicatorEnds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 #include "src/base/clock.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 ReadConfig read(std::map<std::string, std::string> variables) { return read_config(Environment(std::move(variables))); }
@@ -212,4 +212,4 @@ TEST(Config, NamesWhatOfNcclsItDoesNotHeed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

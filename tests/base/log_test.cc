@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Log : public testing::Test {
@@ -59,4 +59,4 @@ TEST_F(Log, CutsALineThatIsTooLong) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 
 #include "tests/base/many_cpus.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Cpus = std::vector<std::uint32_t>;
@@ -52,4 +52,4 @@ TEST(OwnCpus, AreNoneWhereNoSetFits) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

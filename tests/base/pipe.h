@@ -7,7 +7,7 @@
 
 #include "src/base/owned.h"
 
-namespace tutti {
+namespace tutti::test {
 
 struct Pipe {
   Pipe() {
@@ -19,4 +19,4 @@ struct Pipe {
   Owned<int, ::close, -1> reading, writing;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::test {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSlowMotion = true;
@@ -25,4 +25,4 @@ class OneOf {
   std::size_t count_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

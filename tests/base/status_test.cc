@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Result, HoldsAValueOrAFailure) {
@@ -20,4 +20,4 @@ TEST(ResultDeathTest, IsNotMadeOfSuccessWithoutAValue) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 
 #include "tests/bootstrap/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Address, SaysThatLoopbackIsDown) {
@@ -76,4 +76,4 @@ TEST(Address, OfAListIsMissedByItsName) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

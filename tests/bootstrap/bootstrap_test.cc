@@ -16,7 +16,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 JoinOptions within(std::int64_t timeout_ms) {
@@ -389,4 +389,4 @@ TEST(Bootstrap, LetsRanksGoOnThatAgree) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/base/clock.h"
 #include "tests/bootstrap/meeting.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // From every rank in turn comes what only it knows, and where each rank says that it is.
@@ -46,4 +46,4 @@ TEST(Broadcast, ComesFromAnyRankToAll) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-namespace tutti {
+namespace tutti::test {
 
 // While one lives, this process may open so many files more.
 class FewDescriptors {
@@ -27,4 +27,4 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -18,7 +18,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // UndefinedBehaviorSanitizer, which is built in beside it, opens pipes to find out whether it may read an object.
@@ -125,4 +125,4 @@ TEST(Descriptors, ThatRankZeroAndTheRendezvousLackAreToldToAll) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/channel.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Credentials credentials(std::uint8_t key) {
@@ -143,7 +143,7 @@ TEST(Handshake, DropsGarbageOfAnyLength) {
 }
 
 struct Channels {
-  Channel a, b;
+  ControlChannel a, b;
   int wire_a, wire_b;
 };
 
@@ -151,10 +151,11 @@ Channels channels() {
   Ends ends = connect(kClaim, credentials(1), credentials(1));
   EXPECT_TRUE(exchange(ends).ok());
   const int wire_a = ends.caller.descriptor(), wire_b = ends.answerer.descriptor();
-  return {Channel(std::move(ends.caller).finish()), Channel(std::move(ends.answerer).finish()), wire_a, wire_b};
+  return {ControlChannel(std::move(ends.caller).finish()), ControlChannel(std::move(ends.answerer).finish()), wire_a,
+          wire_b};
 }
 
-TEST(Channel, CarriesMessagesBothWays) {
+TEST(ControlChannel, CarriesMessagesBothWays) {
   Channels ends = channels();
   const std::uint32_t number = 42;
   ASSERT_TRUE(ends.a.send(Message::data, bytes_of(number)).ok());
@@ -168,7 +169,7 @@ TEST(Channel, CarriesMessagesBothWays) {
   EXPECT_EQ(failure_in(*at_a.value()).message(), "rank 3 is late");
 }
 
-TEST(Channel, RefusesARepeatedMessage) {
+TEST(ControlChannel, RefusesARepeatedMessage) {
   Channels ends = channels();
   ASSERT_TRUE(ends.a.send(Message::data).ok());
   char message[256];
@@ -179,7 +180,7 @@ TEST(Channel, RefusesARepeatedMessage) {
   EXPECT_EQ(ends.b.receive(64).status().message(), "a message was altered on its way");
 }
 
-TEST(Channel, RefusesAMessageSentBackToItsAuthor) {
+TEST(ControlChannel, RefusesAMessageSentBackToItsAuthor) {
   Channels ends = channels();
   ASSERT_TRUE(ends.a.send(Message::data).ok());
   char message[256];
@@ -188,7 +189,7 @@ TEST(Channel, RefusesAMessageSentBackToItsAuthor) {
   EXPECT_EQ(ends.a.receive(64).status().message(), "a message was altered on its way");
 }
 
-TEST(Channel, RefusesALengthBeforeItAllocates) {
+TEST(ControlChannel, RefusesALengthBeforeItAllocates) {
   Channels ends = channels();
   const std::uint32_t header[2] = {0xffffffff, 5 | 1 << 16};
   ASSERT_EQ(::send(ends.wire_a, header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
@@ -249,4 +250,4 @@ TEST(SecretFile, MustBeClosedToOthersAndLong) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

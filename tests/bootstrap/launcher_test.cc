@@ -11,7 +11,7 @@
 #include "src/bootstrap/address.h"
 #include "tests/bootstrap/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -390,4 +390,4 @@ TEST(Meeting, NamesTheCureWhileItsRanksStillWait) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

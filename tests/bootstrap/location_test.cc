@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Location somewhere() {
@@ -55,4 +55,4 @@ TEST(Location, SaysNothingWhereItCannotBe) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "src/bootstrap/bootstrap.h"
 #include "tests/bootstrap/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline RendezvousOptions here() {
   RendezvousOptions options;
@@ -43,4 +43,4 @@ class Meeting {
   Processes host_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/base/many_cpus.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(PeerRecord, TellsCpusBeyondOneSet) {
@@ -16,4 +16,4 @@ TEST(PeerRecord, TellsCpusBeyondOneSet) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

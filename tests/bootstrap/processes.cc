@@ -14,7 +14,7 @@
 // Children leave by _exit, with threads that only exit would have joined: to the thread sanitizer these leak.
 extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // The address sanitizer's allocator does not survive a fork beside other threads: its child hangs once in a hundred.
@@ -93,4 +93,4 @@ void Gate::wait() const {
   if (::read(event_, &taken, sizeof taken) != sizeof taken) std::abort();
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 
 class Processes {
  public:
@@ -65,4 +65,4 @@ class Shared {
   void* memory_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

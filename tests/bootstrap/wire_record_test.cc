@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 WireRecord at(std::uint16_t family, std::uint16_t port, std::uint8_t first_byte) {
@@ -16,19 +16,20 @@ WireRecord at(std::uint16_t family, std::uint16_t port, std::uint8_t first_byte)
 }
 
 TEST(WireRecord, IsCalledOnlyAtAnAddressWithAPort) {
-  EXPECT_TRUE(check(at(4, 4711, 192), Hosts::differ).ok());
-  EXPECT_TRUE(check(at(6, 4711, 0xfd), Hosts::differ).ok());
+  EXPECT_TRUE(check(at(4, 4711, 192), LoopbackPolicy::reject).ok());
+  EXPECT_TRUE(check(at(6, 4711, 0xfd), LoopbackPolicy::reject).ok());
   for (const std::uint16_t family : {0, 1, 5, 0xffff}) {
-    EXPECT_EQ(check(at(family, 4711, 192), Hosts::differ).message(), "it told no address where it can be called");
+    EXPECT_EQ(check(at(family, 4711, 192), LoopbackPolicy::reject).message(),
+              "it told no address where it can be called");
   }
-  EXPECT_FALSE(check(at(4, 0, 192), Hosts::are_played).ok());
+  EXPECT_FALSE(check(at(4, 0, 192), LoopbackPolicy::allow).ok());
 }
 
 // It would be one's own.
 TEST(WireRecord, IsNotCalledOnTheLoopbackOfAnotherHost) {
-  const Status status = check(at(4, 4711, 127), Hosts::differ);
+  const Status status = check(at(4, 4711, 127), LoopbackPolicy::reject);
   EXPECT_NE(status.message().find("name another interface by TUTTI_SOCKET_IFNAME there"), std::string::npos);
-  EXPECT_TRUE(check(at(4, 4711, 127), Hosts::are_played).ok());
+  EXPECT_TRUE(check(at(4, 4711, 127), LoopbackPolicy::allow).ok());
 }
 
 TEST(WireRecord, EndsTheNameOfItsInterface) {
@@ -39,4 +40,4 @@ TEST(WireRecord, EndsTheNameOfItsInterface) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -20,7 +20,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 JoinOptions apart(std::int64_t timeout_ms = 60'000) {
@@ -350,4 +350,4 @@ TEST(Wires, NeedAnInterfaceOfTheNameThatIsGiven) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

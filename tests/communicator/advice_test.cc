@@ -11,7 +11,7 @@
 #include "tests/communicator/ranks.h"
 #include "tests/tuner/plugin/stand_in.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using nccl_tuner::Table;
@@ -197,4 +197,4 @@ TEST(Advice, TellsPluginsOfUnevenHosts) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "src/communicator/carriers.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::string named(Rank rank) { return "rank " + std::to_string(rank) + " (its host)"; }
@@ -49,4 +49,4 @@ TEST(BetweenHosts, IsProtectedByTcpAlone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "src/base/own_cpus.h"
 #include "tests/base/many_cpus.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // As a rank whose thread is bound to these.
@@ -64,4 +64,4 @@ TEST(Board, RanksWaitNoLongerThanTheFirstOfThem) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "src/communicator/call.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline Call all_reduce(std::vector<float>& buffer) {
   Call call;
@@ -26,4 +26,4 @@ inline Call message(Kind kind, Rank peer, std::vector<int>& buffer) {
   return call;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline constexpr float kUntouched = -12345;
 
@@ -98,4 +98,4 @@ inline Status run_case(Communicator& communicator, Case test, const Communicator
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/communicator/host/learning.h"
 #include "src/communicator/planning/planning.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Learning::Contest contest_of(std::vector<double> predicted_us) {
@@ -195,4 +195,4 @@ TEST(Classes, EveryCandidateIsThereForEveryCall) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

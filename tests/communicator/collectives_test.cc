@@ -5,7 +5,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Collectives : public testing::TestWithParam<Rank> {};
@@ -74,4 +74,4 @@ TEST(Collectives, StayInStepOverManyCalls) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

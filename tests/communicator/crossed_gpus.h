@@ -7,7 +7,7 @@
 
 #include "src/communicator/hosts.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline std::string bus_of(std::uint32_t gpu) { return "0000:0" + std::to_string(gpu + 1) + ":00.0"; }
 
@@ -49,4 +49,4 @@ inline Hosts on_gpus_of(const Topology& topology, const std::vector<Rank>& host_
 
 inline Hosts on_crossed_gpus(const std::vector<Rank>& host_of) { return on_gpus_of(crossed_gpus(), host_of); }
 
-}  // namespace tutti
+}  // namespace tutti::test

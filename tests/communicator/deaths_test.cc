@@ -3,7 +3,7 @@
 
 #include "src/communicator/host/host_communicator.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Deaths, AreToldWithTheNameOfTheRankThatFoundThem) {
@@ -21,4 +21,4 @@ TEST(Deaths, AreToldWithTheNameOfTheRankThatFoundThem) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

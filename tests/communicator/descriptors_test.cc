@@ -9,7 +9,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Leaves this process so many descriptors.
@@ -118,4 +118,4 @@ TEST(Descriptors, ThatAMessageLacksAreToldToAll) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

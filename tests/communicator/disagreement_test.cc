@@ -4,7 +4,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // What the ranks are told of an all-reduce for which each has options of its own: in the words of the one that found
@@ -80,4 +80,4 @@ TEST(Disagreement, BlamesWhatIsLearnedWhereNothingElseDiffers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "src/communicator/control/mesh.h"
 #include "tests/communicator/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Spread {
@@ -120,4 +120,4 @@ TEST(Domains, AreKnownToPartsOfTheCommunicator) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Failures, ShowBothCallsOnEveryRankWhenCountsDiffer) {
@@ -375,4 +375,4 @@ TEST(Groups, RunOnWhereAnotherCommunicatorFails) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 #include "algorithms/catalogue.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -341,4 +341,4 @@ TEST(RandomRounding, SaysItsError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // The second message takes several slots, and is one all the same.
@@ -106,4 +106,4 @@ TEST(Finalize, DoesNotTakeTheTimeoutOfTheLastCall) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

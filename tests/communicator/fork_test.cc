@@ -12,7 +12,7 @@
 // The sanitizers do not bear a fork beside other threads: one refuses the child threads of its own, the other's
 // allocator leaves it locks held by threads that it does not have.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // A communicator of one rank, from an id of its own.
@@ -70,5 +70,5 @@ TEST(Fork, LeavesTheChildAbleToAllocateWhileAnotherThreadDoes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test
 #endif

@@ -6,7 +6,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using HostOf = std::vector<Rank>;
@@ -193,4 +193,4 @@ TEST(Hosts, HeedWhatNcclsVariablesForceWhereItFits) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "src/communicator/host/host_communicator.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::uint32_t slots(LaneForm form, Slots wanted) {
@@ -27,4 +27,4 @@ TEST(LaneSpecs, DifferByTheirSlots) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

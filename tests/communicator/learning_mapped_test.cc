@@ -21,7 +21,7 @@
 #include "tests/communicator/met_ranks.h"
 #include "tests/tuner/folder.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::Folder;
@@ -245,4 +245,4 @@ TEST(LearningMapped, TakesWhatTheFileSaysWasKept) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -15,7 +15,7 @@
 #include "tests/communicator/cases.h"
 #include "tests/tuner/folder.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::Folder;
@@ -372,4 +372,4 @@ TEST(Learning, GoesWithoutAFileThatIsNone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

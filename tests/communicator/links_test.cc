@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Side {
@@ -97,4 +97,4 @@ TEST(Links, RefuseALaneWhoseSegmentDidNotCome) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::mutex mutex;
@@ -76,4 +76,4 @@ TEST_F(LongWaits, OfMessagesAreToldAsWell) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

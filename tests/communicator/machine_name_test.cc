@@ -16,7 +16,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/crossed_gpus.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 CommunicatorOptions keeping() {
@@ -205,4 +205,4 @@ TEST(MachineName, OfRanksThatJoinIsOfTheirCpus) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "src/communicator/planning/planning.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Ranks of different machines choose alike, and each call waits for the slowest of its ranks.
@@ -28,4 +28,4 @@ TEST(MachineOf, EncodesAsFastAsTheLeastOfItsCpus) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

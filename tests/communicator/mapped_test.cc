@@ -7,7 +7,7 @@
 #include "src/communicator/host/host_communicator.h"
 #include "tests/communicator/met_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // From rank 0, in place.
@@ -110,4 +110,4 @@ TEST(Mapped, BelieveNoPeerThatNamesNoBufferWhereItHasOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

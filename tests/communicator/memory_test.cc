@@ -12,7 +12,7 @@
 #include "tests/communicator/ranks.h"
 #include "tests/communicator/refusal.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kStride = 7;  // Not each of some hundred allocations is tried.
@@ -187,4 +187,4 @@ TEST(Memory, ThatARegistrationLacksCostsTheCallerNothing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

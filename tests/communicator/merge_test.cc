@@ -13,7 +13,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/topology/switches.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Watch watch() { return {Deadline::after_ms(20'000)}; }
@@ -90,4 +90,4 @@ TEST(HostsKnownToAll, FailWhereARankTellsNothingThatIsOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

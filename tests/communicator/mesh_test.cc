@@ -13,7 +13,7 @@
 #include "src/communicator/control/proposals.h"
 #include "tests/base/pipe.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Frame frame_of(FrameKind kind, std::uint8_t mark = 0) {
@@ -255,4 +255,4 @@ TEST(Mesh, RefusesFramesOfAnotherShape) {
 TEST(Socket, IsNoneWhereNoDescriptorCame) { EXPECT_FALSE(adopt_socket(-1)); }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline Communicators meet(Rank ranks, const CommunicatorOptions& options = {}) {
   const auto id = make_unique_id(here());
@@ -23,4 +23,4 @@ inline Communicators meet(Rank ranks, const CommunicatorOptions& options = {}) {
   return met;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

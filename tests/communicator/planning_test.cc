@@ -13,7 +13,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/base/slow_motion.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kSlots = 4;  // Of a communicator's lanes.
@@ -238,4 +238,4 @@ TEST(Predictions, AreOfTheChannelsOfAChoice) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Planned, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

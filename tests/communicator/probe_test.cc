@@ -19,7 +19,7 @@
 #include "src/communicator/planning/planning.h"
 #include "tests/bootstrap/meeting.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Watch watch() { return {Deadline::after_ms(60'000)}; }
@@ -146,4 +146,4 @@ TEST(ProbeNetwork, TakesNoRateOfCpusForThatOfALink) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

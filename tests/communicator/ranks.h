@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "src/communicator/communicator.h"
+#include "tests/communicator/communicators.h"
 
-namespace tutti {
-
-using Communicators = std::vector<std::unique_ptr<Communicator>>;
+namespace tutti::test {
 
 inline Communicators make_ranks(Rank ranks, CommunicatorOptions options = {}) {
   options.timeout_ms = 60'000;  // A hang becomes a failure that says where.
@@ -30,4 +29,4 @@ inline std::vector<Status> on_all(Communicators& ranks, const std::function<Stat
   return statuses;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

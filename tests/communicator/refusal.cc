@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 thread_local std::uint64_t allocations_until_refusal = 0;  // 0: none is refused.
@@ -14,7 +14,7 @@ Refusal::Refusal(std::uint64_t which) { allocations_until_refusal = which; }
 Refusal::~Refusal() { allocations_until_refusal = 0; }
 bool Refusal::came() const { return allocations_until_refusal == 0; }
 
-}  // namespace tutti
+}  // namespace tutti::test
 
 // Not inlined, neither these nor those that free: GCC would see a free() of what some other new has made.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::test {
 
 // Refuses this thread one allocation, the `which`-th from now on.
 class Refusal {
@@ -15,4 +15,4 @@ class Refusal {
   bool came() const;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <thread>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 const auto kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -228,4 +228,4 @@ TEST(PeerRegions, FindNothingThatDoesNotLieWhollyInARegion) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

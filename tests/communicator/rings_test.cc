@@ -14,7 +14,7 @@
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Order = std::vector<Rank>;
@@ -277,4 +277,4 @@ TEST(RingsOfRanks, AreAsNumberedWhereNothingIsKnown) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

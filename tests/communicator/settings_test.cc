@@ -11,7 +11,7 @@
 #include "src/base/log.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Config config_of(std::map<std::string, std::string> variables) {
@@ -86,4 +86,4 @@ TEST(Settings, AreSaidToBeIdleOnce) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

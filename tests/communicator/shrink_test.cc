@@ -11,7 +11,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using List = std::vector<Rank>;
@@ -239,4 +239,4 @@ TEST(Shrink, SucceedsAfterAnyDisorder) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

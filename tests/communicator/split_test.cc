@@ -5,7 +5,7 @@
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Split, OrdersByKeyAndLeavesTheUncolouredOut) {
@@ -90,4 +90,4 @@ TEST(Split, IgnoresWhatIsForcedUponCollectives) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Two ranks, each on a host of its own: all goes over one connection, both ways.
@@ -101,4 +101,4 @@ TEST_F(TwoHosts, EndWhereTheSenderSays) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

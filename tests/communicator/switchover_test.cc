@@ -13,7 +13,7 @@
 
 #include "src/base/atomic.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr Rank kRanks = 3;
@@ -238,4 +238,4 @@ TEST(Switchover, IsAtOneOperationOfThreadsThatRunAsTheyLike) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -14,7 +14,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 void bind_to(std::uint32_t cpu) {
@@ -133,4 +133,4 @@ TEST_F(ByFile, ThatIsNoneIsLeftOutWhereItIsNccls) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Visits : public testing::Test {
@@ -58,4 +58,4 @@ TEST_F(Visits, OfTheDeadAreNotOutwaited) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/wire_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 CommunicatorOptions bounded(double max_relative_error) {
@@ -95,4 +95,4 @@ TEST(WireBounds, AreSharedByAllRanks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline CommunicatorOptions sending(const std::string& wire, const std::string& algorithm = "") {
   CommunicatorOptions options;
@@ -105,4 +105,4 @@ inline void expect_disagreement(const CommunicatorOptions& first, const Communic
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 
 #include "tests/communicator/wire_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Sent {
@@ -84,4 +84,4 @@ TEST(WireStatistics, CountCallsThatAreRawAndNoBytesOfThem) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/wire_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Wire : public testing::TestWithParam<Rank> {};
@@ -161,4 +161,4 @@ TEST(WireOptions, RefuseAlgorithmsWhoseRanksWouldDiffer) {
 TEST(WireOptions, AreSharedByAllRanks) { expect_disagreement(sending("int8"), sending("raw"), "asks for wire format"); }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "tests/executor/elements.h"
 #include "tests/executor/voyage.h"
 
-namespace tutti {
+namespace tutti::test {
 
 using Number = std::uint64_t;
 
@@ -90,4 +90,4 @@ struct Cargo {
   std::uint32_t operation_;  // Of the voyage.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/executor/fleet.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // One shape of call, and the least slots with which it goes.
 struct VoyageShape {
@@ -93,4 +93,4 @@ class CatalogueVoyages : public testing::TestWithParam<cases::Entry> {
   Voyage voyage_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

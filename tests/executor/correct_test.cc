@@ -12,7 +12,7 @@
 #include "src/executor/cpu/wire_encoder.h"
 #include "tests/executor/warp_of_threads.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kKey = 0x123456789abcdef0;
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, Corrections, testing::Range(1, int{kWireFormat
                          [](const auto& format) { return std::string(name(static_cast<WireFormat>(format.param))); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kLargestPooled = std::size_t{4} << 20;
@@ -109,4 +109,4 @@ std::string CudaEngine::complaints(std::size_t ranks) const {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 #include "tests/executor/device_memory.h"
 #include "tests/executor/engine.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // How ranks share the GPU: one kernel for all of them, or one each, in a stream of its own.
 enum class Launches : std::uint8_t { together, apart };
@@ -49,4 +49,4 @@ class CudaEngine final : public Engine {
   std::vector<cudaStream_t> streams_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/executor/cpu/fold.h"
 #include "tests/executor/cuda_engine.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -142,4 +142,4 @@ INSTANTIATE_TEST_SUITE_P(Types, KernelFolds, testing::Range(0, int{kDataTypes}),
                          [](const auto& type) { return std::string(name(static_cast<DataType>(type.param))); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -2,7 +2,7 @@
 #include "tests/executor/catalogue_voyages.h"
 #include "tests/executor/cuda_engine.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Kernels : public CatalogueVoyages {
@@ -42,4 +42,4 @@ TEST_P(Kernels, WithProgramsInGlobalMemoryEndWithExactlyTheRightNumbers) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Kernels, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

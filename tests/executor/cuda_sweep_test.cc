@@ -2,7 +2,7 @@
 #include "tests/executor/cuda_engine.h"
 #include "tests/executor/sweep.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class KernelSweep : public Sweep {};
@@ -15,4 +15,4 @@ TEST_P(KernelSweep, HasTheBitsOfTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, KernelSweep, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,6 +1,6 @@
 #include "tests/executor/current_host_device.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Never destroyed, as a GPU is not.
 HostDevice& current_host_device() {
@@ -15,4 +15,4 @@ Result<std::shared_ptr<Device>> find_device(int ordinal) {
 
 Result<int> current_device() { return 0; }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,8 +3,8 @@
 
 #include "tests/executor/host_device.h"
 
-namespace tutti {
+namespace tutti::test {
 
 HostDevice& current_host_device();
 
-}  // namespace tutti
+}  // namespace tutti::test

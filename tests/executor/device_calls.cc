@@ -6,7 +6,7 @@
 #include "algorithms/catalogue.h"
 #include "src/plan/fuse.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 const Image& image_of(const TeamCall& call) { return *reinterpret_cast<const Image*>(call.image); }
@@ -97,4 +97,4 @@ Status DeviceCalls::launch(const std::vector<BatchCall>& calls, DeviceStream str
   return rig_.device().launch(batch, static_cast<std::uint32_t>(calls.size()), team_bytes, stream);
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/executor/device_rig.h"
 #include "tests/executor/sailor.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // The plans of an algorithm as ranks run them.
 std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
@@ -81,4 +81,4 @@ class DeviceCalls {
   std::vector<std::byte*> memory_;     // Of the device.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

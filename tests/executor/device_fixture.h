@@ -9,7 +9,7 @@
 
 #include "tests/executor/device_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline constexpr std::uint64_t kCount = 24;               // Fits a slot of every protocol.
 inline constexpr std::uint64_t kSoon = 1'000'000;         // A timeout that is meant to pass.
@@ -88,4 +88,4 @@ class Devices : public testing::TestWithParam<DeviceKind> {
 
 inline std::string kind_of(const testing::TestParamInfo<DeviceKind>& parameter) { return parameter.param.name; }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,7 +1,7 @@
 // What graphs of a device's work do, and what a capture refuses.
 #include "tests/executor/device_fixture.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class DeviceGraphs : public Devices {
@@ -156,4 +156,4 @@ TEST_P(DeviceGraphs, CannotSayWhetherTheirEventsAreReached) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kRoom = std::size_t{8} << 20;
@@ -40,4 +40,4 @@ void* DeviceArena::do_allocate(std::size_t bytes, std::size_t alignment) {
   return piece;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

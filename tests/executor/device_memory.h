@@ -7,7 +7,7 @@
 
 #include "src/executor/team/device.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Memory of the host that a device's teams reach, at the same addresses. A thread at a time.
 class DeviceReach final : public std::pmr::memory_resource {
@@ -44,4 +44,4 @@ class DeviceArena final : public std::pmr::memory_resource {
   std::vector<std::byte> zeroes_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

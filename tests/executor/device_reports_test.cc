@@ -1,7 +1,7 @@
 // Calls on a device that do not end well, and what their teams tell.
 #include "tests/executor/device_fixture.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class DeviceReports : public Devices {
@@ -104,4 +104,4 @@ TEST_P(DeviceReports, FollowNoStoreOfACallThatBeginsAfterTheFailure) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class HostDeviceGraph final : public DeviceGraph {
@@ -49,4 +49,4 @@ std::vector<DeviceKind> shared_device_kinds() {
   return kinds;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 #include "tests/executor/host_device.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class DeviceGraph {
  public:
@@ -43,4 +43,4 @@ std::vector<DeviceKind> device_kinds();
 // And threads of the host that run one launch at a time, of all processes.
 std::vector<DeviceKind> shared_device_kinds();
 
-}  // namespace tutti
+}  // namespace tutti::test

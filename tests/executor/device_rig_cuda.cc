@@ -5,7 +5,7 @@
 
 #include "tests/executor/device_rig.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
@@ -67,4 +67,4 @@ std::unique_ptr<DeviceRig> cuda_rig() {
   return std::make_unique<CudaRig>(std::move(device).value());
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

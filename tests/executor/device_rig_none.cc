@@ -1,8 +1,8 @@
 // A build without CUDA has no GPU to test.
 #include "tests/executor/device_rig.h"
 
-namespace tutti {
+namespace tutti::test {
 
 std::unique_ptr<DeviceRig> cuda_rig() { return nullptr; }
 
-}  // namespace tutti
+}  // namespace tutti::test

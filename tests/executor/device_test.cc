@@ -7,7 +7,7 @@
 #include "tests/executor/device_fixture.h"
 #include "tests/executor/fleet.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Devices, testing::ValuesIn(device_kinds()), kind_of);
@@ -254,4 +254,4 @@ TEST_P(Devices, RefuseWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 
 #include "src/executor/team/device.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 bool says(const Status& status, const std::string& words) { return status.message().find(words) != std::string::npos; }
@@ -55,4 +55,4 @@ TEST(Driver, OfAGpuHasAllFunctions) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "src/base/numeric.h"
 #include "src/executor/numeric_reduce.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline std::uint64_t scrambled(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -40,4 +40,4 @@ inline void fill_elements(DataType type, std::byte* to, std::uint64_t count, std
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 
 #include "src/executor/team/channel.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class Engine {
  public:
@@ -21,4 +21,4 @@ class Engine {
   virtual std::string run(const std::vector<std::vector<TeamCall>>& calls, std::uint32_t channels) = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/executor/sailor.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Each rank is a thread.
@@ -39,4 +39,4 @@ std::string Fleet::run(const Voyage& voyage) {
   return complaint.empty() ? convoy.complaint() : complaint;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "tests/executor/voyage.h"
 #include "transports/shm/shm_transport.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class Fleet {
  public:
@@ -37,4 +37,4 @@ class Fleet {
   std::uint32_t brief_runs_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 
 #include "src/base/numeric.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // What vectors have written is stored back, and what the C library has written is not.
@@ -278,4 +278,4 @@ TEST(FindFold, TakesTheWidestKernelsThatThisCpuRuns) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

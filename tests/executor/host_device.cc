@@ -19,7 +19,7 @@
 #include "src/executor/team/narrow_machine.h"
 #include "tests/executor/host_team.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kLeftovers = 0xA5;  // What others have left in a team's memory.
@@ -364,4 +364,4 @@ Status HostDevice::hold_until(const std::uint32_t* word, std::uint32_t value, De
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "tests/executor/twin_memory.h"
 #include "transports/shm/segment.h"
 
-namespace tutti {
+namespace tutti::test {
 
 struct HostDeviceOptions {
   std::uint32_t workers = 2;  // Of each team.
@@ -127,4 +127,4 @@ class HostDevice final : public Device {
   HostStream null_;                                     // Last: its work uses the members above.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "tests/executor/device_fixture.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class HostDevices : public testing::Test {
@@ -194,4 +194,4 @@ TEST_F(HostDevices, ShareMemoryOfTheirOwnFromAnyOfItsBytes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

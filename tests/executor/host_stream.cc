@@ -8,7 +8,7 @@
 
 #include "src/base/clock.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Under `capturing`.
 struct HostCapture {
@@ -244,4 +244,4 @@ Result<std::optional<std::int64_t>> HostTimer::took_ns() {
   return std::optional(end_ns - marks_->begin_ns);
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 #include "src/communicator/stream.h"
 #include "src/executor/team/device.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Whether a capture must end in the thread that began it, as CUDA's global and thread-local ones must.
 enum class CaptureMode : std::uint8_t { global, thread_local_only, relaxed };
@@ -119,4 +119,4 @@ class HostTimer final : public DeviceTimer {
   std::shared_ptr<Marks> marks_;  // Shared with the work in streams, which may outlive the timer.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

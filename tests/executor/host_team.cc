@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kPollsPerTurn = 4;
@@ -82,4 +82,4 @@ std::string HostEngine::run(const std::vector<std::vector<TeamCall>>& calls, std
   return complaint;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "src/executor/team/batch.h"
 #include "tests/executor/engine.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // What all threads of a run watch, so that one that fails ends all.
 struct Watch {
@@ -88,4 +88,4 @@ class HostEngine final : public Engine {
   std::uint32_t workers_;  // Of each team.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 #include "tests/executor/host_team.h"
 #include "tests/executor/turns_engine.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Interpreters : public CatalogueVoyages {};
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, FormsSeen,
 INSTANTIATE_TEST_SUITE_P(Catalogue, Interpreters, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

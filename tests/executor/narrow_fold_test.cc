@@ -12,7 +12,7 @@
 #include "src/executor/cpu/wire_fold.h"
 #include "tests/executor/warp_of_threads.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kGuard = 64;
@@ -278,4 +278,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, NarrowFolds, testing::Range(1, int{kWireFormat
                          [](const auto& format) { return std::string(name(static_cast<WireFormat>(format.param))); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 template <typename T>
@@ -205,4 +205,4 @@ TEST(Visit, MeetsEveryTypeInItsSize) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Distances : public testing::Test {
@@ -61,4 +61,4 @@ TEST(Nvml, MayBeTooOld) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "src/executor/team/channel.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // In which nothing is seen to move: it does not show that a rank has come to a meeting.
@@ -69,4 +69,4 @@ std::string OneThreadEngine::run(const std::vector<std::vector<TeamCall>>& calls
   return "";
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "tests/executor/engine.h"
 #include "tests/executor/zeroed_memory.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class OneThreadEngine final : public Engine {
  public:
@@ -18,4 +18,4 @@ class OneThreadEngine final : public Engine {
   ZeroedMemory lanes_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -14,7 +14,7 @@
 #include "tests/base/many_cpus.h"
 #include "tests/transports/ends.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr auto kWhile = std::chrono::milliseconds(200);
@@ -235,4 +235,4 @@ TEST(Connection, KnowsItsInterface) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

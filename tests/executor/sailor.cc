@@ -4,7 +4,7 @@
 
 #include "src/executor/team/image.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::pmr::memory_resource* memory_of(const Voyage& voyage) {
@@ -278,4 +278,4 @@ std::string Convoy::complaint() const {
   return "";
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

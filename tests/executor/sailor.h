@@ -17,7 +17,7 @@
 #include "tests/executor/host_team.h"
 #include "tests/executor/wires.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class Sailor {
  public:
@@ -111,4 +111,4 @@ class Convoy {
   std::pmr::vector<MeetingRecord*> by_rank_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

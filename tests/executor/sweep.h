@@ -6,7 +6,7 @@
 #include "tests/executor/sailor.h"
 #include "tests/executor/zeroed_memory.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Reductions that leave a single source as it is, and those that do not: plans are laid out in another way for them.
 enum class Reductions : std::uint8_t { plain, scaling };
@@ -131,4 +131,4 @@ class Sweep : public CatalogueVoyages {
   Voyage cpu_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "tests/executor/host_team.h"
 #include "tests/executor/one_thread_engine.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -29,4 +29,4 @@ TEST_P(TeamSweep, OfSeveralWorkersHasTheBitsOfTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, TeamSweep, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

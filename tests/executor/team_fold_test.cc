@@ -9,7 +9,7 @@
 #include "src/executor/cpu/fold.h"
 #include "src/executor/team/fold.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -96,4 +96,4 @@ INSTANTIATE_TEST_SUITE_P(Types, TeamFolds, testing::Range(0, int{kDataTypes}),
                          [](const auto& type) { return std::string(name(static_cast<DataType>(type.param))); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

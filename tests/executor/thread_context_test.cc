@@ -12,7 +12,7 @@
 
 #include "src/executor/team/device.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Context n is the primary one of device n, 100 + n another one of it. Each test has devices of its own: what is
@@ -154,4 +154,4 @@ TEST(OnAGpu, TheDefaultStreamBesideACaptureIsAQuestion) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

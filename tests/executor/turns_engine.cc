@@ -6,7 +6,7 @@
 #include "src/executor/team/run_call.h"
 #include "tests/executor/host_team.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // In which nothing is seen to move: it does not show that a rank has come to a meeting, nor that a worker was too
@@ -72,4 +72,4 @@ void TurnsEngine::launch(const Sharer& sharer, TeamWatch watch) const {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "src/executor/team/batch.h"
 #include "tests/executor/engine.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class TurnsEngine final : public Engine {
  public:
@@ -29,4 +29,4 @@ class TurnsEngine final : public Engine {
   std::uint64_t launches_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-namespace tutti {
+namespace tutti::test {
 
 Result<std::byte*> TwinMemory::take(const KeptMemory::Kind& kind) {
   const std::lock_guard lock(mutex_);
@@ -86,4 +86,4 @@ TwinMemory::Usage TwinMemory::taken() const {
   return usage;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

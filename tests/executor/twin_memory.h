@@ -10,7 +10,7 @@
 #include "src/executor/team/kept_memory.h"
 #include "transports/shm/segment.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Any thread.
 class TwinMemory {
@@ -56,4 +56,4 @@ class TwinMemory {
   KeptMemory kept_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

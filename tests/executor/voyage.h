@@ -10,7 +10,7 @@
 #include "src/plan/plan.h"
 #include "transports/lane_view.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class Engine;
 
@@ -60,4 +60,4 @@ inline bool copies(const Voyage& voyage) {
 // What a slot holds.
 std::uint64_t slot_elements(const Voyage& voyage);
 
-}  // namespace tutti
+}  // namespace tutti::test

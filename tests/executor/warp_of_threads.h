@@ -7,7 +7,7 @@
 
 #include "src/wire/format.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class WarpOfThreads {
  public:
@@ -55,4 +55,4 @@ class WarpOfThreads {
   const std::uint32_t worker_, workers_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

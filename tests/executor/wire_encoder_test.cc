@@ -10,7 +10,7 @@
 
 #include "src/base/numeric.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kCount = 3 * kWireGroup + 45;
@@ -128,4 +128,4 @@ TEST(WireEncoder, KnowsWhatWasDecodedBefore) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::byte kGuard{0xa5};
@@ -309,4 +309,4 @@ TEST_F(WireFolds, ScaleWhatIsTheRanksOwnAlone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 #include "tests/executor/engine.h"
 #include "transports/lay_lane.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kBulkBytes = 256;
@@ -66,4 +66,4 @@ LanePair Wires::lay(const LaneSpec& spec) {
   return lay_lane(spec, memory, memory + kControlBytes);
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 #include "tests/executor/voyage.h"
 #include "transports/shm/shm_transport.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // The spec of a lane of a plan, as both ends name it.
 LaneSpec spec_of(const LaneUse& use, Rank self, const Voyage& voyage, std::uint16_t channel);
@@ -43,4 +43,4 @@ class Wires {
   std::map<LaneSpec, Wire*> wires_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory_resource>
 
-namespace tutti {
+namespace tutti::test {
 
 class ZeroedMemory final : public std::pmr::memory_resource {
  private:
@@ -17,4 +17,4 @@ class ZeroedMemory final : public std::pmr::memory_resource {
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 #include "src/model/figures.h"
 #include "src/topology/presets.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Costs, OneProcessForManyDevicesNeedsLongerForMoreOfThemAndTheirChannels) {
@@ -72,4 +72,4 @@ TEST(Figures, EveryPresetHasThemAndNewerGenerationsCarryMore) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

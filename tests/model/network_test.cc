@@ -7,7 +7,7 @@
 #include "src/model/figures.h"
 #include "src/topology/presets.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Cluster cluster_of(const char* name, std::uint32_t hosts) {
@@ -240,4 +240,4 @@ TEST(Figures, AreOfTheGpusThatThereAre) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 namespace ours = ::tutti::nccl;
@@ -113,4 +113,4 @@ TEST(Abi, NamesEveryResult) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

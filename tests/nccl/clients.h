@@ -13,7 +13,7 @@
 
 #include "tests/nccl/place.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // NCCL is expected to be fine; otherwise its own sentence is shown.
 #define NCCL_EXPECT_OK(call) EXPECT_EQ(call, ncclSuccess) << ncclGetLastError(nullptr)
@@ -45,12 +45,12 @@ inline ncclResult_t outcome_of(ncclComm_t comm) {
 }
 
 // All ranks of one thread, as programs with one process for all GPUs make them.
-class Ranks {
+class NcclRanks {
  public:
-  explicit Ranks(int ranks) : comms_(static_cast<std::size_t>(ranks)) {
+  explicit NcclRanks(int ranks) : comms_(static_cast<std::size_t>(ranks)) {
     NCCL_EXPECT_OK(ncclCommInitAll(comms_.data(), ranks, device_list()));
   }
-  Ranks(int ranks, ncclConfig_t config) : comms_(static_cast<std::size_t>(ranks)) {
+  NcclRanks(int ranks, ncclConfig_t config) : comms_(static_cast<std::size_t>(ranks)) {
     ncclUniqueId id;
     NCCL_EXPECT_OK(ncclGetUniqueId(&id));
     NCCL_EXPECT_OK(ncclGroupStart());
@@ -59,11 +59,11 @@ class Ranks {
     EXPECT_TRUE(ended == ncclSuccess || ended == ncclInProgress) << ncclGetLastError(nullptr);
     for (const ncclComm_t comm : comms_) EXPECT_EQ(outcome_of(comm), ncclSuccess) << ncclGetLastError(nullptr);
   }
-  ~Ranks() {
+  ~NcclRanks() {
     for (const ncclComm_t comm : comms_) NCCL_EXPECT_OK(ncclCommDestroy(comm));
   }
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
+  NcclRanks(const NcclRanks&) = delete;
+  NcclRanks& operator=(const NcclRanks&) = delete;
 
   int count() const { return static_cast<int>(comms_.size()); }
   ncclComm_t operator[](int rank) const { return comms_[static_cast<std::size_t>(rank)]; }
@@ -112,4 +112,4 @@ inline int sum_of(int ranks, std::size_t i) {
   return sum;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

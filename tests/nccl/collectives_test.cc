@@ -5,7 +5,7 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -45,7 +45,7 @@ class Collectives : public ::testing::TestWithParam<Driven> {
     }
   }
 
-  const Ranks ranks_{kRanks};
+  const NcclRanks ranks_{kRanks};
   std::vector<Buffers> buffers_;
 };
 INSTANTIATE_TEST_SUITE_P(, Collectives, ::testing::Values(Driven::by_threads, Driven::by_one_thread),
@@ -186,7 +186,7 @@ TEST_P(Collectives, OfNoElementsDoNothing) {
 }
 
 template <typename T>
-void expect_types(const Ranks& ranks, ncclDataType_t type) {
+void expect_types(const NcclRanks& ranks, ncclDataType_t type) {
   std::vector<std::vector<T>> sums(kRanks, std::vector<T>(77));
   ranks.run([&](int rank, ncclComm_t comm) {
     const std::vector<T> send = values_of<T>(rank, 77);
@@ -225,7 +225,7 @@ static_assert(Half(1).bits == 0x3c00 && Half(3).bits == 0x4200);
 static_assert(Bfloat16(1).bits == 0x3f80 && Bfloat16(3).bits == 0x4040);
 
 TEST(Types, AreThoseOfNccl) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   expect_types<std::int8_t>(ranks, ncclInt8);
   expect_types<std::uint8_t>(ranks, ncclUint8);
   expect_types<std::int32_t>(ranks, ncclInt32);
@@ -240,7 +240,7 @@ TEST(Types, AreThoseOfNccl) {
 
 // 1 + 1 + 1 = 3, whose bits differ between the formats of 8 bits.
 TEST(Types, OfEightBits) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   const struct {
     ncclDataType_t type;
     unsigned char one, three;
@@ -256,7 +256,7 @@ TEST(Types, OfEightBits) {
 }
 
 TEST(Types, OutsideAreRefused) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   int value = 0;
   for (const int type : {-1, static_cast<int>(ncclNumTypes), 99}) {
     EXPECT_EQ(ncclAllReduce(&value, &value, 1, static_cast<ncclDataType_t>(type), ncclSum, ranks[0], nullptr),
@@ -266,7 +266,7 @@ TEST(Types, OutsideAreRefused) {
 }
 
 TEST(Calls, WithWrongArgumentsAreRefused) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   const ncclComm_t comm = ranks[0];
   int value = 0;
   EXPECT_EQ(ncclBroadcast(&value, &value, 1, ncclInt32, 1, comm, stream_of(0)), ncclInvalidArgument);
@@ -281,4 +281,4 @@ TEST(Calls, WithWrongArgumentsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/nccl/abi.h"
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 ncclResult_t init_with(void* config, ncclComm_t* comm) {
@@ -119,4 +119,4 @@ TEST(Config, IsOverriddenByTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

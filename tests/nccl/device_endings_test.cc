@@ -4,7 +4,7 @@
 #include "tests/nccl/clients.h"
 #include "tests/nccl/device_place.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 ncclResult_t sum(std::vector<int>& values, ncclComm_t comm, int rank) {
@@ -38,7 +38,7 @@ const std::vector<int> kThrees(5'000, 3);
 TEST(DeviceEndings, DestroyWaitsForWhatIsEnqueued) {
   std::vector<ncclComm_t> comms = make(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
-  Gate gate(stream_of(1));
+  StreamGate gate(stream_of(1));
   for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], comms[rank], rank));
   std::thread opening([&] { gate.open(); });
   for (int rank = 0; rank < 2; ++rank) {
@@ -49,9 +49,9 @@ TEST(DeviceEndings, DestroyWaitsForWhatIsEnqueued) {
 }
 
 TEST(DeviceEndings, FinalizeWaitsForWhatIsEnqueued) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
-  Gate gate(stream_of(1));
+  StreamGate gate(stream_of(1));
   for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
   std::thread opening([&] { gate.open(); });
   for (int rank = 0; rank < 2; ++rank) {
@@ -99,7 +99,7 @@ TEST(DeviceEndings, LeaveNothingOnTheDevice) {
   stream_of(0);
   const HostDeviceUsage before = current_host_device().usage();
   {
-    const Ranks ranks(2);
+    const NcclRanks ranks(2);
     std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
     for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
     for (int rank = 0; rank < 2; ++rank) finish(rank);
@@ -108,7 +108,7 @@ TEST(DeviceEndings, LeaveNothingOnTheDevice) {
 }
 
 TEST(DeviceEndings, AbortEndsACallThatWaitsForAPeer) {
-  Ranks ranks(3);
+  NcclRanks ranks(3);
   std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(100, 1)};
   for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));  // The third never comes.
   run_threads(1, [&](int) { NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0))); });
@@ -123,8 +123,8 @@ TEST(DeviceEndings, AbortEndsACallThatWaitsForAPeer) {
 TEST(DeviceEndings, AbortDoesNotWaitForTheProgramsWork) {
   std::vector<int> values(100, 1);
   {
-    const Gate gate(stream_of(0));
-    Ranks ranks(2);
+    const StreamGate gate(stream_of(0));
+    NcclRanks ranks(2);
     NCCL_EXPECT_OK(sum(values, ranks[0], 0));
     NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
   }
@@ -132,7 +132,7 @@ TEST(DeviceEndings, AbortDoesNotWaitForTheProgramsWork) {
 }
 
 TEST(DeviceEndings, AbortEndsAFinalizeThatWaitsForAPeer) {
-  Ranks ranks(2);
+  NcclRanks ranks(2);
   std::vector<int> values(100, 1);
   NCCL_EXPECT_OK(sum(values, ranks[0], 0));
   const ncclComm_t waiting = ranks.give_up(0);
@@ -144,7 +144,7 @@ TEST(DeviceEndings, AbortEndsAFinalizeThatWaitsForAPeer) {
 }
 
 TEST(DeviceEndings, AWatchdogMayAskWhileCallsAreMade) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   std::atomic<bool> done = false;
   std::thread watchdog([&] {
     while (!done) {
@@ -161,7 +161,7 @@ TEST(DeviceEndings, AWatchdogMayAskWhileCallsAreMade) {
 }
 
 TEST(DeviceEndings, CallsThatDoNotMatchAreToldByTheAsyncError) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(99, 1)};
   for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
   EXPECT_EQ(failure_of(ranks[0]), ncclInvalidUsage);
@@ -170,4 +170,4 @@ TEST(DeviceEndings, CallsThatDoNotMatchAreToldByTheAsyncError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

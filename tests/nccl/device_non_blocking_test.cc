@@ -3,7 +3,7 @@
 #include "tests/nccl/clients.h"
 #include "tests/nccl/device_place.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 ncclResult_t sum_one(int& value, ncclComm_t comm, int rank) {
@@ -34,10 +34,10 @@ TEST(DeviceNonBlocking, InitReturnsBeforeItsPeersCome) {
 
 // While the stream waits the communicator is not in progress: more calls may be made.
 TEST(DeviceNonBlocking, CallsAreDoneWithWhenTheyAreEnqueued) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   {
-    const Gate gate(stream_of(0));
+    const StreamGate gate(stream_of(0));
     for (int call = 0; call < 3; ++call) {
       for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum_one(values[rank], ranks[rank], rank));
     }
@@ -51,7 +51,7 @@ TEST(DeviceNonBlocking, CallsAreDoneWithWhenTheyAreEnqueued) {
 }
 
 TEST(DeviceNonBlocking, SplitAppearsWhenAllHaveCalled) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   ncclComm_t parts[2] = {};
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &parts[0], nullptr), ncclInProgress);
   EXPECT_EQ(__atomic_load_n(&parts[0], __ATOMIC_ACQUIRE), nullptr);
@@ -71,10 +71,10 @@ TEST(DeviceNonBlocking, SplitAppearsWhenAllHaveCalled) {
 }
 
 TEST(DeviceNonBlocking, FinalizeIsInProgressUntilAllCallsAreDone) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   {
-    const Gate gate(stream_of(0));
+    const StreamGate gate(stream_of(0));
     for (int rank = 0; rank < 2; ++rank) {
       NCCL_EXPECT_OK(sum_one(values[rank], ranks[rank], rank));
       EXPECT_EQ(ncclCommFinalize(ranks[rank]), ncclInProgress);
@@ -89,7 +89,7 @@ TEST(DeviceNonBlocking, FinalizeIsInProgressUntilAllCallsAreDone) {
 }
 
 TEST(DeviceNonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   const ncclResult_t ended = ranks.run_in_group([&](int rank, ncclComm_t comm) {
     NCCL_EXPECT_OK(sum_one(values[rank], comm, rank));
@@ -114,7 +114,7 @@ TEST(DeviceNonBlocking, AbortEndsAnInit) {
 }
 
 TEST(DeviceNonBlocking, AbortEndsASplit) {
-  Ranks ranks(2, non_blocking_config());
+  NcclRanks ranks(2, non_blocking_config());
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInProgress);
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
@@ -123,7 +123,7 @@ TEST(DeviceNonBlocking, AbortEndsASplit) {
 }
 
 TEST(DeviceNonBlocking, AbortEndsAFinalizeThatWaitsForAPeer) {
-  Ranks ranks(2, non_blocking_config());
+  NcclRanks ranks(2, non_blocking_config());
   int value = 1;
   NCCL_EXPECT_OK(sum_one(value, ranks[0], 0));
   EXPECT_EQ(ncclCommFinalize(ranks[0]), ncclInProgress);
@@ -134,4 +134,4 @@ TEST(DeviceNonBlocking, AbortEndsAFinalizeThatWaitsForAPeer) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

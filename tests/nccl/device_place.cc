@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kMostRanks = 8;
@@ -32,4 +32,4 @@ void finish(int rank) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

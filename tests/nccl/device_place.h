@@ -7,22 +7,22 @@
 #include "tests/executor/current_host_device.h"
 #include "tests/nccl/place.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline HostStream& host_stream(cudaStream_t stream) { return current_host_device().stream_of(stream); }
 
 // What is behind it in its stream waits until it is opened.
-class Gate {
+class StreamGate {
  public:
-  explicit Gate(cudaStream_t stream) {
+  explicit StreamGate(cudaStream_t stream) {
     (void)host_stream(stream).put([opened = opened_.get_future().share()] {
       opened.wait();
       return Status();
     });
   }
-  ~Gate() { open(); }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
+  ~StreamGate() { open(); }
+  StreamGate(const StreamGate&) = delete;
+  StreamGate& operator=(const StreamGate&) = delete;
 
   void open() {
     if (!open_) opened_.set_value();
@@ -42,4 +42,4 @@ inline void put(cudaStream_t stream, const std::function<void()>& work) {
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

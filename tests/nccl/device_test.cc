@@ -4,7 +4,7 @@
 #include "tests/nccl/clients.h"
 #include "tests/nccl/device_place.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -25,7 +25,7 @@ void expect_all(const std::vector<std::vector<int>>& buffers, int wanted) {
 }
 
 TEST(Device, CallsReturnBeforeTheirPeersCall) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   for (int rank = 0; rank < kRanks; ++rank) NCCL_EXPECT_OK(sum(buffers[rank], ranks[rank], stream_of(rank)));
   finish_all();
@@ -33,11 +33,11 @@ TEST(Device, CallsReturnBeforeTheirPeersCall) {
 }
 
 TEST(Device, CallsComeAfterWhatIsInTheirStreamsAndBeforeWhatFollows) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   std::vector<std::vector<int>> seen(kRanks);
   {
-    const Gate gate(stream_of(1));
+    const StreamGate gate(stream_of(1));
     for (int rank = 0; rank < kRanks; ++rank)
       put(stream_of(rank), [&, rank] { buffers[rank].assign(kCount, rank + 10); });
     NCCL_EXPECT_OK(ranks.run_in_group(
@@ -50,7 +50,7 @@ TEST(Device, CallsComeAfterWhatIsInTheirStreamsAndBeforeWhatFollows) {
 
 // Each call reads what the one before has written.
 TEST(Device, CallsOfOneCommunicatorRunInOrderWhateverTheirStreams) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   for (int call = 0; call < 4; ++call) {
     for (int rank = 0; rank < kRanks; ++rank)
@@ -61,7 +61,7 @@ TEST(Device, CallsOfOneCommunicatorRunInOrderWhateverTheirStreams) {
 }
 
 TEST(Device, AllStreamsOfAGroupWaitForItsCalls) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto first = ones(), second = ones();
   std::vector<std::vector<int>> seen(kRanks);
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -75,7 +75,7 @@ TEST(Device, AllStreamsOfAGroupWaitForItsCalls) {
 }
 
 TEST(Device, TheNullStreamIsOne) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   NCCL_EXPECT_OK(
       ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, nullptr)); }));
@@ -84,7 +84,7 @@ TEST(Device, TheNullStreamIsOne) {
 }
 
 TEST(Device, CallsInACapturedStreamBecomePartOfTheGraph) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   HostStream& stream = host_stream(stream_of(0));
   ASSERT_TRUE(stream.begin_capture(CaptureMode::thread_local_only).ok());
@@ -104,7 +104,7 @@ TEST(Device, CallsInACapturedStreamBecomePartOfTheGraph) {
 }
 
 TEST(Device, IsTheCurrentOneOrThatOfTheList) {
-  const Ranks current(1, NCCL_CONFIG_INITIALIZER);
+  const NcclRanks current(1, NCCL_CONFIG_INITIALIZER);
   int device = -1;
   NCCL_EXPECT_OK(ncclCommCuDevice(current[0], &device));
   EXPECT_EQ(device, 0);
@@ -135,7 +135,7 @@ TEST(Device, IsNamedByTheEnvironmentToo) {
 }
 
 TEST(Device, PartsLieWhereTheirParentDoes) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   ncclComm_t parts[kRanks] = {};
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -154,7 +154,7 @@ TEST(Device, PartsLieWhereTheirParentDoes) {
 }
 
 TEST(Device, AScalarOfTheHostIsKeptByItsCall) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   std::vector<std::vector<float>> buffers(kRanks, std::vector<float>(kCount, 1));
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
     float scalar = static_cast<float>(rank) + 0.5f;
@@ -170,10 +170,10 @@ TEST(Device, AScalarOfTheHostIsKeptByItsCall) {
 
 // In its stream, behind the work that makes the scalar; the reduction is gone by then.
 TEST(Device, AScalarOfTheDeviceIsReadWhenItsCallRuns) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   double values[] = {10, 100}, scalars[] = {-1, -1};
   {
-    const Gate gate(stream_of(0));
+    const StreamGate gate(stream_of(0));
     for (int rank = 0; rank < 2; ++rank) {
       put(stream_of(rank), [&scalar = scalars[rank], rank] { scalar = rank + 2; });
       ncclRedOp_t op;
@@ -203,7 +203,7 @@ TEST(Device, GivesMemoryOfIts) {
 
 // As programs with one process for all GPUs do it: registered in a group, deregistered one after the other.
 TEST(Device, WindowsAreRegisteredInGroups) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   void* memory[kRanks] = {};
   ncclWindow_t first[kRanks] = {}, second[kRanks] = {};
   for (void*& each : memory) NCCL_EXPECT_OK(ncclMemAlloc(&each, 8192));
@@ -227,7 +227,7 @@ TEST(Device, WindowsAreRegisteredInGroups) {
 TEST(Device, WindowsOfNonBlockingCommunicatorsComeLater) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const Ranks ranks(kRanks, config);
+  const NcclRanks ranks(kRanks, config);
   void* memory[kRanks] = {};
   ncclWindow_t windows[kRanks] = {};
   for (void*& each : memory) NCCL_EXPECT_OK(ncclMemAlloc(&each, 4096));
@@ -246,7 +246,7 @@ TEST(Device, WindowsOfNonBlockingCommunicatorsComeLater) {
 }
 
 TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -259,7 +259,7 @@ TEST(Device, GroupsThatAreSimulatedEnqueueNothing) {
 
 // What it refuses runs nothing, and takes nothing with it.
 TEST(Device, GroupsTellAnErrorAgain) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum(buffers[0], ranks[0], stream_of(0)));
@@ -273,7 +273,7 @@ TEST(Device, GroupsTellAnErrorAgain) {
 }
 
 TEST(Device, ManyCallsOfThreadsAtOnce) {
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   auto buffers = ones();
   ranks.run([&](int rank, ncclComm_t comm) {
     for (int call = 0; call < 12; ++call) NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(rank)));
@@ -283,4 +283,4 @@ TEST(Device, ManyCallsOfThreadsAtOnce) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

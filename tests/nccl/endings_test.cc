@@ -5,7 +5,7 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 ncclResult_t sum_one(int& value, ncclComm_t comm) {
@@ -58,7 +58,7 @@ TEST(Endings, ComeOnce) {
 }
 
 TEST(Endings, ABlockingCommunicatorIsNeverInProgress) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   std::atomic<bool> done = false;
   std::thread watchdog([&] {
     while (!done) {
@@ -119,7 +119,7 @@ TEST(Endings, DestroyIsRefusedWhileTheRanksJoin) {
 
 // It has said goodbye, so it is not dead to them.
 TEST(Endings, ARankThatIsDestroyedLeavesItsPeersAlone) {
-  Ranks ranks(3);
+  NcclRanks ranks(3);
   ranks.run([](int rank, ncclComm_t comm) {
     int value = rank;
     NCCL_EXPECT_OK(sum_one(value, comm));
@@ -145,7 +145,7 @@ int count_threads() {
 
 // Nothing works for it in the background, however long its peers stay.
 TEST(Endings, LeaveNothingBehind) {
-  Ranks ranks(2);
+  NcclRanks ranks(2);
   const int before = count_threads();
   NCCL_EXPECT_OK(ncclCommDestroy(ranks.give_up(0)));
   EXPECT_EQ(count_threads(), before);
@@ -167,7 +167,7 @@ TEST(Endings, AbortEndsAnInitOfAnotherThread) {
 }
 
 TEST(Endings, CallsThatDoNotMatchAreToldToAllWhoWait) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   ranks.run([](int rank, ncclComm_t comm) {
     std::vector<int> values(100);
     EXPECT_EQ(ncclAllReduce(values.data(), values.data(), rank == 0 ? 100 : 99, ncclInt32, ncclSum, comm, nullptr),
@@ -186,7 +186,7 @@ TEST(Endings, TheLastErrorIsThatOfAnyThread) {
 
 TEST(Endings, ManyCommunicatorsComeAndGo) {
   for (int i = 0; i < 40; ++i) {
-    const Ranks ranks(2);
+    const NcclRanks ranks(2);
     ranks.run([](int rank, ncclComm_t comm) {
       int value = rank;
       NCCL_EXPECT_OK(sum_one(value, comm));
@@ -196,4 +196,4 @@ TEST(Endings, ManyCommunicatorsComeAndGo) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

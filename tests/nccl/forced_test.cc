@@ -3,14 +3,14 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Before the library looks, at its first use. It needs memory of ncclMemAlloc.
 [[maybe_unused]] const int forced = ::setenv("TUTTI_ALGORITHM", "two_shot_mapped", 1);
 
 TEST(Forced, FailureOfACallIsToldByTheAsyncError) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt32, ncclSum, ranks[rank], nullptr), ncclInProgress);
@@ -23,4 +23,4 @@ TEST(Forced, FailureOfACallIsToldByTheAsyncError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 
 extern "C" ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*);  // Its header is for nvcc.
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 ncclResult_t sum_one(int& value, ncclComm_t comm) {
@@ -19,7 +19,7 @@ TEST(Groups, EndWithoutStartIsRefused) {
 }
 
 TEST(Groups, RunAtTheOutermostEnd) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   int values[] = {1, 2};
   NCCL_EXPECT_OK(ncclGroupStart());
   for (int rank = 0; rank < 2; ++rank) {
@@ -34,7 +34,7 @@ TEST(Groups, RunAtTheOutermostEnd) {
 }
 
 TEST(Groups, TellAnErrorAgainAndRunNothing) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   int values[] = {1, 2};
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum_one(values[0], ranks[0]));
@@ -49,7 +49,7 @@ TEST(Groups, TellAnErrorAgainAndRunNothing) {
 
 // What tutti.h would refuse once its own group is open would take the other communicator along.
 TEST(Groups, RefuseANegativeCountAlone) {
-  const Ranks ranks(1), others(1);
+  const NcclRanks ranks(1), others(1);
   int value = 4;
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum_one(value, others[0]));
@@ -62,7 +62,7 @@ TEST(Groups, RefuseANegativeCountAlone) {
 }
 
 TEST(Groups, LetQueriesThatAreNotImplementedBe) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   int value = 4;
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum_one(value, ranks[0]));
@@ -74,7 +74,7 @@ TEST(Groups, LetQueriesThatAreNotImplementedBe) {
 }
 
 TEST(Groups, LetMemoryAndRegistrationBe) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   NCCL_EXPECT_OK(ncclGroupStart());
   void* memory = nullptr;
   void* handle = nullptr;
@@ -87,7 +87,7 @@ TEST(Groups, LetMemoryAndRegistrationBe) {
 }
 
 TEST(Groups, BelongToTheirThread) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   NCCL_EXPECT_OK(ncclGroupStart());
   run_threads(1, [&](int) {
     int value = 5;
@@ -98,8 +98,8 @@ TEST(Groups, BelongToTheirThread) {
 }
 
 TEST(Groups, HaveOneKindOfCommunicator) {
-  const Ranks blocking(1);
-  const Ranks non_blocking(1, non_blocking_config());
+  const NcclRanks blocking(1);
+  const NcclRanks non_blocking(1, non_blocking_config());
   int value = 1;
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum_one(value, blocking[0]));
@@ -109,7 +109,7 @@ TEST(Groups, HaveOneKindOfCommunicator) {
 }
 
 TEST(Groups, OfSeveralCommunicatorsRunTogether) {
-  const Ranks one(2), other(2);
+  const NcclRanks one(2), other(2);
   int values[2][2] = {{1, 2}, {10, 20}};
   NCCL_EXPECT_OK(ncclGroupStart());
   for (int rank = 0; rank < 2; ++rank) {  // Each pair of ranks meets in another order.
@@ -122,7 +122,7 @@ TEST(Groups, OfSeveralCommunicatorsRunTogether) {
 }
 
 TEST(Groups, SimulatedRunNothing) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   int values[] = {1, 2};
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   info.estimatedTime = 7;
@@ -162,4 +162,4 @@ TEST(Groups, SimulatedRunNothing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,6 +1,6 @@
 #include "tests/nccl/place.h"
 
-namespace tutti {
+namespace tutti::test {
 
 const int* device_list() { return nullptr; }
 
@@ -8,4 +8,4 @@ cudaStream_t stream_of(int) { return nullptr; }
 
 void finish(int) {}
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Where the environment asks for GPUs, as it does if it says nothing, until its end.
@@ -170,7 +170,7 @@ TEST(Init, HandlesThatAreNoneAreRefused) {
 }
 
 TEST(Init, GivesNoWindowsOfHostMemory) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   alignas(4096) static char buffer[4096];
   auto window = reinterpret_cast<ncclWindow_t>(buffer);
   NCCL_EXPECT_OK(ncclCommWindowRegister(ranks[0], buffer, sizeof buffer, &window, NCCL_WIN_COLL_SYMMETRIC));
@@ -179,7 +179,7 @@ TEST(Init, GivesNoWindowsOfHostMemory) {
 }
 
 TEST(Init, RefusesFlagsOfWindowsThatItDoesNotKnow) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   alignas(4096) static char buffer[4096];
   for (const int known : {0, 1, 2, 3}) {
     auto window = reinterpret_cast<ncclWindow_t>(buffer);
@@ -191,7 +191,7 @@ TEST(Init, RefusesFlagsOfWindowsThatItDoesNotKnow) {
 }
 
 TEST(Init, SaysWhatIsNotImplemented) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   EXPECT_EQ(ncclCommRevoke(ranks[0], 0), ncclInvalidUsage);
   expect_sentence("ncclCommRevoke: not implemented");
   ncclResult_t state = ncclInProgress;
@@ -213,4 +213,4 @@ TEST(Init, GivesMemory) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

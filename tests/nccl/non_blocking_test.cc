@@ -4,7 +4,7 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(NonBlocking, InitReturnsBeforeItsPeersCome) {
@@ -32,7 +32,7 @@ TEST(NonBlocking, InitReturnsBeforeItsPeersCome) {
 }
 
 TEST(NonBlocking, CallsReturnBeforeTheirPeersCome) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   for (int rank = 0; rank < 2; ++rank) {  // One thread, no group.
     EXPECT_EQ(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt32, ncclSum, ranks[rank], nullptr), ncclInProgress);
@@ -47,7 +47,7 @@ TEST(NonBlocking, CallsReturnBeforeTheirPeersCome) {
 }
 
 TEST(NonBlocking, GroupsReturnBeforeTheyAreDone) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   std::vector<int> values[] = {values_of<int>(0, 1000), values_of<int>(1, 1000)};
   for (int rank = 0; rank < 2; ++rank) {
     NCCL_EXPECT_OK(ncclGroupStart());
@@ -63,7 +63,7 @@ TEST(NonBlocking, GroupsReturnBeforeTheyAreDone) {
 }
 
 TEST(NonBlocking, GroupsOfSeveralRanksToo) {
-  const Ranks ranks(3, non_blocking_config());
+  const NcclRanks ranks(3, non_blocking_config());
   int values[] = {1, 2, 3};
   EXPECT_EQ(ranks.run_in_group([&](int rank, ncclComm_t comm) {
     NCCL_EXPECT_OK(ncclAllReduce(&values[rank], &values[rank], 1, ncclInt32, ncclSum, comm, nullptr));
@@ -76,7 +76,7 @@ TEST(NonBlocking, GroupsOfSeveralRanksToo) {
 }
 
 TEST(NonBlocking, EmptyGroupsAreDoneAndSimulatedOnesLeaveNothing) {
-  const Ranks ranks(1, non_blocking_config());
+  const NcclRanks ranks(1, non_blocking_config());
   int value = 1;
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -89,7 +89,7 @@ TEST(NonBlocking, EmptyGroupsAreDoneAndSimulatedOnesLeaveNothing) {
 
 // One thread may do so for all its ranks, one after the other.
 TEST(NonBlocking, FinalizeWaitsForNoPeer) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(ncclCommFinalize(ranks[rank]), ncclInProgress);
     EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
@@ -98,7 +98,7 @@ TEST(NonBlocking, FinalizeWaitsForNoPeer) {
 }
 
 TEST(NonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   int values[] = {1, 2};
   for (int rank = 0; rank < 2; ++rank) {
     NCCL_EXPECT_OK(ncclGroupStart());
@@ -117,7 +117,7 @@ TEST(NonBlocking, FinalizeComesAfterTheCallsOfItsGroup) {
 
 // The end of the group does not wait for the ones, so it cannot run the others after them.
 TEST(NonBlocking, GroupsHaveJobsOrCalls) {
-  const Ranks ranks(1, non_blocking_config());
+  const NcclRanks ranks(1, non_blocking_config());
   int value = 1;
   ncclComm_t part = nullptr;
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -150,7 +150,7 @@ TEST(NonBlocking, AbortEndsTheWaitForPeers) {
 TEST(NonBlocking, AbortLeavesTheProgramsMemory) {
   constexpr std::size_t count = 4 << 20;
   for (int round = 0; round < 5; ++round) {
-    Ranks ranks(2, non_blocking_config());
+    NcclRanks ranks(2, non_blocking_config());
     std::vector<int> values[] = {std::vector<int>(count, 1), std::vector<int>(count, 1)};
     for (int rank = 0; rank < 2; ++rank) {
       int* const data = values[rank].data();
@@ -165,7 +165,7 @@ TEST(NonBlocking, AbortLeavesTheProgramsMemory) {
 }
 
 TEST(NonBlocking, AbortEndsASplit) {
-  Ranks ranks(2, non_blocking_config());
+  NcclRanks ranks(2, non_blocking_config());
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInProgress);
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
@@ -174,7 +174,7 @@ TEST(NonBlocking, AbortEndsASplit) {
 }
 
 TEST(NonBlocking, AbortEndsACall) {
-  Ranks ranks(2, non_blocking_config());
+  NcclRanks ranks(2, non_blocking_config());
   int value = 1;
   EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, ranks[0], nullptr), ncclInProgress);
   NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(0)));
@@ -192,4 +192,4 @@ TEST(NonBlocking, FailureOfInitIsToldByTheAsyncError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include <nccl.h>
 
-namespace tutti {
+namespace tutti::test {
 
 // For ncclCommInitAll.
 const int* device_list();
@@ -14,4 +14,4 @@ cudaStream_t stream_of(int rank);
 // Waits for it.
 void finish(int rank);
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/base/pipe.h"
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -195,7 +195,7 @@ TEST(Processes, EndWhileTheirPeersStay) {
 
 // A child of a process that has communicators can do nothing with them, and ends.
 TEST(Processes, ChildrenHaveNoneOfTheirParents) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   const pid_t child = ::fork();
   if (child == 0) {
     int value = 0;
@@ -205,7 +205,7 @@ TEST(Processes, ChildrenHaveNoneOfTheirParents) {
 }
 
 TEST(Processes, ForkWhileAWatchdogAsks) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   std::atomic<bool> done = false;
   std::thread watchdog([&] {
     while (!done) {
@@ -229,8 +229,8 @@ TEST(Processes, ForkWhileAWatchdogAsks) {
 
 // With those that its parent had, and has ended, it has nothing to do.
 TEST(Processes, ChildrenMakeTheirOwn) {
-  { const Ranks ranks(2); }
-  const Ranks ranks(2, non_blocking_config());
+  { const NcclRanks ranks(2); }
+  const NcclRanks ranks(2, non_blocking_config());
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);
@@ -245,4 +245,4 @@ TEST(Processes, ChildrenMakeTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

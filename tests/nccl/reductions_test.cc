@@ -1,11 +1,11 @@
 // Averages and pre-multiplied sums.
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Reductions, OfNccl) {
-  const Ranks ranks(3);
+  const NcclRanks ranks(3);
   const struct {
     ncclRedOp_t op;
     int expected;  // Of -3, 5, -4.
@@ -27,7 +27,7 @@ TEST(Reductions, OfNccl) {
 
 // As nccl-tests does it: made and destroyed while the group is open.
 TEST(Reductions, AreKeptByTheCallsOfAnOpenGroup) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   float values[] = {10, 100};
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
     float scalar = rank == 0 ? 2.0f : 0.5f;
@@ -43,7 +43,7 @@ TEST(Reductions, AreKeptByTheCallsOfAnOpenGroup) {
 }
 
 TEST(Reductions, ReadAScalarInMemoryWhenTheCallRuns) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   float values[] = {10, 100};
   float scalars[] = {0, 0};
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
@@ -57,7 +57,7 @@ TEST(Reductions, ReadAScalarInMemoryWhenTheCallRuns) {
 }
 
 TEST(Reductions, MultiplyOnOneRankToo) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   std::int64_t value = 6, scalar = 7;
   ncclRedOp_t op;
   NCCL_EXPECT_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclInt64, ncclScalarHostImmediate, ranks[0]));
@@ -66,7 +66,7 @@ TEST(Reductions, MultiplyOnOneRankToo) {
 }
 
 TEST(Reductions, OfAnotherTypeOrCommunicatorAreRefused) {
-  const Ranks ranks(1), others(1);
+  const NcclRanks ranks(1), others(1);
   float scalar = 2;
   ncclRedOp_t op;
   NCCL_EXPECT_OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, ranks[0]));
@@ -86,4 +86,4 @@ TEST(Reductions, OfAnotherTypeOrCommunicatorAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 char buffer[4096];
@@ -17,7 +17,7 @@ void* registered(ncclComm_t comm) {
 }
 
 TEST(Registration, OfOneBufferTwiceHasTwoHandles) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   void* first = registered(ranks[0]);
   void* second = registered(ranks[0]);
   EXPECT_NE(first, second);
@@ -30,7 +30,7 @@ TEST(Registration, OfOneBufferTwiceHasTwoHandles) {
 }
 
 TEST(Registration, IsOfOneCommunicator) {
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   void* handle = registered(ranks[0]);
   void* other = registered(ranks[1]);
   EXPECT_EQ(ncclCommDeregister(ranks[1], handle), ncclInvalidUsage);
@@ -40,7 +40,7 @@ TEST(Registration, IsOfOneCommunicator) {
 }
 
 TEST(Registration, RefusesWhatIsNoBuffer) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   void* handle = buffer;
   EXPECT_EQ(ncclCommRegister(ranks[0], nullptr, 8, &handle), ncclInvalidArgument);
   expect_sentence("ncclCommRegister: buff is NULL, but has a size of 8 bytes");
@@ -55,12 +55,12 @@ TEST(Registration, RefusesWhatIsNoBuffer) {
 
 TEST(Registration, EndsWithItsCommunicator) {
   for (const auto end : {ncclCommDestroy, ncclCommAbort}) {
-    Ranks ranks(1);
+    NcclRanks ranks(1);
     void* handle = registered(ranks[0]);
     const ncclComm_t ended = ranks.give_up(0);
     NCCL_EXPECT_OK(end(ended));
     EXPECT_EQ(ncclCommDeregister(ended, handle), ncclInvalidArgument);
-    const Ranks others(1);
+    const NcclRanks others(1);
     registered(others[0]);
     EXPECT_EQ(ncclCommDeregister(others[0], handle), ncclInvalidUsage);
   }
@@ -68,7 +68,7 @@ TEST(Registration, EndsWithItsCommunicator) {
 
 // Programs that finalize all, and then free what they have.
 TEST(Registration, OutlivesFinalize) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   void* handle = registered(ranks[0]);
   NCCL_EXPECT_OK(ncclCommFinalize(ranks[0]));
   void* late = nullptr;
@@ -80,7 +80,7 @@ TEST(Registration, OutlivesFinalize) {
 
 TEST(Registration, IsForAnyThread) {
   constexpr int kThreads = 4, kTimes = 300;
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   std::vector<std::set<void*>> handles(kThreads);
   run_threads(kThreads, [&](int thread) {
     for (int i = 0; i < kTimes; ++i) {
@@ -95,4 +95,4 @@ TEST(Registration, IsForAnyThread) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,7 +1,7 @@
 // Communicators that go on without some ranks.
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // A sum over all ranks of `comm`, on the stream of the rank in the parent.
@@ -17,7 +17,7 @@ void expect_sum(ncclComm_t comm, int rank, int expected) {
 ncclComm_t look(ncclComm_t& part) { return __atomic_load_n(&part, __ATOMIC_ACQUIRE); }
 
 TEST(Shrink, GoesOnWithoutSomeAndLeavesTheParentAsItWas) {
-  const Ranks ranks(4);
+  const NcclRanks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {
     int excluded[] = {2, 0};
     if (rank != 0 && rank != 2) {
@@ -32,7 +32,7 @@ TEST(Shrink, GoesOnWithoutSomeAndLeavesTheParentAsItWas) {
 }
 
 TEST(Shrink, OfAllRanksByOneThread) {
-  const Ranks ranks(3);
+  const NcclRanks ranks(3);
   ncclComm_t parts[2] = {};
   int excluded = 2;
   NCCL_EXPECT_OK(ncclGroupStart());
@@ -47,7 +47,7 @@ TEST(Shrink, OfAllRanksByOneThread) {
 
 // The third never comes to the call. Nobody could wait for the others' end of it, but by the abort.
 TEST(Shrink, WithAbortEndsTheCallsOfTheParent) {
-  Ranks ranks(3, non_blocking_config());
+  NcclRanks ranks(3, non_blocking_config());
   int values[] = {1, 2};
   ncclComm_t parts[2] = {};
   int excluded = 2;
@@ -72,7 +72,7 @@ TEST(Shrink, WithAbortEndsTheCallsOfTheParent) {
 
 TEST(Shrink, GoesOnAfterAFailure) {
   for (const int flags : {NCCL_SHRINK_DEFAULT, NCCL_SHRINK_ABORT}) {
-    Ranks ranks(3);
+    NcclRanks ranks(3);
     NCCL_EXPECT_OK(ncclCommAbort(ranks.give_up(1)));
     run_threads(2, [&](int i) {
       const int rank = 2 * i;
@@ -88,7 +88,7 @@ TEST(Shrink, GoesOnAfterAFailure) {
 }
 
 TEST(Shrink, CanBeTriedAgain) {
-  const Ranks ranks(3, non_blocking_config());
+  const NcclRanks ranks(3, non_blocking_config());
   ncclComm_t parts[2] = {};
   int different[][1] = {{2}, {1}};
   const int counts[] = {1, 0};
@@ -111,7 +111,7 @@ TEST(Shrink, CanBeTriedAgain) {
 }
 
 TEST(Shrink, NonBlockingWritesThePartWhenItIsThere) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   ncclComm_t parts[2] = {};
   EXPECT_EQ(ncclCommShrink(ranks[0], nullptr, 0, &parts[0], nullptr, 0), ncclInProgress);
   EXPECT_EQ(look(parts[0]), nullptr);
@@ -125,7 +125,7 @@ TEST(Shrink, NonBlockingWritesThePartWhenItIsThere) {
 }
 
 TEST(Shrink, CanBeAborted) {
-  Ranks ranks(2, non_blocking_config());
+  NcclRanks ranks(2, non_blocking_config());
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommShrink(ranks[0], nullptr, 0, &part, nullptr, 0), ncclInProgress);
   const ncclComm_t waiting = ranks.give_up(0);
@@ -135,7 +135,7 @@ TEST(Shrink, CanBeAborted) {
 }
 
 TEST(Shrink, CanBeAbortedByAWatchdog) {
-  Ranks ranks(2);
+  NcclRanks ranks(2);
   const ncclComm_t waiting = ranks.give_up(0);
   std::thread watchdog([&] { NCCL_EXPECT_OK(ncclCommAbort(waiting)); });
   ncclComm_t part = nullptr;
@@ -145,7 +145,7 @@ TEST(Shrink, CanBeAbortedByAWatchdog) {
 }
 
 TEST(Shrink, InheritsOrTakesAConfig) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   ncclConfig_t config = non_blocking_config();
   config.shrinkShare = 1;
   ncclComm_t inheriting = nullptr, taking = nullptr;
@@ -160,7 +160,7 @@ TEST(Shrink, InheritsOrTakesAConfig) {
 
 // Before anything is ended: the parent stays well.
 TEST(Shrink, RefusesWrongArguments) {
-  const Ranks ranks(3);
+  const NcclRanks ranks(3);
   ncclComm_t part = nullptr;
   const auto expect = [&](std::vector<int> list, const char* words) {
     part = reinterpret_cast<ncclComm_t>(0x8);
@@ -188,4 +188,4 @@ TEST(Shrink, RefusesWrongArguments) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,11 +3,11 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Split, OrdersByKeyAndLeavesOutWhoHasNoColor) {
-  const Ranks ranks(4);
+  const NcclRanks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {
     auto part = reinterpret_cast<ncclComm_t>(0x8);
     NCCL_EXPECT_OK(ncclCommSplit(comm, rank == 3 ? NCCL_SPLIT_NOCOLOR : 5, -rank, &part, nullptr));
@@ -24,7 +24,7 @@ TEST(Split, OrdersByKeyAndLeavesOutWhoHasNoColor) {
 }
 
 TEST(Split, OfAllRanksByOneThread) {
-  const Ranks ranks(3);
+  const NcclRanks ranks(3);
   ncclComm_t parts[3] = {};
   NCCL_EXPECT_OK(ranks.run_in_group(
       [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommSplit(comm, rank % 2, 0, &parts[rank], nullptr)); }));
@@ -35,7 +35,7 @@ TEST(Split, OfAllRanksByOneThread) {
 }
 
 TEST(Split, InheritsOrTakesAConfig) {
-  const Ranks ranks(1, non_blocking_config());
+  const NcclRanks ranks(1, non_blocking_config());
   ncclComm_t inheriting = nullptr, blocking = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &inheriting, nullptr), ncclInProgress);
   EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
@@ -52,7 +52,7 @@ TEST(Split, InheritsOrTakesAConfig) {
 
 // PyTorch waits until the pointer is not null, and takes the part to be ready then.
 TEST(Split, NonBlockingWritesThePartWhenItIsThere) {
-  const Ranks ranks(2, non_blocking_config());
+  const NcclRanks ranks(2, non_blocking_config());
   ncclComm_t parts[2] = {};
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &parts[0], nullptr), ncclInProgress);
   EXPECT_EQ(__atomic_load_n(&parts[0], __ATOMIC_ACQUIRE), nullptr);
@@ -73,7 +73,7 @@ TEST(Split, SeveralTimesInOneGroup) {
   for (const bool blocking : {true, false}) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = blocking ? 1 : 0;
-    const Ranks ranks(2, config);
+    const NcclRanks ranks(2, config);
     ncclComm_t alone[2] = {}, together[2] = {};
     const ncclResult_t ended = ranks.run_in_group([&](int rank, ncclComm_t comm) {
       NCCL_EXPECT_OK(ncclCommSplit(comm, rank, 0, &alone[rank], nullptr));
@@ -91,7 +91,7 @@ TEST(Split, SeveralTimesInOneGroup) {
 }
 
 TEST(Split, RefusesWrongArguments) {
-  const Ranks ranks(1);
+  const NcclRanks ranks(1);
   ncclComm_t part = nullptr;
   EXPECT_EQ(ncclCommSplit(ranks[0], -2, 0, &part, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, nullptr, nullptr), ncclInvalidArgument);
@@ -111,4 +111,4 @@ TEST(Split, OutlivesItsParent) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

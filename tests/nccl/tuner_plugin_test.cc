@@ -5,7 +5,7 @@
 #include "tests/nccl/clients.h"
 #include "tests/tuner/plugin/stand_in.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Before the library looks, at its first use.
@@ -18,7 +18,7 @@ TEST(TunerPlugin, IsAskedByTheNumbersOfNccl) {
     table[1][2] = 0;
     return call.collective == 2 ? 0 : 1;  // All others fail.
   };
-  const Ranks ranks(2);
+  const NcclRanks ranks(2);
   run_threads(2, [&](int rank) {
     std::vector<int> send(1000, rank), recv(2000);
     NCCL_EXPECT_OK(ncclAllGather(send.data(), recv.data(), send.size(), ncclInt32, ranks[rank], nullptr));
@@ -38,4 +38,4 @@ TEST(TunerPlugin, IsAskedByTheNumbersOfNccl) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -14,7 +14,7 @@ constexpr std::size_t kFew = 1'000;
 // Read once, when the first communicator is made.
 const bool kSet = ::setenv("TUTTI_WIRE", "int4", 1) == 0;
 
-bool reduces_exactly(const Ranks& ranks, std::size_t count) {
+bool reduces_exactly(const NcclRanks& ranks, std::size_t count) {
   std::vector<std::vector<float>> results(kRanks);
   ranks.run([&](int rank, ncclComm_t comm) {
     std::vector<float>& values = results[rank] = values_of<float>(rank, count);
@@ -32,7 +32,7 @@ class WireBeside : public testing::TestWithParam<std::pair<const char*, const ch
 
 TEST(WireBesideTuttis, IsThatWhereNcclsIsUnset) {
   ASSERT_TRUE(kSet);
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   EXPECT_FALSE(reduces_exactly(ranks, kMany));
   EXPECT_FALSE(reduces_exactly(ranks, kFew));
 }
@@ -40,7 +40,7 @@ TEST(WireBesideTuttis, IsThatWhereNcclsIsUnset) {
 TEST_P(WireBeside, IsNcclsOfTheCallsThatItTakes) {
   const auto& [variable, value] = GetParam();
   ::setenv(variable, value, 1);
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   ::unsetenv(variable);
   EXPECT_TRUE(reduces_exactly(ranks, kMany)) << variable;
   EXPECT_FALSE(reduces_exactly(ranks, kFew)) << variable;
@@ -52,4 +52,4 @@ INSTANTIATE_TEST_SUITE_P(Raw, WireBeside,
                                          std::pair("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", "1e-9")));
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 #include "src/base/instructions.h"
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -18,7 +18,7 @@ constexpr double kBound = 0.3;
 const bool kSet = ::setenv("TUTTI_TRANSPORT", "tcp", 1) == 0;
 
 // The relative root mean square, of the rank whose is largest. Ranks have the same bits.
-double error_of_sums(const Ranks& ranks, std::size_t count) {
+double error_of_sums(const NcclRanks& ranks, std::size_t count) {
   std::vector<std::vector<float>> results(kRanks);
   ranks.run([&](int rank, ncclComm_t comm) {
     std::vector<float>& values = results[rank] = values_of<float>(rank, count);
@@ -39,7 +39,7 @@ TEST(WireBound, ChoosesAFormatForTheCallsThatItTakes) {
   ASSERT_TRUE(kSet);
   if (widest_instructions() == Instructions::baseline) GTEST_SKIP() << "this CPU encodes too slowly for that";
   ::setenv("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR", std::to_string(kBound).c_str(), 1);
-  const Ranks bounded(kRanks);
+  const NcclRanks bounded(kRanks);
   ::unsetenv("TUTTI_NCCL_WIRE_MAX_RELATIVE_ERROR");
   const double error = error_of_sums(bounded, kMany);
   EXPECT_GT(error, 0) << "it went as it was";
@@ -49,9 +49,9 @@ TEST(WireBound, ChoosesAFormatForTheCallsThatItTakes) {
 
 TEST(WireBound, IsNoneUnlessItIsSet) {
   ASSERT_TRUE(kSet);
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   EXPECT_EQ(error_of_sums(ranks, kMany), 0);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "src/communicator/joining/settings.h"
 #include "tests/nccl/clients.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -52,7 +52,7 @@ struct Place {
 using Body = std::function<ncclResult_t(const Place& at, const float* send, float* recv)>;
 using Expected = std::function<float(int rank, std::size_t i)>;
 
-bool comes_out(const Ranks& ranks, std::size_t send_count, std::size_t recv_count, const Body& body,
+bool comes_out(const NcclRanks& ranks, std::size_t send_count, std::size_t recv_count, const Body& body,
                const Expected& expected) {
   std::vector<std::vector<float>> results(kRanks, std::vector<float>(recv_count));
   ranks.run([&](int rank, ncclComm_t comm) {
@@ -68,7 +68,7 @@ bool comes_out(const Ranks& ranks, std::size_t send_count, std::size_t recv_coun
   return other == 0;
 }
 
-bool reduces_exactly(const Ranks& ranks, std::size_t count = kMany) {
+bool reduces_exactly(const NcclRanks& ranks, std::size_t count = kMany) {
   return comes_out(
       ranks, count, count,
       [&](const Place& at, const float* send, float* recv) {
@@ -77,7 +77,7 @@ bool reduces_exactly(const Ranks& ranks, std::size_t count = kMany) {
       [](int, std::size_t i) { return static_cast<float>(sum_of(kRanks, i)); });
 }
 
-bool scatters_exactly(const Ranks& ranks, std::size_t count) {
+bool scatters_exactly(const NcclRanks& ranks, std::size_t count) {
   return comes_out(
       ranks, count * kRanks, count,
       [&](const Place& at, const float* send, float* recv) {
@@ -88,7 +88,7 @@ bool scatters_exactly(const Ranks& ranks, std::size_t count) {
       });
 }
 
-bool gathers_exactly(const Ranks& ranks) {
+bool gathers_exactly(const NcclRanks& ranks) {
   return comes_out(
       ranks, kMany, kRanks * kMany,
       [](const Place& at, const float* send, float* recv) {
@@ -97,7 +97,7 @@ bool gathers_exactly(const Ranks& ranks) {
       [](int, std::size_t i) { return static_cast<float>(value_of(static_cast<int>(i / kMany), i % kMany)); });
 }
 
-bool broadcasts_exactly(const Ranks& ranks) {
+bool broadcasts_exactly(const NcclRanks& ranks) {
   return comes_out(
       ranks, kMany, kMany,
       [](const Place& at, const float* send, float* recv) {
@@ -108,12 +108,12 @@ bool broadcasts_exactly(const Ranks& ranks) {
 
 TEST(Wire, IsRawUnlessItIsAskedFor) {
   const InEnvironment asked(Variables{{"TUTTI_NCCL_WIRE_MIN_BYTES", "0"}});
-  EXPECT_TRUE(reduces_exactly(Ranks(kRanks)));
+  EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks)));
 }
 
 TEST(Wire, IsNarrowFromAQuarterOfAMebibyteOn) {
   const InEnvironment asked(int4_and({}));
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   EXPECT_TRUE(reduces_exactly(ranks, kMany - 1));
   EXPECT_FALSE(reduces_exactly(ranks, kMany));
   EXPECT_TRUE(reduces_exactly(ranks, 1));
@@ -121,7 +121,7 @@ TEST(Wire, IsNarrowFromAQuarterOfAMebibyteOn) {
 
 TEST(Wire, IsNarrowFromTheSizeOnThatIsAskedFor) {
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_WIRE_MIN_BYTES", "12000"}}));
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   EXPECT_TRUE(reduces_exactly(ranks, 2'999));
   EXPECT_FALSE(reduces_exactly(ranks, 3'000));
   EXPECT_TRUE(scatters_exactly(ranks, 999)) << "the larger buffer counts";
@@ -130,9 +130,9 @@ TEST(Wire, IsNarrowFromTheSizeOnThatIsAskedFor) {
 
 TEST(Wire, IsWhatTheCommunicatorWasMadeWith) {
   auto asked = std::make_unique<InEnvironment>(int4_and({}));
-  const Ranks narrow(kRanks);
+  const NcclRanks narrow(kRanks);
   asked = nullptr;
-  const Ranks raw(kRanks);
+  const NcclRanks raw(kRanks);
   EXPECT_FALSE(reduces_exactly(narrow));
   EXPECT_TRUE(reduces_exactly(raw));
 }
@@ -140,13 +140,13 @@ TEST(Wire, IsWhatTheCommunicatorWasMadeWith) {
 TEST(Wire, IsForReductionsUnlessOthersAreAskedFor) {
   {
     const InEnvironment asked(int4_and({}));
-    const Ranks ranks(kRanks);
+    const NcclRanks ranks(kRanks);
     EXPECT_TRUE(gathers_exactly(ranks));
     EXPECT_TRUE(broadcasts_exactly(ranks));
     EXPECT_FALSE(scatters_exactly(ranks, kMany));
   }
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_WIRE_COLLECTIVES", "all_gather,broadcast"}}));
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   EXPECT_FALSE(gathers_exactly(ranks));
   EXPECT_FALSE(broadcasts_exactly(ranks));
   EXPECT_TRUE(reduces_exactly(ranks));
@@ -155,7 +155,7 @@ TEST(Wire, IsForReductionsUnlessOthersAreAskedFor) {
 // The largest is a number that some rank has; sums are not, whatever they are multiplied by.
 TEST(Wire, IsForSumsAndAverages) {
   const InEnvironment asked(int4_and({}));
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   const auto reduces_so = [&](const std::function<ncclRedOp_t(ncclComm_t)>& op, const Expected& expected) {
     return comes_out(
         ranks, kMany, kMany,
@@ -180,7 +180,7 @@ TEST(Wire, IsForSumsAndAverages) {
 }
 
 // The upper half of a float32: numbers of the values' size are exact in it.
-bool halves_exactly(const Ranks& ranks) {
+bool halves_exactly(const NcclRanks& ranks) {
   const auto half = [](float value) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16); };
   std::size_t wrong = 0;
   std::vector<std::vector<std::uint16_t>> results(kRanks, std::vector<std::uint16_t>(2 * kMany));
@@ -199,25 +199,25 @@ bool halves_exactly(const Ranks& ranks) {
 TEST(Wire, IsForTheTypesThatAreAskedFor) {
   {
     const InEnvironment asked(int4_and({}));
-    EXPECT_FALSE(halves_exactly(Ranks(kRanks)));
+    EXPECT_FALSE(halves_exactly(NcclRanks(kRanks)));
   }
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_WIRE_TYPES", "float16,bfloat16"}}));
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   EXPECT_FALSE(halves_exactly(ranks));
   EXPECT_TRUE(reduces_exactly(ranks));
 }
 
 TEST(Wire, IsForCommunicatorsByName) {
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_WIRE_COMMS", "dp_?,grad*"}}));
-  EXPECT_FALSE(reduces_exactly(Ranks(kRanks, named("gradients"))));
-  EXPECT_FALSE(reduces_exactly(Ranks(kRanks, named("dp_1"))));
-  EXPECT_TRUE(reduces_exactly(Ranks(kRanks, named("dp_12"))));
-  EXPECT_TRUE(reduces_exactly(Ranks(kRanks))) << "it has no name";
+  EXPECT_FALSE(reduces_exactly(NcclRanks(kRanks, named("gradients"))));
+  EXPECT_FALSE(reduces_exactly(NcclRanks(kRanks, named("dp_1"))));
+  EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks, named("dp_12"))));
+  EXPECT_TRUE(reduces_exactly(NcclRanks(kRanks))) << "it has no name";
 }
 
 TEST(Wire, OfAPartIsThatOfItsName) {
   const InEnvironment asked(int4_and({{"TUTTI_NCCL_WIRE_COMMS", "grad*"}}));
-  const Ranks whole(kRanks, named("grads"));
+  const NcclRanks whole(kRanks, named("grads"));
   const auto part_reduces_exactly = [&](ncclConfig_t* config) {
     std::atomic<int> inexact = 0;
     whole.run([&](int rank, ncclComm_t comm) {
@@ -238,7 +238,7 @@ TEST(Wire, OfAPartIsThatOfItsName) {
 
 TEST(Wire, IsChosenCallByCallInAGroup) {
   const InEnvironment asked(int4_and({}));
-  const Ranks ranks(kRanks);
+  const NcclRanks ranks(kRanks);
   std::vector<std::vector<float>> many(kRanks), few(kRanks);
   NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
     many[rank] = values_of<float>(rank, kMany);
@@ -331,4 +331,4 @@ TEST(Wire, ThatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "perf/rounding/exact.h"
 #include "tests/communicator/ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr Rank kRanks = 4;
@@ -67,4 +67,4 @@ TEST(RoundingRanks, HaveTheBitsOfCommunicators) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 #include "perf/rounding/crew.h"
 #include "perf/rounding/errors.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
@@ -161,4 +161,4 @@ TEST(RoundingCrew, HasOneResultWhereSumsEndBeyondFloat16) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kPreMultiplier = 5;
@@ -171,4 +171,4 @@ bool Callers::has_bits_of_others(Rank rank, std::uint32_t piece, std::uint32_t e
   return bits_.try_emplace({ranks_[rank].operation, piece, element}, value.tree).first->second == value.tree;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 #include "src/plan/loop.h"
 #include "src/plan/plan.h"
 
-namespace tutti {
+namespace tutti::test {
 
 struct Value {
   std::uint64_t sum = 0;   // Modulo 2^64: tells which contributions are in, whatever their order.
@@ -85,4 +85,4 @@ class Callers {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint64_t> bits_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

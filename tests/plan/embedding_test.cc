@@ -7,7 +7,7 @@
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Groups = std::vector<std::vector<Rank>>;
@@ -84,4 +84,4 @@ TEST(Embedding, KeepsShardsOnTheirRails) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

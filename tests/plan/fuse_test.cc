@@ -6,7 +6,7 @@
 #include "src/plan/verify.h"
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -186,4 +186,4 @@ TEST(Fuse, LeavesStagesThatSomeRankStillNeeds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 #include "src/plan/fuse.h"
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -238,4 +238,4 @@ TEST(Lanes, HaveTheSameFormAtBothEnds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCounts[] = {
@@ -123,4 +123,4 @@ TEST(Layout, PlacesUnequalBlocksWhereTheCallerSays) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Draft {
@@ -230,4 +230,4 @@ bool explains(Mutation mutation, const std::string& complaint) {
   return false;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 #include "src/plan/plan.h"
 
-namespace tutti {
+namespace tutti::test {
 
 enum class Mutation : std::uint8_t {
   drop_step,
@@ -34,4 +34,4 @@ std::optional<std::vector<Plan>> mutant(const std::vector<Plan>& plans, Mutation
 // Whether such a slip can cause such a complaint of the verifier.
 bool explains(Mutation mutation, const std::string& complaint);
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "tests/plan/referee.h"
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -147,4 +147,4 @@ TEST(Mutation, VerifierRejectsWhatTheRefereeShowsWrong) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -39,4 +39,4 @@ TEST(Print, DrawsAnEdgeForEachMessage) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

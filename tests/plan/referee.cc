@@ -9,7 +9,7 @@
 
 #include "tests/plan/callers.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Message {
@@ -363,4 +363,4 @@ RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::u
   return Referee(plans, loop, seed).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

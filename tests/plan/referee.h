@@ -9,7 +9,7 @@
 #include "src/plan/loop.h"
 #include "src/plan/plan.h"
 
-namespace tutti {
+namespace tutti::test {
 
 struct RefereeVerdict {
   bool ok = true;
@@ -25,4 +25,4 @@ struct RefereeVerdict {
 // `ok` means right in this schedule; only many seeds make a judgement.
 RefereeVerdict referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
-}  // namespace tutti
+}  // namespace tutti::test

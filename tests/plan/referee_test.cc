@@ -5,7 +5,7 @@
 #include "src/plan/fuse.h"
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -107,4 +107,4 @@ TEST(Referee, SeesThatSlicesMixTheMessagesOfAFusedRing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "src/plan/print.h"
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -141,4 +141,4 @@ TEST(Sequence, LetsPartsAdvanceTogetherAndIdleWhenDone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

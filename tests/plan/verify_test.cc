@@ -6,7 +6,7 @@
 
 #include "tests/plan/samples.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace samples;
@@ -314,4 +314,4 @@ TEST(Verify, ProvesARingOf64WithinMilliseconds) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

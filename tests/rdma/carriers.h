@@ -12,7 +12,7 @@
 #include "src/base/clock.h"
 #include "transports/verbs/verbs_carrier.h"
 
-namespace tutti {
+namespace tutti::test {
 
 constexpr std::uint32_t kSlotBytes = 192 << 10;
 
@@ -115,4 +115,4 @@ struct CarrierPair {
   CarrierEnd writer, reader;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

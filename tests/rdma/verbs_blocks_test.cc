@@ -9,7 +9,7 @@
 #include "tests/rdma/carriers.h"
 #include "transports/shm/segment.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kLane = 3;
@@ -230,4 +230,4 @@ TEST(VerbsBlock, IsReachedByItsAddressWhereItsDmaBufIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 
 #include "tests/rdma/carriers.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -290,4 +290,4 @@ TEST(VerbsCarrier, ForgetsLanes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

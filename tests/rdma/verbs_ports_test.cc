@@ -6,7 +6,7 @@
 
 #include "transports/verbs/device.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::vector<std::string> names(const VerbsOptions& options) {
@@ -69,4 +69,4 @@ TEST(VerbsPorts, PreferIpv4ToAnIpv6AddressThatComesFirst) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

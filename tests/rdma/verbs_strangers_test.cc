@@ -5,7 +5,7 @@
 
 #include "tests/rdma/carriers.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(VerbsCarrier, ConnectsToNoNonsense) {
@@ -145,4 +145,4 @@ TEST_F(VerbsStranger, MaySendNoMessageWithoutParts) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -10,7 +10,7 @@
 #include "src/simulator/event_queue.h"
 #include "src/simulator/simulate.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // A ring that goes wrong in one way or other.
@@ -89,23 +89,23 @@ TEST(EventQueue, GoesByTimeAndThenByOrder) {
   std::mt19937 random(seed);
   for (const std::uint32_t most : {4U, 40U, 400U}) {
     EventQueue queue;
-    std::set<Event> expected;
+    std::set<SimEvent> expected;
     double last = 0;
     std::uint32_t pushed = 0, popped = 0;
     while (popped < 5000) {
       if (pushed < 5000 && (queue.empty() || (expected.size() < most && random() % 8 != 0))) {
-        const Event event = {last + random() % 8, static_cast<std::uint32_t>(random() % 4), pushed++};
+        const SimEvent event = {last + random() % 8, static_cast<std::uint32_t>(random() % 4), pushed++};
         queue.push(event);
         expected.insert(event);
         continue;
       }
-      const Event event = queue.pop();
+      const SimEvent event = queue.pop();
       ASSERT_EQ(event.subject, expected.begin()->subject);
       expected.erase(expected.begin());
       last = event.time;
       ++popped;
       for (std::size_t places = 0; places < EventQueue::kAhead; ++places) {
-        const Event* ahead = queue.ahead(places);
+        const SimEvent* ahead = queue.ahead(places);
         ASSERT_EQ(ahead == nullptr || ahead->subject == std::next(expected.begin(), places)->subject, true);
       }
     }
@@ -123,4 +123,4 @@ TEST(EventQueue, OfEqualTimesTheOrderDecides) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "tests/simulator/machines.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace test;
@@ -136,4 +136,4 @@ TEST(Fold, HoldsOnRandomMachines) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "src/simulator/simulate.h"
 #include "tests/simulator/machines.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace test;
@@ -150,4 +150,4 @@ TEST(Library, CallsAreCutByBytesOfARank) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/simulator/nccl_protocol.h"
 #include "tests/simulator/machines.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace test;
@@ -212,4 +212,4 @@ TEST(NcclNvls, IsTakenWhereNcclLoggedIt) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

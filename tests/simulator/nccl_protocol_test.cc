@@ -6,7 +6,7 @@
 
 #include "tests/simulator/machines.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr double kMiB = 1 << 20;
@@ -78,4 +78,4 @@ TEST(OneStage, ARingRestsOnceForEachPiece) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 #include "tests/simulator/machines.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::plain_costs;
@@ -110,4 +110,4 @@ TEST(Orders, UseEveryLinkOfAMesh) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

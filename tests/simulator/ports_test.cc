@@ -4,7 +4,7 @@
 #include "src/simulator/simulate.h"
 #include "tests/simulator/machines.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::network_of;
@@ -104,4 +104,4 @@ TEST(Messages, AreNotCopiedWhereTheyGoDirectly) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

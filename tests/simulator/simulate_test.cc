@@ -9,7 +9,7 @@
 #include "src/simulator/trace.h"
 #include "tests/simulator/machines.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using namespace test;
@@ -311,4 +311,4 @@ TEST(Simulate, RefusesMoreThanItCanHold) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 #include "tools/tutti/host_shapes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Result<Request> parse(std::vector<std::string> arguments) {
@@ -163,4 +163,4 @@ TEST(HostShapes, AreEvenAndUneven) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

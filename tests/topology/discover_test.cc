@@ -9,7 +9,7 @@
 #include "src/topology/presets.h"
 #include "tests/topology/recorded_machine.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST_F(RecordedMachine, HasItsProcessorsAndCaches) {
@@ -131,4 +131,4 @@ TEST(TopologyFile, HasTheHostThatIsNamed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

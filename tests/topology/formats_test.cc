@@ -10,7 +10,7 @@
 #include "src/topology/ways.h"
 #include "tests/topology/read_file.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::string failure(Result<Topology> result) {
@@ -358,4 +358,4 @@ TEST(Merged, KeepsHostsApart) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

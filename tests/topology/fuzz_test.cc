@@ -15,7 +15,7 @@
 #include "src/topology/plain_text.h"
 #include "tests/topology/read_file.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kMutants = 15000;                  // Of each file and format, or more,
@@ -100,4 +100,4 @@ TEST_F(Fuzz, BreaksNoReader) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

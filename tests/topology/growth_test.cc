@@ -13,7 +13,7 @@
 #include "src/topology/fill.h"
 #include "src/topology/formats.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kTimes = 32;
@@ -128,4 +128,4 @@ TEST_F(Growth, OfGpusThatAreJoinedWithTheirProcessor) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

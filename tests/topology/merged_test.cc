@@ -9,7 +9,7 @@
 #include "src/topology/presets.h"
 #include "tests/topology/switches.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(Merged, KeepsHostsThatAreAlikeOnce) {
@@ -128,4 +128,4 @@ TEST(Packed, SurvivesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

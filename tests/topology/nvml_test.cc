@@ -10,7 +10,7 @@
 #include "src/topology/tree.h"
 #include "tests/topology/recorded_machine.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class StandInNvml : public RecordedMachine {
@@ -235,4 +235,4 @@ TEST_F(StandInNvml, GpusSetAsideHaveNoNumberInFiles) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 
 #include "src/topology/ways.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 NodeId id_of(const Topology& topology, std::string_view name, std::uint32_t host = 0) {
@@ -57,4 +57,4 @@ TEST(Presets, NameThoseThatThereAre) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 
 #include "src/topology/formats.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline constexpr const char* kFiles[] = {"nccl-aws-p4d-8xA100.xml", "nccl-azure-ndv4-8xA100.xml",
                                          "nccl-azure-ncv4-4xA100-pcie.xml", "nccl-ibm-gx3d-8xH100.xml",
@@ -32,4 +32,4 @@ inline Topology topology_of(const std::string& name) {
   return topology.ok() ? std::move(topology).value() : Topology();
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "src/topology/discover/discover.h"
 #include "src/topology/ways.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // A machine of two sockets. Behind a switch of the first: a GPU and a card with two ports of InfiniBand, of which one
 // is down; beside them a GPU; at the second socket a GPU and an Ethernet card.
@@ -108,4 +108,4 @@ inline Way between(const Topology& topology, std::string_view from, std::string_
   return way(topology, id_of(topology, from), id_of(topology, to));
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

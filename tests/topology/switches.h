@@ -5,7 +5,7 @@
 
 #include "src/topology/topology.h"
 
-namespace tutti {
+namespace tutti::test {
 
 constexpr std::uint32_t kSwitches = 3;
 
@@ -29,4 +29,4 @@ inline Topology ring_of_switches() {
   return topology;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

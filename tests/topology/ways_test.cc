@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class Ways : public testing::Test {
@@ -169,4 +169,4 @@ TEST_F(Ways, ToManyTakeLittleMoreThanToOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

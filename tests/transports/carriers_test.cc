@@ -4,7 +4,7 @@
 #include "tests/transports/ends.h"
 #include "tests/transports/memory_carrier.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Faulty {
@@ -119,4 +119,4 @@ TEST_F(Carriers, ThatBreakDownLeaveWhatWasSaid) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 
 #include "tests/transports/ends.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kMost = 16 << 20;
@@ -210,4 +210,4 @@ TEST_P(Conformance, WakesWhoWaits) {
 INSTANTIATE_TEST_SUITE_P(Over, Conformance, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "tests/transports/ends.h"
 #include "tests/transports/loopback.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kSlotBytes = 64 << 10;
@@ -319,4 +319,4 @@ INSTANTIATE_TEST_SUITE_P(All, ConnectionsOver, testing::ValuesIn(connections_tes
 INSTANTIATE_TEST_SUITE_P(All, ProcessesOver, testing::ValuesIn(connections_tested()), name_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -14,7 +14,7 @@
 #include "transports/ucx.h"
 #include "transports/verbs.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Result<std::unique_ptr<CarrierSource>> no_carrier() { return std::unique_ptr<CarrierSource>(); }
@@ -113,4 +113,4 @@ bool next_is(LaneState& lane, const std::vector<std::byte>& message) {
   return right;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

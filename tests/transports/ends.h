@@ -14,7 +14,7 @@
 #include "transports/tcp/connection.h"
 #include "transports/transport.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline constexpr Signature kSignature = {0x5eed};
 inline constexpr int kPatienceMs = 60'000;  // A hang becomes a failure.
@@ -96,4 +96,4 @@ void post(LaneState& lane, const std::vector<std::byte>& message);
 // Whether the next message is this one; takes it.
 bool next_is(LaneState& lane, const std::vector<std::byte>& message);
 
-}  // namespace tutti
+}  // namespace tutti::test

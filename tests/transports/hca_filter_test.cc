@@ -5,7 +5,7 @@
 
 #include "transports/verbs/library.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(HcaFilter, AdmitsAllWithoutAList) {
@@ -74,4 +74,4 @@ TEST(VerbsLibrary, NamesWhatItLacks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

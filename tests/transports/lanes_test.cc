@@ -17,7 +17,7 @@
 #include "tests/transports/specs.h"
 #include "transports/shm/shm_transport.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr Signature kSignature = {0x5eed};
@@ -334,4 +334,4 @@ TEST_P(KilledLanes, StopTheWriterWhenAKilledReaderTakesNoMore) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

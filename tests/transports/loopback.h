@@ -9,7 +9,7 @@
 
 #include "src/base/socket.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline std::pair<Socket, Socket> loopback_pair() {
   const Socket listener = open_socket(AF_INET, SOCK_STREAM).value();
@@ -28,4 +28,4 @@ inline std::pair<Socket, Socket> loopback_pair() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

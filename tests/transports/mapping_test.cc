@@ -13,7 +13,7 @@
 #include "src/base/owned.h"
 #include "tests/communicator/refusal.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
@@ -49,4 +49,4 @@ TEST(Mapping, ThatMemoryIsLackingForLeavesNothingMapped) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

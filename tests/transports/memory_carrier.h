@@ -15,7 +15,7 @@
 #include "src/base/owned.h"
 #include "transports/carrier.h"
 
-namespace tutti {
+namespace tutti::test {
 
 enum class Fault : std::uint8_t {
   none,
@@ -170,4 +170,4 @@ class MemorySource : public CarrierSource {
   std::shared_ptr<MemoryWire> wire_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
@@ -160,4 +160,4 @@ TEST(Segment, CannotBeShrunkByAPeer) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "tests/transports/specs.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Offer {
@@ -78,4 +78,4 @@ TEST(ShmTransport, TakesAnotherSegmentWhenOneIsFull) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

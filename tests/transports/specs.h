@@ -3,7 +3,7 @@
 
 #include "transports/transport.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // From rank 0 to rank 1.
 inline LaneSpec spec_of(std::uint32_t slot_bytes, std::uint32_t slot_shift, std::uint16_t channel = 0) {
@@ -16,4 +16,4 @@ inline LaneSpec spec_of(std::uint32_t slot_bytes, std::uint32_t slot_shift, std:
   return spec;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 
 #include "tests/transports/loopback.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -140,4 +140,4 @@ INSTANTIATE_TEST_SUITE_P(All, Protected, testing::Values(Protection::checked, Pr
                          });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -15,7 +15,7 @@
 #include "tests/transports/ends.h"
 #include "tests/transports/loopback.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 LaneSpec spec(std::uint16_t tag, std::uint32_t slot_bytes = 64 << 10) { return lane_of(tag, slot_bytes); }
@@ -136,4 +136,4 @@ TEST_F(Strangers, MayTalkNonsense) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "src/base/clock.h"
 #include "tests/transports/specs.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kSlotBytes = 4 << 20;  // Fetched in many parts.
@@ -165,4 +165,4 @@ TEST(UcxSource, HasEndsThatPartTogether) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

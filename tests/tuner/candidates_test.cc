@@ -7,7 +7,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/tuner/queries.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::query;
@@ -169,4 +169,4 @@ TEST(Predictions, ChargeEveryPieceOfAPlanInLockstep) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 Query query_on(Collective collective, std::uint64_t block_bytes) {
@@ -180,4 +180,4 @@ TEST(ChooseForTeams, TakesAFormatWithinABoundWhereItPays) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

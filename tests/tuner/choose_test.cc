@@ -8,7 +8,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/tuner/queries.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::query;
@@ -273,4 +273,4 @@ TEST(Choose, ObeysWhatIsForced) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -12,7 +12,7 @@
 #include "tests/algorithms/cases.h"
 #include "tests/tuner/queries.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::query;
@@ -212,4 +212,4 @@ TEST(Predictions, KnowWhatFormatsCost) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

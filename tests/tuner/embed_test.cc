@@ -13,7 +13,7 @@
 #include "src/tuner/rings.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::vector<NodeId> gpus_of(const Topology& topology, const std::vector<std::uint32_t>& indices) {
@@ -278,4 +278,4 @@ TEST_F(OfRanks, NothingIsSaidOfRanksThatAreNowhere) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

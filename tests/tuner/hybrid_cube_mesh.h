@@ -7,7 +7,7 @@
 
 #include "src/topology/topology.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline Node node(NodeKind kind, std::string name, std::uint32_t index = 0) {
   Node made;
@@ -45,4 +45,4 @@ inline Topology hybrid_cube_mesh() {
   return topology;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

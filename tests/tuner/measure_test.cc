@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // What operation number `operation` takes on a rank as a candidate.
@@ -358,4 +358,4 @@ TEST(Trial, DoesWithoutWhatWasNotTimed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

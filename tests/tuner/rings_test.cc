@@ -12,7 +12,7 @@
 
 #include "src/base/service_thread.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Random = std::mt19937;
@@ -212,4 +212,4 @@ TEST(Rings, AreNoMoreThanSoMany) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

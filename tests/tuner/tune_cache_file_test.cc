@@ -57,7 +57,7 @@ extern "C" int fchown(int file, uid_t owner, gid_t group) noexcept {
   return static_cast<int>(::syscall(SYS_fchown, file, owner, group));
 }
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::Folder;
@@ -184,4 +184,4 @@ TEST(TuneCacheFile, WhatOthersHaveLeftBesideItIsNotInTheWay) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

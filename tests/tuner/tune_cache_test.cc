@@ -13,7 +13,7 @@
 
 #include "tests/tuner/folder.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using test::Folder;
@@ -271,4 +271,4 @@ TEST(TuneCache, FilesThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

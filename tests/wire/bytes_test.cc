@@ -6,7 +6,7 @@
 #include "src/wire/codec_kernels.h"
 #include "tests/wire/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCounts[] = {0, 1, 2, 3, 31, 32, 33, 97, 126, 127, 128, 129, 255, 256, 383, 1000};
@@ -38,7 +38,7 @@ class Exact {
 TEST(WireBytes, AreDecodedWhateverTheyAre) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   for (const WireFormat format : wire_formats()) {
     for (const Codec& codec : all_codecs(format)) {
       for (const std::uint64_t count : kCounts) {
@@ -59,7 +59,7 @@ TEST(WireBytes, AreDecodedWhateverTheyAre) {
 
 // Of two encodings over different bytes no byte differs: each was written. And none beyond.
 TEST(WireBytes, AreWrittenToTheLast) {
-  Values source(2);
+  CaseValues source(2);
   for (const WireFormat format : wire_formats()) {
     for (const Codec& codec : all_codecs(format)) {
       for (const std::uint64_t count : kCounts) {
@@ -80,7 +80,7 @@ TEST(WireBytes, AreWrittenToTheLast) {
 
 // What is not there counts as 0: it makes no scale.
 TEST(WireBytes, OfAShortGroupAreThoseOfOneThatIsFilledWithZeros) {
-  Values source(3);
+  CaseValues source(3);
   for (const WireFormat format : wire_formats()) {
     for (const Codec& codec : all_codecs(format)) {
       for (const std::uint64_t count : kCounts) {
@@ -95,4 +95,4 @@ TEST(WireBytes, OfAShortGroupAreThoseOfOneThatIsFilledWithZeros) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

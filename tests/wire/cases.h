@@ -1,4 +1,4 @@
-// Values for codecs: what is likely, and what is hostile. Groups of one kind each, told by the generator's state.
+// CaseValues for codecs: what is likely, and what is hostile. Groups of one kind each, told by the generator's state.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 #include "src/base/numeric.h"
 #include "src/wire/codec.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline constexpr DataType kTensorTypes[] = {DataType::float32, DataType::bfloat16, DataType::float16};
 
@@ -31,9 +31,9 @@ inline float stored_as(DataType type, float value) {
 inline float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 inline std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-class Values {
+class CaseValues {
  public:
-  explicit Values(std::uint64_t seed) : random_(seed) {}
+  explicit CaseValues(std::uint64_t seed) : random_(seed) {}
 
   std::uint64_t word() { return random_(); }
   float normal() { return normal_(random_); }
@@ -100,4 +100,4 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

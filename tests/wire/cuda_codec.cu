@@ -5,7 +5,7 @@
 #include "src/wire/group.h"
 #include "tests/wire/cuda_codec.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr unsigned kThreads = 128;
@@ -84,4 +84,4 @@ bool decode_on_gpu(WireFormat format, const std::byte* wire, std::uint64_t count
   return to.finish(values);
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

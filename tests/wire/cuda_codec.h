@@ -3,11 +3,11 @@
 
 #include "src/wire/codec.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // False if CUDA fails.
 bool encode_on_gpu(WireFormat format, const float* values, std::uint64_t count, std::byte* wire, WireRange range,
                    const Dither* dither);
 bool decode_on_gpu(WireFormat format, const std::byte* wire, std::uint64_t count, float* values);
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,13 +5,13 @@
 
 #include "tests/wire/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::vector<float> likely_and_hostile() {
   const std::uint64_t seed = std::random_device()();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  Values source(seed);
+  CaseValues source(seed);
   std::vector<float> values;
   while (values.size() < 1'000'000) {
     const std::vector<float> group = source.group(source.word() % 8 == 0);
@@ -44,7 +44,7 @@ TEST(CudaCodec, EncodesAsTheCpu) {
 TEST(CudaCodec, DecodesAnyBytesAsTheCpu) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   constexpr std::uint64_t kCount = 10'000 * kWireGroup - 3;
   for (const WireFormat format : wire_formats()) {
     std::vector<std::byte> wire(std::size_t{10'000} * wire_bytes(format));
@@ -56,4 +56,4 @@ TEST(CudaCodec, DecodesAnyBytesAsTheCpu) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

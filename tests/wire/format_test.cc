@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 TEST(WireFormat, IsFoundByItsName) {
@@ -69,4 +69,4 @@ TEST(WireFormat, CountsThatErrorsAreRoundedToo) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include "src/wire/codec_kernels.h"
 #include "tests/wire/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Compare = std::function<void(const Codec& scalar, const Codec& other, WireFormat format)>;
@@ -35,7 +35,7 @@ TEST(CodecKernels, EncodeLikelyAndHostileValuesAlike) {
   const std::uint64_t seed = std::random_device()();
   RecordProperty("seed", std::to_string(seed));
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   std::vector<float> values;
   while (values.size() < 1'000'000) {
     const std::vector<float> group = source.group(source.word() % 8 == 0);
@@ -61,7 +61,7 @@ TEST(CodecKernels, EncodeAllNarrowFloatsAlike) {
 }
 
 TEST(CodecKernels, EncodeShortGroupsAlike) {
-  Values source(3);
+  CaseValues source(3);
   const std::vector<float> group = source.group(false);
   for_each_kernel([&](const Codec& scalar, const Codec& other, WireFormat format) {
     for (std::uint32_t count = 0; count <= kWireGroup; ++count)
@@ -72,7 +72,7 @@ TEST(CodecKernels, EncodeShortGroupsAlike) {
 TEST(CodecKernels, DecodeAnyBytesAlike) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   for_each_kernel([&](const Codec& scalar, const Codec& other, WireFormat format) {
     std::vector<std::byte> wire(2000 * wire_bytes(format));
     for (std::byte& byte : wire) byte = static_cast<std::byte>(source.word());
@@ -81,4 +81,4 @@ TEST(CodecKernels, DecodeAnyBytesAlike) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

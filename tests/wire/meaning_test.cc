@@ -5,7 +5,7 @@
 
 #include "tests/wire/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 struct Page {
@@ -71,7 +71,7 @@ std::uint32_t code_at(const Page& page, const std::byte* group, std::uint32_t el
 TEST(WireMeaning, IsThatOfThePage) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   constexpr std::uint64_t kGroups = 4096;  // So that each float of 16 bits comes some eight times.
   for (const Page& page : kPages) {
     std::vector<std::byte> wire(kGroups * wire_bytes(page.format));
@@ -212,7 +212,7 @@ double measured_error(WireFormat format, const std::vector<float>& values, const
 }
 
 TEST(WireError, IsThatOfThePage) {
-  Values source(20);
+  CaseValues source(20);
   std::vector<float> values(std::size_t{1} << 20);
   for (float& value : values) value = source.normal();
   const Dither dither = {22, 0};
@@ -226,7 +226,7 @@ TEST(WireError, IsThatOfThePage) {
 
 // Half a step, of which the largest magnitude has `top`; a step more where that was cut off.
 TEST(WireError, OfIntegersIsHalfAStep) {
-  Values source(21);
+  CaseValues source(21);
   for (const Page& page : kPages) {
     if (!is_integer(page)) continue;
     std::vector<float> values(kWireGroup * 2000);
@@ -246,4 +246,4 @@ TEST(WireError, OfIntegersIsHalfAStep) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 
 #include "tests/wire/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 void expect_block(PhiloxBlock counter, std::uint64_t key, PhiloxBlock expected) {
@@ -23,7 +23,7 @@ TEST(Philox, GivesTheKnownAnswers) {
 }
 
 TEST(Dither, IsTheElementsOwnWhereverABufferIsCut) {
-  Values values(1);
+  CaseValues values(1);
   std::vector<float> whole(5 * kWireGroup);
   for (float& value : whole) value = values.normal();
   for (const WireFormat format : wire_formats()) {
@@ -40,7 +40,7 @@ TEST(Dither, IsTheElementsOwnWhereverABufferIsCut) {
 }
 
 TEST(Dither, LeavesWhatTheFormatHolds) {
-  Values values(2);
+  CaseValues values(2);
   std::vector<float> whole(20 * kWireGroup);
   for (float& value : whole) value = values.normal();
   for (const WireFormat format : wire_formats()) {
@@ -54,7 +54,7 @@ TEST(Dither, LeavesWhatTheFormatHolds) {
 
 // Of the largest element of a block the scale is found again, whichever way the others went.
 TEST(Dither, GivesBytesThatComeBackToNearest) {
-  Values values(6);
+  CaseValues values(6);
   for (const WireFormat format : wire_formats()) {
     const Codec codec = find_codec(format);
     for (const DataType type : kTensorTypes) {
@@ -102,7 +102,7 @@ TEST(Dither, KeepsWhatIsNotFinite) {
   for (const WireFormat format : wire_formats()) {
     for (const DataType type : kTensorTypes) {
       const Codec codec = find_codec(format);
-      Values values(5);
+      CaseValues values(5);
       for (int i = 0; i < 200; ++i) {
         const std::vector<float> group = values.group(true);
         const Dither dither = {1, 0};
@@ -120,4 +120,4 @@ TEST(Dither, KeepsWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

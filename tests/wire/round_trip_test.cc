@@ -7,7 +7,7 @@
 #include "src/wire/codec_kernels.h"
 #include "tests/wire/cases.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using Check = std::function<void(const Codec& codec, WireFormat format, DataType type)>;
@@ -46,7 +46,7 @@ void expect_all_come_back(DataType type, const std::vector<float>& values) {
 }
 
 // Groups whose blocks have this largest magnitude, at changing places.
-void append_group(std::vector<float>& values, Values& source, float largest) {
+void append_group(std::vector<float>& values, CaseValues& source, float largest) {
   for (std::uint32_t block = 0; block < kWireGroup; block += 32) {
     const std::uint64_t at = source.word() % 32;
     for (std::uint32_t i = 0; i < 32; ++i) {
@@ -60,7 +60,7 @@ void append_group(std::vector<float>& values, Values& source, float largest) {
 TEST(RoundTrip, GivesTheSameBytesForAllScales) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   for (const DataType type : kTensorTypes) {
     std::vector<float> values;
     for (std::uint32_t bits = 0; bits < 0x7f80; ++bits) {
@@ -100,7 +100,7 @@ TEST(RoundTrip, GivesTheSameBytesAtTies) {
 TEST(RoundTrip, GivesTheSameBytesForLikelyAndHostileValues) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Values source(seed);
+  CaseValues source(seed);
   std::vector<float> values;
   for (int group = 0; group < 10'000; ++group) {
     const std::vector<float> more = source.group(group % 8 == 0);
@@ -122,7 +122,7 @@ TEST(RoundTrip, GivesTheSameBytesForEveryNarrowFloat) {
 
 // A tensor keeps every finite value finite. float16 as such overflows as it always does.
 TEST(RoundTrip, NeverLeavesTheTensorsRange) {
-  Values source(4);
+  CaseValues source(4);
   for_each_case([&](const Codec& codec, WireFormat format, DataType type) {
     if (format == WireFormat::fp16) return;
     const float largest = range_of(type).largest;
@@ -140,7 +140,7 @@ TEST(RoundTrip, NeverLeavesTheTensorsRange) {
 
 // No rank may flush what another does not.
 TEST(RoundTrip, DecodesNoSubnormalFromBlocksOfWideTypes) {
-  Values source(6);
+  CaseValues source(6);
   for_each_case([&](const Codec& codec, WireFormat format, DataType type) {
     if (wire_bytes(format) == 2 * kWireGroup) return;
     std::vector<float> values;
@@ -151,4 +151,4 @@ TEST(RoundTrip, DecodesNoSubnormalFromBlocksOfWideTypes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "src/base/status.h"
 #include "tools/tutti/request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 Status plan_command(const Request& request);
 Status verify_command(const Request& request);
@@ -14,4 +14,4 @@ Status simulate_command(int argc, char** argv);  // Likewise.
 Status doctor_command();
 Status version_command();
 
-}  // namespace tutti
+}  // namespace tutti::tool

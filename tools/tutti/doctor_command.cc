@@ -23,7 +23,7 @@
 #include "tools/tutti/doctor_files.h"
 #include "tools/tutti/doctor_settings.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 namespace {
 
@@ -149,4 +149,4 @@ Status doctor_command() {
   return invalid_usage("no communicator can be made: " + text + (useless.empty() ? "" : "; " + useless));
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -16,7 +16,7 @@
 #include "src/tuner/tune_cache.h"
 #include "tools/tutti/doctor_settings.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // Of a file that is replaced as a whole.
@@ -85,4 +85,4 @@ std::string useless_files() {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::tool {
 
 // Which of them cannot be read or written as they would be, each with the reason and divided by "; "; empty: none.
 // Prints a warning of those, and of settings beside them, that have no effect as long as others are as they are.
@@ -12,4 +12,4 @@ std::string useless_files();
 // Prints which machines TUTTI_TUNE_FILE has choices of; nothing where there is no such file.
 void print_kept_choices();
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -7,7 +7,7 @@
 #include "src/communicator/device/listing.h"
 #include "src/communicator/joining/settings.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 std::string listed(const std::vector<std::string>& sentences) {
@@ -39,4 +39,4 @@ std::string refused_here() {
   return listed(refused);
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

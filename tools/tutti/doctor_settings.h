@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace tutti {
+namespace tutti::tool {
 
 // A line for people who have asked.
 void warn(const std::string& words);
@@ -12,4 +12,4 @@ void warn(const std::string& words);
 // a warning of those that only keep them from host memory, where there are GPUs, and of those that have no effect.
 std::string refused_here();
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -22,7 +22,7 @@
 #include "tools/tutti/names.h"
 #include "tools/tutti/usage.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr std::uint32_t kTeams = 32;  // Of a device that nobody has asked.
@@ -315,4 +315,4 @@ Status explain_command(int argc, char** argv) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -6,7 +6,7 @@
 #include "src/base/config.h"
 #include "src/communicator/forced.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // The variable that was set: ours, or NCCL's of the same meaning.
@@ -95,4 +95,4 @@ Status heed_wire(Query& query, std::string& words) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

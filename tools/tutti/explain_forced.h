@@ -5,7 +5,7 @@
 
 #include "src/tuner/choose.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // Empty: the choice is open.
 struct ForcedNames {
@@ -24,4 +24,4 @@ Status heed_transport(Rank hosts, Query& query, std::string& words);
 // Of formats and bounds: TUTTI_WIRE and TUTTI_MAX_RELATIVE_ERROR, the latter on host memory.
 Status heed_wire(Query& query, std::string& words);
 
-}  // namespace tutti
+}  // namespace tutti::tool

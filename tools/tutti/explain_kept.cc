@@ -9,7 +9,7 @@
 #include "src/communicator/planning/machine_name.h"
 #include "src/tuner/measure.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 struct Classes {
@@ -162,4 +162,4 @@ Result<Measured> read_measured(const AskedMachine& asked, const Query& query) {
   return latest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -9,7 +9,7 @@
 #include "src/tuner/tune_cache.h"
 #include "tools/tutti/request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // Whose figures are wanted.
 struct AskedMachine {
@@ -35,4 +35,4 @@ struct Measured {
 // was added to last. Names that communicators do not look for any more are left out. Fails as reading the file does.
 Result<Measured> read_measured(const AskedMachine& asked, const Query& query);
 
-}  // namespace tutti
+}  // namespace tutti::tool

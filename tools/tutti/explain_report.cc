@@ -8,7 +8,7 @@
 #include "src/tuner/coding.h"
 #include "src/tuner/measure.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 std::string named(const Choice& choice) {
@@ -246,4 +246,4 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
   std::printf("]}\n");
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -7,7 +7,7 @@
 #include "src/tuner/candidates.h"
 #include "tools/tutti/explain_kept.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // What predictions go by, beside the query.
 struct ExplainedTerms {
@@ -21,4 +21,4 @@ void print_text(const Query& query, const std::vector<Candidate>& found, const M
 void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
                 const ExplainedTerms& terms);
 
-}  // namespace tutti
+}  // namespace tutti::tool

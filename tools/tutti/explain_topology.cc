@@ -11,7 +11,7 @@
 #include "tools/tutti/ring_orders.h"
 #include "tools/tutti/topologies.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // In the order of ranks, as Network and launchers place them: by the driver's numbers.
@@ -51,4 +51,4 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   return known;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -5,7 +5,7 @@
 
 #include "src/tuner/choose.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // What a topology is asked about: its ranks, by the figures that `tutti simulate` counts by.
 struct ExplainedTopology {
@@ -25,4 +25,4 @@ struct KnownTopology {
 // says what they are.
 Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query);
 
-}  // namespace tutti
+}  // namespace tutti::tool

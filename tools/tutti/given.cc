@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::tool {
 
 Status GivenOptions::add(int option, const char* value) {
   if (option == ':' || option == '?') return {};
@@ -14,4 +14,4 @@ Status GivenOptions::add(int option, const char* value) {
 
 bool GivenOptions::has(int option) const { return std::find(given_.begin(), given_.end(), option) != given_.end(); }
 
-}  // namespace tutti
+}  // namespace tutti::tool

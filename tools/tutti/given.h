@@ -5,7 +5,7 @@
 
 #include "src/base/status.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 class GivenOptions {
  public:
@@ -18,4 +18,4 @@ class GivenOptions {
   std::vector<int> given_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // Hosts of these sizes in turn; the last has what is left.
@@ -31,4 +31,4 @@ std::vector<Groups> host_shapes(Rank ranks) {
   return shapes;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

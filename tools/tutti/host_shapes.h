@@ -5,7 +5,7 @@
 
 #include "tools/tutti/request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // The shapes, each once, of at least two hosts; of the racks, at least two with two hosts each. None for one rank.
 std::vector<Groups> host_shapes(Rank ranks);
@@ -13,4 +13,4 @@ std::vector<Groups> host_shapes(Rank ranks);
 // What they are, for people.
 extern const char* const kHostShapes;
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -7,7 +7,7 @@
 #include "algorithms/catalogue.h"
 #include "src/simulator/nccl_protocol.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 std::uint32_t sm_of(const Network& network) {
@@ -87,4 +87,4 @@ Result<Protocol> nccl_protocol(const Network& network, Collective collective, do
   return nccl_protocol(sm_of(network), collective, network.ranks(), bytes);
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -8,7 +8,7 @@
 #include "src/simulator/simulate.h"
 #include "tools/tutti/simulate_request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 inline constexpr std::string_view kNvls = "nvls";
 
@@ -32,4 +32,4 @@ Result<std::string_view> nccl_algorithm(const Network& network, Collective colle
 // The protocol of the latter three.
 Result<Protocol> nccl_protocol(const Network& network, Collective collective, double bytes);
 
-}  // namespace tutti
+}  // namespace tutti::tool

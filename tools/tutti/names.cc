@@ -2,7 +2,7 @@
 
 #include "algorithms/catalogue.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 Status no_such_algorithm(const std::string& algorithm, std::optional<Collective> collective) {
   if (collective) {
@@ -22,4 +22,4 @@ std::string all_algorithms() {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -7,7 +7,7 @@
 #include "src/base/status.h"
 #include "src/plan/problem.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // Of each collective: a line break, two spaces, its name and those of its algorithms.
 std::string all_algorithms();
@@ -15,4 +15,4 @@ std::string all_algorithms();
 // Names the algorithms that there are: of the collective, or of each.
 Status no_such_algorithm(const std::string& algorithm, std::optional<Collective> collective);
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -10,7 +10,7 @@
 #include "tools/tutti/commands.h"
 #include "tools/tutti/names.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 namespace {
 
@@ -54,4 +54,4 @@ Status plan_command(const Request& request) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

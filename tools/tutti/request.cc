@@ -10,7 +10,7 @@
 
 #include "tools/tutti/given.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 namespace {
 
@@ -313,4 +313,4 @@ Problem problem_of(const Request& request, Rank ranks) {
           .groups = request.layouts.empty() ? Groups() : request.layouts.front()};
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -10,7 +10,7 @@
 #include "src/base/types.h"
 #include "src/plan/problem.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // As in a Problem.
 using Groups = std::vector<std::vector<Rank>>;
@@ -49,4 +49,4 @@ Result<Request> parse_request(int argc, char** argv);
 // The problem that `request` describes, for one of its numbers of ranks.
 Problem problem_of(const Request& request, Rank ranks);
 
-}  // namespace tutti
+}  // namespace tutti::tool

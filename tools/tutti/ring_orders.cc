@@ -8,7 +8,7 @@
 #include "src/tuner/choose.h"
 #include "src/tuner/embed.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 namespace {
 
@@ -41,4 +41,4 @@ std::vector<Embedding> orders_of(const Network& network, const HostRings& rings,
   return goes_round(algorithm) && counts ? rings.orders : std::vector<Embedding>();
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -8,7 +8,7 @@
 #include "src/model/network.h"
 #include "src/plan/embedding.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 struct HostRings {
   std::vector<Embedding> orders;
@@ -24,4 +24,4 @@ HostRings orders_on(const Network& network, std::uint32_t most);
 // for their host, while in rings of hosts all do.
 std::vector<Embedding> orders_of(const Network& network, const HostRings& rings, std::string_view algorithm);
 
-}  // namespace tutti
+}  // namespace tutti::tool

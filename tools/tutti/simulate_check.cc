@@ -7,7 +7,7 @@
 #include "src/wire/format.h"
 #include "tools/tutti/like_nccl.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // As communicators on devices refuse it.
@@ -124,4 +124,4 @@ std::vector<std::string> notes_on(const SimulateRequest& request, const Network&
   return notes;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -9,7 +9,7 @@
 #include "src/simulator/simulate.h"
 #include "tools/tutti/simulate_request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // Of more ranks an algorithm has to be named.
 inline constexpr Rank kMostRanksCompared = 1 << 17;
@@ -21,7 +21,7 @@ Status check_on(const SimulateRequest& request, const Network& network, const Co
 bool asks_for_narrower(const SimulateRequest& request);
 
 struct CheckedProgram {
-  const Program* program = nullptr;
+  const SimProgram* program = nullptr;
   bool ordered = false;  // Its channels have orders of ranks.
 };
 
@@ -29,4 +29,4 @@ struct CheckedProgram {
 std::vector<std::string> notes_on(const SimulateRequest& request, const Network& network,
                                   const std::vector<CheckedProgram>& programs);
 
-}  // namespace tutti
+}  // namespace tutti::tool

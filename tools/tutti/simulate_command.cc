@@ -24,7 +24,7 @@
 #include "tools/tutti/simulate_report.h"
 #include "tools/tutti/simulate_request.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // Of each candidate while many are compared.
@@ -372,4 +372,4 @@ Status simulate_command(int argc, char** argv) {
   return write_trace(request.trace, chrome_trace(simulations.traced(), network));
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

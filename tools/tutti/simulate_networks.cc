@@ -4,7 +4,7 @@
 
 #include "tools/tutti/topologies.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 Result<Networks> networks_of(const SimulateRequest& request) {
   Cluster cluster = request.cluster;
@@ -24,4 +24,4 @@ Result<Networks> networks_of(const SimulateRequest& request) {
   return networks;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

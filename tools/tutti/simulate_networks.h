@@ -6,7 +6,7 @@
 #include "src/model/network.h"
 #include "tools/tutti/simulate_request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // Algorithms that know hosts send over each rank's own port. Others know one order of ranks, which is another one for
 // each channel, so that all ports of a host have their share.
@@ -18,4 +18,4 @@ struct Networks {
 // Reads the topology that is named. Fails as reading and laying it out do, or if it says already what --gpu would.
 Result<Networks> networks_of(const SimulateRequest& request);
 
-}  // namespace tutti
+}  // namespace tutti::tool

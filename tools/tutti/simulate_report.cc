@@ -8,7 +8,7 @@
 #include "src/base/counted.h"
 #include "src/base/json.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 bool is_narrow(const SimulateRequest& request) { return !request.wire.empty() || request.max_relative_error > 0; }
@@ -147,4 +147,4 @@ void report_json(const SimulateRequest& request, const Network& network,
   std::printf("]}\n");
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

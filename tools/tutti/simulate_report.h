@@ -9,7 +9,7 @@
 #include "src/simulator/simulate.h"
 #include "tools/tutti/simulate_request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 struct SimulatedRun {
   std::string algorithm;
@@ -40,4 +40,4 @@ void end_report(const std::vector<std::vector<SimulatedRun>>& sizes, const Missi
 void report_json(const SimulateRequest& request, const Network& network,
                  const std::vector<std::vector<SimulatedRun>>& sizes, const Missing& missing);
 
-}  // namespace tutti
+}  // namespace tutti::tool

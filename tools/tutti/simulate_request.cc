@@ -13,7 +13,7 @@
 #include "tools/tutti/given.h"
 #include "tools/tutti/request.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 const char* const kSimulateUsage =
     "tutti simulate --topology dgx-h100 --hosts 2048 --collective all_reduce --bytes 1G\n"
@@ -281,4 +281,4 @@ Result<SimulateRequest> parse_simulate(int argc, char** argv) {
   return request;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

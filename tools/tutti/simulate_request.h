@@ -10,7 +10,7 @@
 #include "src/model/network.h"
 #include "src/plan/problem.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 struct SimulateRequest {
   bool help = false;
@@ -46,4 +46,4 @@ Result<SimulateRequest> parse_simulate(int argc, char** argv);
 
 extern const char* const kSimulateUsage;
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -21,7 +21,7 @@
 #include "tools/tutti/topologies.h"
 #include "tools/tutti/usage.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 enum class Form { text, json, nccl, dot, svg, help };
@@ -183,4 +183,4 @@ Status topo_command(int argc, char** argv) {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

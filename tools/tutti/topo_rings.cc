@@ -9,7 +9,7 @@
 #include "src/topology/ways.h"
 #include "src/tuner/embed.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 // Hosts whose GPUs NVLinks join count as one.
@@ -137,4 +137,4 @@ Result<std::vector<std::uint32_t>> parse_gpus(const std::string& text) {
   return gpus;
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

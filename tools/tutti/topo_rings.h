@@ -8,7 +8,7 @@
 #include "src/topology/draw.h"
 #include "src/topology/topology.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 struct TopoRings {
   std::string text;  // A line for each.
@@ -22,4 +22,4 @@ Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint
 // "0,1,5-7"
 Result<std::vector<std::uint32_t>> parse_gpus(const std::string& text);
 
-}  // namespace tutti
+}  // namespace tutti::tool

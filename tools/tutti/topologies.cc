@@ -8,7 +8,7 @@
 #include "src/topology/fill.h"
 #include "src/topology/presets.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 Result<Topology> named_topology(const std::string& name, const std::string& gpu) {
   Result<Topology> found = preset(name);
@@ -31,4 +31,4 @@ Status name_gpus(Topology& topology, const std::string& name, const std::string&
   return set_gpu_model(topology, gpu);
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

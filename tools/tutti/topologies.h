@@ -5,7 +5,7 @@
 
 #include "src/topology/topology.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 // A preset, or a file of this name; what is known of such machines is filled in. `gpu`: as below; empty: as it is.
 Result<Topology> named_topology(const std::string& name, const std::string& gpu = {});
@@ -14,4 +14,4 @@ Result<Topology> named_topology(const std::string& name, const std::string& gpu 
 // known already, and for models that are not.
 Status name_gpus(Topology& topology, const std::string& name, const std::string& gpu);
 
-}  // namespace tutti
+}  // namespace tutti::tool

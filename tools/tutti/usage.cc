@@ -7,7 +7,7 @@
 #include "src/topology/presets.h"
 #include "tools/tutti/names.h"
 
-namespace tutti {
+namespace tutti::tool {
 namespace {
 
 constexpr const char* kUsage =
@@ -59,4 +59,4 @@ void print_usage() {
       kUsage, kOfExplain, all_algorithms().c_str(), presets().c_str(), gpu_models().c_str());
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

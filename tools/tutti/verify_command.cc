@@ -14,7 +14,7 @@
 #include "tools/tutti/host_shapes.h"
 #include "tools/tutti/names.h"
 
-namespace tutti {
+namespace tutti::tool {
 
 namespace {
 
@@ -211,4 +211,4 @@ Status verify_command(const Request& request) {
   return internal_error("not proved: " + total.failures.front());
 }
 
-}  // namespace tutti
+}  // namespace tutti::tool

@@ -19,7 +19,7 @@ namespace {
 
 // What a device may still use, as the board: better lost than taken from it.
 struct Lost {
-  Neighbours neighbours;
+  PeerSet neighbours;
   std::unique_ptr<Communicator> control;
   std::unique_ptr<Turns> turns;
   std::unique_ptr<Proxy> proxy;
@@ -47,7 +47,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
   sweep_leavings();
   give_back_kept();
-  std::vector<Neighbours> neighbours = TUTTI_TRY(Neighbours::meet(members, device));
+  std::vector<PeerSet> neighbours = TUTTI_TRY(PeerSet::meet(members, device));
   std::vector<std::unique_ptr<Communicator>> made;
   std::vector<Communicator*> controls;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -61,7 +61,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   }
   // To take memory may wait for the device: no team may be waiting there for a rank that still does. And nobody may go
   // before all have found each other.
-  TUTTI_CHECK_OK(Neighbours::await_all(controls));
+  TUTTI_CHECK_OK(PeerSet::await_all(controls));
   for (const auto& each : made) {
     DeviceCommunicator& joined = *each->on_device();
     joined.joining_ = joined.board().last(joined.rank());
@@ -70,7 +70,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
   return made;
 }
 
-DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours)
+DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet neighbours)
     : process_(::getpid()),
       control_(std::move(control)),
       rank_(control_->rank()),

@@ -112,7 +112,7 @@ class DeviceCommunicator final : public Communicator {
   std::uint64_t proxy_rounds() const;
 
   Device& device() const { return home().device(); }
-  const Neighbours& neighbours() const { return neighbours_; }
+  const PeerSet& neighbours() const { return neighbours_; }
   std::size_t device_bytes() const { return home().bytes(); }  // That it has taken there so far.
 
   // ---- For enqueue.cc, which calls them in the order of the calls. ----
@@ -145,7 +145,7 @@ class DeviceCommunicator final : public Communicator {
   Status end(DeviceStream callers, DeviceStream stream);
 
  private:
-  DeviceCommunicator(std::unique_ptr<Communicator> control, Neighbours neighbours);
+  DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet neighbours);
   DeviceHome& home() const { return neighbours_.home(); }
   void forget();
 
@@ -286,7 +286,7 @@ class DeviceCommunicator final : public Communicator {
   const int process_;  // That made it.
   std::unique_ptr<Communicator> control_;
   Rank rank_, ranks_;
-  Neighbours neighbours_;
+  PeerSet neighbours_;
   const Embedding embedding_, by_rails_;
   const Machine machine_;
   Advice advice_;

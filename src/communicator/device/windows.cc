@@ -102,7 +102,7 @@ Status DeviceWindows::withdraw(WindowHandle handle) {
   return await_all();
 }
 
-Status DeviceWindows::await_all() { return Neighbours::await_all({&control_}); }
+Status DeviceWindows::await_all() { return PeerSet::await_all({&control_}); }
 
 void DeviceWindows::close(std::uint32_t number) {
   for (std::byte* memory : windows_[number].opened) neighbours_.home().device().close(memory);

@@ -27,7 +27,7 @@ using WindowHandle = std::uint64_t;
 class DeviceWindows {
  public:
   // Outlived by both, and by what use() gives.
-  DeviceWindows(Communicator& control, const Neighbours& neighbours) : control_(control), neighbours_(neighbours) {}
+  DeviceWindows(Communicator& control, const PeerSet& neighbours) : control_(control), neighbours_(neighbours) {}
 
   // Where teams look parts up: a row of ranks for each number, on the device, and zeroed.
   void use(WindowPart* parts) { parts_ = parts; }
@@ -63,7 +63,7 @@ class DeviceWindows {
   Status await_all();
 
   Communicator& control_;
-  const Neighbours& neighbours_;
+  const PeerSet& neighbours_;
   WindowPart* parts_ = nullptr;
   std::vector<Window> windows_{1};  // By number; 0 is none.
   std::uint32_t count_ = 0;

@@ -169,7 +169,7 @@ class Probe {
     return records;
   }
 
-  // Neighbours that wait for this rank hear at once that nothing will come.
+  // PeerSet that wait for this rank hear at once that nothing will come.
   void hang_up() const {
     ::shutdown(ring_.next->socket.get(), SHUT_RDWR);
     ::shutdown(ring_.previous->socket.get(), SHUT_RDWR);

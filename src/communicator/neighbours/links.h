@@ -17,7 +17,7 @@ namespace tutti {
 class DeviceLinks {
  public:
   // Outlived by the neighbours.
-  DeviceLinks(Rank self, Neighbours& neighbours) : self_(self), neighbours_(neighbours) {}
+  DeviceLinks(Rank self, PeerSet& neighbours) : self_(self), neighbours_(neighbours) {}
 
   // What slots hold here.
   const SlotSizes& slots() const { return neighbours_.lanes().slots; }
@@ -54,7 +54,7 @@ class DeviceLinks {
   static LaneView view_of(const LanePair& pair, bool forward) { return forward ? pair.forward : pair.partner; }
 
   Rank self_;
-  Neighbours& neighbours_;
+  PeerSet& neighbours_;
   std::map<Key, std::unique_ptr<End>> ends_;
   std::map<const LaneState*, End*> by_state_;
 };

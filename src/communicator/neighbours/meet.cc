@@ -30,7 +30,7 @@ Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_
 }  // namespace
 
 // What a rank tells the others of itself.
-struct Neighbours::Card {
+struct PeerSet::Card {
   std::uint64_t process = 0;  // A random number of the process: ranks with the same one share its memory.
   std::uint64_t home = 0;
   DeviceIdentity device = {};
@@ -49,15 +49,15 @@ struct Neighbours::Card {
   }
 };
 
-Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_ptr<Communicator>>& members,
-                                                 const std::shared_ptr<Device>& device) {
+Result<std::vector<PeerSet>> PeerSet::meet(const std::vector<std::unique_ptr<Communicator>>& members,
+                                           const std::shared_ptr<Device>& device) {
   static_assert(sizeof(Card) == 120);
   std::vector<Communicator*> each;
   Set set;
   std::vector<Cards> cards;
   for (const auto& member : members) {
     each.push_back(member.get());
-    set.push_back(Neighbours(*member, std::make_shared<DeviceHome>(device)));
+    set.push_back(PeerSet(*member, std::make_shared<DeviceHome>(device)));
   }
   TUTTI_CHECK_OK(exchange_cards(each, set, cards));
   for (std::size_t i = 0; i < each.size(); ++i) {
@@ -71,11 +71,11 @@ Result<std::vector<Neighbours>> Neighbours::meet(const std::vector<std::unique_p
   return set;
 }
 
-Status Neighbours::await_all(const std::vector<Communicator*>& members) {
+Status PeerSet::await_all(const std::vector<Communicator*>& members) {
   return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
 }
 
-Neighbours::Card Neighbours::introduce() {
+PeerSet::Card PeerSet::introduce() {
   Card card;
   card.process = number_of_process();
   card.home = DeviceHome::publish(shared_home());
@@ -86,9 +86,9 @@ Neighbours::Card Neighbours::introduce() {
 }
 
 // All ranks come to the same answers, but the members may be only some of them.
-Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all) {
+Status PeerSet::exchange_cards(const std::vector<Communicator*>& members, Set& set, std::vector<Cards>& all) {
   std::vector<Cards> own;
-  for (Neighbours& each : set) {
+  for (PeerSet& each : set) {
     own.push_back({each.introduce()});
     own.back()[0].driver = set.front().self_;
   }
@@ -111,15 +111,15 @@ Status Neighbours::exchange_cards(const std::vector<Communicator*>& members, Set
   return pass_files(members, set, all, files);
 }
 
-void Neighbours::find_strangers(const Cards& cards) {
+void PeerSet::find_strangers(const Cards& cards) {
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (is_near(peer) && !cards[peer].is_here()) strangers_.push_back(peer);
   }
 }
 
 // A few ranks at a time: of descriptors on their way the system allows a user no more than files of a process.
-Status Neighbours::pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& cards,
-                              const std::vector<File>& files) {
+Status PeerSet::pass_files(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& cards,
+                           const std::vector<File>& files) {
   constexpr Rank kAtOnce = 4;
   const Cards& all = cards.front();
   if (std::none_of(all.begin(), all.end(), [](const Card& card) { return card.by_file != 0; })) return {};
@@ -140,12 +140,12 @@ Status Neighbours::pass_files(const std::vector<Communicator*>& members, Set& se
   return {};
 }
 
-Status Neighbours::pass_file(Communicator& control, const File& file) {
+Status PeerSet::pass_file(Communicator& control, const File& file) {
   for (const Rank peer : strangers_) TUTTI_CHECK_OK(control.pass(peer, file.get()));
   return {};
 }
 
-Status Neighbours::take_files(Communicator& control, const Cards& cards, Rank first, Rank end) {
+Status PeerSet::take_files(Communicator& control, const Cards& cards, Rank first, Rank end) {
   files_.resize(cards.size());
   for (const Rank peer : strangers_) {
     if (peer >= first && peer < end && cards[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
@@ -153,7 +153,7 @@ Status Neighbours::take_files(Communicator& control, const Cards& cards, Rank fi
   return {};
 }
 
-Status Neighbours::get_to_know(const Cards& cards) {
+Status PeerSet::get_to_know(const Cards& cards) {
   // The fewest that any rank can count on, where several share a device.
   teams_ = kMostChannels;
   one_device_ = alone_ = true;
@@ -186,7 +186,7 @@ Status Neighbours::get_to_know(const Cards& cards) {
 // Streams that share a queue of the hardware wait behind each other: a rank's second call, which waits for its first,
 // keeps back the call of another rank for which that first one waits. Ranks that one thread drives are launched at
 // once.
-void Neighbours::count_queues(const Cards& cards) const {
+void PeerSet::count_queues(const Cards& cards) const {
   std::set<Rank> drivers;
   for (const Card& card : cards) {
     if (card.is_here() && card.device == cards[self_].device) drivers.insert(card.driver);
@@ -202,34 +202,36 @@ void Neighbours::count_queues(const Cards& cards) const {
 }
 
 // On one device of one process there is nothing to find out.
-Status Neighbours::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& all) {
-  std::vector<std::vector<Route>> own;
+Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<Cards>& all) {
+  std::vector<std::vector<LanePlacement>> own;
   for (std::size_t i = 0; i < set.size(); ++i) {
     auto routes = set[i].try_routes(all[i]);
     if (!routes.ok()) return members[i]->fail(std::move(routes).status());
     own.push_back(std::move(routes).value());
   }
   const Rank ranks = set.front().ranks();
-  std::vector<std::vector<Route>> tables(set.size(), std::vector<Route>(std::size_t{ranks} * ranks, Route::home));
+  std::vector<std::vector<LanePlacement>> tables(
+      set.size(), std::vector<LanePlacement>(std::size_t{ranks} * ranks, LanePlacement::home));
   if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
   for (std::size_t i = 0; i < set.size(); ++i) {
     Status possible = set[i].check_routes(tables[i], all[i]);
     if (!possible.ok()) return members[i]->fail(std::move(possible));
     set[i].files_.clear();
-    set[i].follow(Routes(ranks, std::move(tables[i])));
+    set[i].follow(LanePlacements(ranks, std::move(tables[i])));
   }
   return {};
 }
 
 // What others say of themselves.
-Status Neighbours::check_routes(const std::vector<Route>& table, const Cards& cards) const {
+Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const Cards& cards) const {
   const std::size_t ranks = cards.size();
   for (std::size_t pair = 0; pair < table.size(); ++pair) {
     const auto writer = static_cast<Rank>(pair / ranks), reader = static_cast<Rank>(pair % ranks);
     const bool near = hosts_.share(writer, reader);
     const bool together = cards[writer].process == cards[reader].process;
-    if (near ? table[pair] == Route::host || table[pair] == (together ? Route::home : Route::inbox)
-             : table[pair] == Route::network)
+    if (near ? table[pair] == LanePlacement::host ||
+                   table[pair] == (together ? LanePlacement::home : LanePlacement::inbox)
+             : table[pair] == LanePlacement::network)
       continue;
     return invalid_usage("rank " + std::to_string(pair / ranks) + " told an impossible way to rank " +
                          std::to_string(pair % ranks) + ": its library is of another version");
@@ -237,12 +239,12 @@ Status Neighbours::check_routes(const std::vector<Route>& table, const Cards& ca
   return {};
 }
 
-Result<std::vector<Route>> Neighbours::try_routes(const Cards& cards) {
-  std::vector<Route> routes(ranks(), Route::home);
+Result<std::vector<LanePlacement>> PeerSet::try_routes(const Cards& cards) {
+  std::vector<LanePlacement> routes(ranks(), LanePlacement::home);
   std::vector<std::string> how(ranks());
   for (Rank peer = 0; peer < ranks(); ++peer) {
     how[peer] = "another host";
-    if (!is_near(peer)) routes[peer] = Route::network;
+    if (!is_near(peer)) routes[peer] = LanePlacement::network;
     if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(cards[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {
@@ -254,7 +256,7 @@ Result<std::vector<Route>> Neighbours::try_routes(const Cards& cards) {
 }
 
 // What cannot be opened is no failure: there is host memory.
-Result<Route> Neighbours::try_route(const Card& card, Rank peer, std::string& how) {
+Result<LanePlacement> PeerSet::try_route(const Card& card, Rank peer, std::string& how) {
   Device& device = home().device();
   const bool same = card.device == device.traits().identity;
   const DeviceDistance distance =
@@ -262,28 +264,28 @@ Result<Route> Neighbours::try_route(const Card& card, Rank peer, std::string& ho
   how = describe(distance);
   if (!same && !p2p_wanted(distance, farthest_p2p())) {
     how = "host memory (" + how + ", is farther than TUTTI_P2P_LEVEL)";
-    return Route::host;
+    return LanePlacement::host;
   }
   Status reached;
   if (card.is_here()) {
     reached = device.reach(home(peer).device());
-    if (reached.ok()) return Route::home;
+    if (reached.ok()) return LanePlacement::home;
   } else {
     const std::size_t bytes = (ranks() - 1) * budget_.bytes + kRecordsBytes;
     auto opened = card.by_file != 0 ? device.open(files_[peer], bytes) : device.open(card.inboxes);
     if (opened.ok()) {
       opened_[peer] = opened.value();
-      return Route::inbox;
+      return LanePlacement::inbox;
     }
     reached = std::move(opened).status();
   }
   how = "host memory (" + reached.message() + ")";
-  return Route::host;
+  return LanePlacement::host;
 }
 
 // On each host its first rank makes it, whether its own lanes lie there or not, with places for the pairs of all hosts:
 // what nobody maps takes no memory.
-Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
+Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
   auto budget = budget_for(set.front().ranks());
   if (!budget.ok()) return members.front()->fail(std::move(budget).status());
   const std::size_t bytes = set.front().routes_.host_pairs() * budget.value().bytes;
@@ -317,7 +319,7 @@ Status Neighbours::share_host_memory(const std::vector<Communicator*>& members, 
   return {};
 }
 
-Status Neighbours::open_far_lanes(const std::vector<Communicator*>& members, Set& set) {
+Status PeerSet::open_far_lanes(const std::vector<Communicator*>& members, Set& set) {
   const Rank ranks = set.front().ranks();
   std::vector<std::vector<std::uint32_t>> own(set.size(), std::vector<std::uint32_t>(ranks));
   for (std::size_t i = 0; i < set.size(); ++i) {

@@ -18,7 +18,7 @@ std::size_t inbox_at(Rank writer, Rank reader, std::size_t bytes) {
 
 }  // namespace
 
-Neighbours::Neighbours(const Communicator& control, std::shared_ptr<DeviceHome> own)
+PeerSet::PeerSet(const Communicator& control, std::shared_ptr<DeviceHome> own)
     : self_(control.rank()),
       hosts_(control.mesh()->hosts()),
       homes_(control.ranks()),
@@ -30,31 +30,31 @@ Neighbours::Neighbours(const Communicator& control, std::shared_ptr<DeviceHome> 
   homes_[self_] = std::move(own);
 }
 
-Neighbours::~Neighbours() { let_go(); }
+PeerSet::~PeerSet() { let_go(); }
 
-void Neighbours::let_go() {
+void PeerSet::let_go() {
   for (std::byte*& memory : opened_) {
     if (memory != nullptr) home().device().close(std::exchange(memory, nullptr));
   }
 }
 
 // All ranks have said what they can: from here on they know the same.
-void Neighbours::follow(Routes routes) {
+void PeerSet::follow(LanePlacements routes) {
   routes_ = std::move(routes);
   const std::size_t bytes = budget_.bytes;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
     if (opened_[peer] != nullptr)
       records_[peer] = reinterpret_cast<MeetingRecord*>(opened_[peer] + (ranks() - 1) * bytes);
-    if (routes_.between(self_, peer) == Route::inbox)
+    if (routes_.between(self_, peer) == LanePlacement::inbox)
       to_[peer] = Inbox(opened_[peer] + inbox_at(self_, peer, bytes), bytes);
-    if (routes_.between(peer, self_) == Route::inbox)
+    if (routes_.between(peer, self_) == LanePlacement::inbox)
       from_[peer] = Inbox(home().inboxes() + inbox_at(peer, self_, bytes), bytes);
   }
-  if (routes_.writers_by(Route::inbox, self_) == 0) home().close_inboxes();
+  if (routes_.writers_by(LanePlacement::inbox, self_) == 0) home().close_inboxes();
 }
 
-Status Neighbours::use_host_memory(Segment memory) {
+Status PeerSet::use_host_memory(Segment memory) {
   in_host_ = std::make_unique<HostLanes>(home().shared_device(), std::move(memory));
   const auto inbox = [this](Rank writer, Rank reader) -> Result<Inbox> {
     const std::size_t at = routes_.host_pairs_before(writer, reader) * budget_.bytes;
@@ -62,13 +62,13 @@ Status Neighbours::use_host_memory(Segment memory) {
   };
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;
-    if (routes_.between(self_, peer) == Route::host) to_[peer] = TUTTI_TRY(inbox(self_, peer));
-    if (routes_.between(peer, self_) == Route::host) from_[peer] = TUTTI_TRY(inbox(peer, self_));
+    if (routes_.between(self_, peer) == LanePlacement::host) to_[peer] = TUTTI_TRY(inbox(self_, peer));
+    if (routes_.between(peer, self_) == LanePlacement::host) from_[peer] = TUTTI_TRY(inbox(peer, self_));
   }
   return {};
 }
 
-Status Neighbours::open_far_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts) {
+Status PeerSet::open_far_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts) {
   for (const Rank peer : mesh.far_ranks()) {
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
     if (context == 0) return remote_error("rank " + std::to_string(peer) + " has told no lanes between the hosts");
@@ -83,7 +83,7 @@ Status Neighbours::open_far_lanes(const Mesh& mesh, const std::vector<std::uint3
   return {};
 }
 
-std::vector<TcpConnection*> Neighbours::connections() const {
+std::vector<TcpConnection*> PeerSet::connections() const {
   std::vector<TcpConnection*> all;
   for (const auto& lanes : far_) {
     if (lanes != nullptr) all.push_back(&lanes->connection());
@@ -91,7 +91,7 @@ std::vector<TcpConnection*> Neighbours::connections() const {
   return all;
 }
 
-std::vector<std::shared_ptr<FarLanes>> Neighbours::close_far_lanes() {
+std::vector<std::shared_ptr<FarLanes>> PeerSet::close_far_lanes() {
   std::vector<std::shared_ptr<FarLanes>> all;
   for (auto& lanes : far_) {
     if (lanes == nullptr) continue;
@@ -101,17 +101,17 @@ std::vector<std::shared_ptr<FarLanes>> Neighbours::close_far_lanes() {
   return all;
 }
 
-bool Neighbours::drained() const {
+bool PeerSet::drained() const {
   return std::all_of(far_.begin(), far_.end(), [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
 }
 
-Result<MeetingRecord*> Neighbours::records(Rank rank) const {
+Result<MeetingRecord*> PeerSet::records(Rank rank) const {
   if (homes_[rank] == nullptr) return records_[rank];
   return homes_[rank]->records();
 }
 
-Result<LanePair> Neighbours::lane(const LaneSpec& spec) {
-  if (routes_.between(spec.writer, spec.reader) == Route::home) return homes_[spec.reader]->lane(spec);
+Result<LanePair> PeerSet::lane(const LaneSpec& spec) {
+  if (routes_.between(spec.writer, spec.reader) == LanePlacement::home) return homes_[spec.reader]->lane(spec);
   const bool writes = spec.writer == self_;
   FarLanes* far = far_[writes ? spec.reader : spec.writer].get();
   if (far != nullptr) return far->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader);

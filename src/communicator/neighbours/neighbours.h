@@ -15,19 +15,19 @@
 
 namespace tutti {
 
-class Neighbours {
+class PeerSet {
  public:
   // All ranks call it, and block until they have. Several members are all this process's, driven by this thread; one
   // set for each of them.
-  static Result<std::vector<Neighbours>> meet(const std::vector<std::unique_ptr<Communicator>>& members,
-                                              const std::shared_ptr<Device>& device);
+  static Result<std::vector<PeerSet>> meet(const std::vector<std::unique_ptr<Communicator>>& members,
+                                           const std::shared_ptr<Device>& device);
 
   // Returns once all ranks have called it.
   static Status await_all(const std::vector<Communicator*>& members);
 
-  Neighbours(Neighbours&&) = default;
-  Neighbours& operator=(Neighbours&&) = delete;
-  ~Neighbours();
+  PeerSet(PeerSet&&) = default;
+  PeerSet& operator=(PeerSet&&) = delete;
+  ~PeerSet();
 
   // A lane of which this rank has an end.
   Result<LanePair> lane(const LaneSpec& spec);
@@ -61,7 +61,7 @@ class Neighbours {
   // Whether all that this rank has posted to other hosts goes on by itself.
   bool drained() const;
   // Ranks whose lanes to this one come to lie in its home.
-  Rank writers_at_home() const { return routes_.writers_by(Route::home, self_); }
+  Rank writers_at_home() const { return routes_.writers_by(LanePlacement::home, self_); }
   Rank ranks() const { return static_cast<Rank>(homes_.size()); }
   // Some rank has its device in turns with another of them: no team may wait for a peer. The same on all ranks.
   bool in_turns() const { return in_turns_; }
@@ -75,8 +75,8 @@ class Neighbours {
  private:
   struct Card;
   using Cards = std::vector<Card>;  // By rank.
-  using Set = std::vector<Neighbours>;
-  Neighbours(const Communicator& control, std::shared_ptr<DeviceHome> own);
+  using Set = std::vector<PeerSet>;
+  PeerSet(const Communicator& control, std::shared_ptr<DeviceHome> own);
   bool is_near(Rank peer) const { return hosts_.share(self_, peer); }
 
   // The steps of meet(), for the members of one process.
@@ -91,13 +91,13 @@ class Neighbours {
   void find_strangers(const Cards& cards);
   Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const Cards& cards, Rank first, Rank end);
-  Status check_routes(const std::vector<Route>& table, const Cards& cards) const;
+  Status check_routes(const std::vector<LanePlacement>& table, const Cards& cards) const;
   Status get_to_know(const Cards& cards);
   void count_queues(const Cards& cards) const;
   // As a writer, to each reader.
-  Result<std::vector<Route>> try_routes(const Cards& cards);
-  Result<Route> try_route(const Card& card, Rank peer, std::string& how);
-  void follow(Routes routes);
+  Result<std::vector<LanePlacement>> try_routes(const Cards& cards);
+  Result<LanePlacement> try_route(const Card& card, Rank peer, std::string& how);
+  void follow(LanePlacements routes);
   Status use_host_memory(Segment memory);
   // contexts[a * ranks + b]: of the lanes between ranks a and b on their connection, as the lower of them says.
   Status open_far_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);
@@ -105,7 +105,7 @@ class Neighbours {
   Rank self_;
   Hosts hosts_;
   std::vector<std::shared_ptr<DeviceHome>> homes_;  // By rank; null: in another process.
-  Routes routes_;
+  LanePlacements routes_;
   std::vector<Inbox> to_, from_;         // By rank; of those whose lanes do not lie in a home.
   std::vector<File> files_;              // Of memory of other processes, by rank, until it is opened.
   std::vector<std::byte*> opened_;       // That memory; null: none.

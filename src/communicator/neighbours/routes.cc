@@ -4,18 +4,20 @@
 
 namespace tutti {
 
-std::size_t Routes::host_pairs() const {
-  return static_cast<std::size_t>(std::count(table_.begin(), table_.end(), Route::host));
+std::size_t LanePlacements::host_pairs() const {
+  return static_cast<std::size_t>(std::count(table_.begin(), table_.end(), LanePlacement::host));
 }
 
-bool Routes::network() const { return std::find(table_.begin(), table_.end(), Route::network) != table_.end(); }
+bool LanePlacements::network() const {
+  return std::find(table_.begin(), table_.end(), LanePlacement::network) != table_.end();
+}
 
-std::size_t Routes::host_pairs_before(Rank writer, Rank reader) const {
+std::size_t LanePlacements::host_pairs_before(Rank writer, Rank reader) const {
   return static_cast<std::size_t>(
-      std::count(table_.begin(), table_.begin() + std::ptrdiff_t{writer} * ranks_ + reader, Route::host));
+      std::count(table_.begin(), table_.begin() + std::ptrdiff_t{writer} * ranks_ + reader, LanePlacement::host));
 }
 
-Rank Routes::writers_by(Route route, Rank reader) const {
+Rank LanePlacements::writers_by(LanePlacement route, Rank reader) const {
   Rank writers = 0;
   for (Rank writer = 0; writer < ranks_; ++writer) {
     if (writer != reader && between(writer, reader) == route) ++writers;

@@ -12,31 +12,31 @@
 namespace tutti {
 
 // The cheapest way first. What travels: a byte.
-enum class Route : std::uint8_t {
+enum class LanePlacement : std::uint8_t {
   home,     // On the device of the reader, which is in the writer's process.
   inbox,    // The same, and the writer has opened it from another process.
   host,     // In memory of the host that both devices map.
   network,  // Their hosts differ: each end has its half in memory of its own.
 };
 
-class Routes {
+class LanePlacements {
  public:
-  Routes() = default;
+  LanePlacements() = default;
   // [writer * ranks + reader].
-  Routes(Rank ranks, std::vector<Route> table) : ranks_(ranks), table_(std::move(table)) {}
+  LanePlacements(Rank ranks, std::vector<LanePlacement> table) : ranks_(ranks), table_(std::move(table)) {}
 
-  Route between(Rank writer, Rank reader) const { return table_[writer * ranks_ + reader]; }
+  LanePlacement between(Rank writer, Rank reader) const { return table_[writer * ranks_ + reader]; }
   bool network() const;  // Some lanes lead to other hosts.
   // Pairs of ranks whose lanes lie in host memory that both map,
   std::size_t host_pairs() const;
   // and how many come before this one, in an order that all ranks share.
   std::size_t host_pairs_before(Rank writer, Rank reader) const;
   // Ranks whose lanes to this one lie so.
-  Rank writers_by(Route route, Rank reader) const;
+  Rank writers_by(LanePlacement route, Rank reader) const;
 
  private:
   Rank ranks_ = 0;
-  std::vector<Route> table_;
+  std::vector<LanePlacement> table_;
 };
 
 // Whether devices so far apart are to reach each other's memory, where farther ones than `level` are not.

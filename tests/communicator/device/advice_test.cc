@@ -2,7 +2,7 @@
 #include "tests/communicator/device/own_calls.h"
 #include "tests/tuner/plugin/stand_in.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using nccl_tuner::Table;
@@ -67,4 +67,4 @@ TEST_P(DeviceAdvice, ThatDiffersEndsTheCall) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceAdvice, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

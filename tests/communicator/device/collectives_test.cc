@@ -6,7 +6,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/device/part.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class DeviceCollectives : public OnDevices {
@@ -152,4 +152,4 @@ TEST_P(DeviceCollectives, MultiplyBeforeTheySum) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceCollectives, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

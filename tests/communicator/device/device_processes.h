@@ -7,7 +7,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/device/own_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class DeviceProcessGroup {
  public:
@@ -51,4 +51,4 @@ class DevicesOfProcesses : public testing::TestWithParam<DeviceKind> {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

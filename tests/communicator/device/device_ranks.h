@@ -8,11 +8,10 @@
 
 #include "src/base/config.h"
 #include "src/communicator/device/enqueue.h"
+#include "tests/communicator/communicators.h"
 #include "tests/executor/device_rig.h"
 
-namespace tutti {
-
-using Communicators = std::vector<std::unique_ptr<Communicator>>;
+namespace tutti::test {
 
 // How long a call of a test may wait. On a GPU none waits without end: what hangs there costs other tests their time.
 inline std::int64_t patience_ms(DeviceRig& rig, std::int64_t timeout_ms) {
@@ -117,4 +116,4 @@ class OnDevices : public testing::TestWithParam<DeviceKind> {
   std::unique_ptr<DeviceRig> rig_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

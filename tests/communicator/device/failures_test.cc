@@ -4,7 +4,7 @@
 
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 5000;
@@ -129,4 +129,4 @@ TEST_P(DeviceFailures, LeaveNothingBehind) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceFailures, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

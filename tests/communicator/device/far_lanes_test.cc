@@ -9,7 +9,7 @@
 #include "tests/transports/ends.h"
 #include "tests/transports/memory_carrier.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kContext = 7;
@@ -139,4 +139,4 @@ INSTANTIATE_TEST_SUITE_P(, FarLanesOver, testing::ValuesIn(that_reach()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

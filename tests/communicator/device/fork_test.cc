@@ -10,7 +10,7 @@
 
 // The sanitizers do not bear a fork beside other threads.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kForks = 50;
@@ -97,5 +97,5 @@ TEST(DeviceFork, LeavesTheChildAbleToAskWhetherMemoryIsADevices) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test
 #endif

@@ -6,7 +6,7 @@
 #include "src/communicator/device/giving_back.h"
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 300;
@@ -120,4 +120,4 @@ TEST_F(HeldStreams, LeaveWhatIsGivenBackForLater) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

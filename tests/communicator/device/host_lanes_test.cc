@@ -8,7 +8,7 @@
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/islands.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kNobody = ~std::uint64_t{0};
@@ -134,13 +134,13 @@ TEST_F(HostLanesOfProcesses, AreThereForPartsOfACommunicator) {
   processes_.expect_reports("right");
 }
 
-TEST(Routes, AreToldInOneLine) {
+TEST(LanePlacements, AreToldInOneLine) {
   EXPECT_EQ(describe_routes({"near", "", "far", "far", "near"}, 1),
             "to rank 0: near; to ranks 2-3: far; to rank 4: near");
   EXPECT_EQ(describe({.path = Path::nvlink, .links = 18, .known = true}), "NVLink x18");
 }
 
-TEST(Routes, LeadOverDistancesUpToALevel) {
+TEST(LanePlacements, LeadOverDistancesUpToALevel) {
   const DeviceDistance bridge = {.path = Path::host_bridge, .known = true};
   const DeviceDistance linked = {.path = Path::nvlink, .links = 4, .known = true};
   EXPECT_TRUE(p2p_wanted(bridge, Path::host_bridge));
@@ -154,7 +154,7 @@ TEST(Routes, LeadOverDistancesUpToALevel) {
 std::mutex lines_mutex;
 std::string lines;
 
-TEST(Routes, AreLogged) {
+TEST(LanePlacements, AreLogged) {
   set_log_level(LogLevel::info);
   set_log_sink([](std::string_view line) {
     const std::lock_guard lock(lines_mutex);
@@ -171,4 +171,4 @@ TEST(Routes, AreLogged) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 
 #include "tests/communicator/device/own_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 
 class Islands {
  public:
@@ -68,4 +68,4 @@ class Islands {
   std::vector<Island> islands_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

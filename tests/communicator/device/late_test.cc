@@ -8,7 +8,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 1000;
@@ -184,4 +184,4 @@ TEST_P(LateCalls, FindWhatTheyReadStillThere) {
 INSTANTIATE_TEST_SUITE_P(All, LateCalls, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

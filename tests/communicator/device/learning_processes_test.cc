@@ -3,7 +3,7 @@
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/tried_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kEnough = 640;
@@ -75,4 +75,4 @@ TEST_P(LearningProcesses, HearOfADeathAmongThem) {
 INSTANTIATE_TEST_SUITE_P(All, LearningProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -15,7 +15,7 @@
 #include "tests/communicator/device/own_calls.h"
 #include "tests/communicator/device/tried_calls.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr Rank kRanks = 2;
@@ -360,4 +360,4 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceLearn, testing::ValuesIn(device_kinds()), ki
 INSTANTIATE_TEST_SUITE_P(All, DeviceTuneFile, testing::ValuesIn(device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "src/communicator/host/host_communicator.h"
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // As many as there is room for: the further writers run ahead, the less they wait.
@@ -12,7 +12,7 @@ TEST(DeviceLinks, HaveAllTheSlotsThatTheirRoomIsMeasuredFor) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});
   const Communicators members = std::move(Communicator::create_all(1, {})).value();
-  auto neighbours = std::move(Neighbours::meet(members, device)).value();
+  auto neighbours = std::move(PeerSet::meet(members, device)).value();
   const DeviceLinks links(0, neighbours.front());
   for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
     for (const Protocol protocol : {Protocol::lines, Protocol::bulk}) {
@@ -26,4 +26,4 @@ TEST(DeviceLinks, HaveAllTheSlotsThatTheirRoomIsMeasuredFor) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/base/config.h"
 #include "src/communicator/carriers.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // By UCX only if that was asked for, and by every RDMA device.
@@ -37,4 +37,4 @@ TEST(Listing, SaysHowEachCardReachesEachDevice) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

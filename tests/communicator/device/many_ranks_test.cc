@@ -7,7 +7,7 @@
 #include "src/communicator/neighbours/inbox.h"
 #include "tests/communicator/device/device_processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -175,4 +175,4 @@ TEST(ManyRanks, OfSeveralProcessesEndWithTheRightNumbers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

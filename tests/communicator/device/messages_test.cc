@@ -5,7 +5,7 @@
 
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -173,4 +173,4 @@ TEST_P(DeviceMessages, OfAnotherLengthAreRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceMessages, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/communicator/device/device_processes.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 std::string run_all(DeviceRanks& own, Rank first, Rank ranks) {
@@ -311,4 +311,4 @@ TEST(DeviceNetworkOfTwins, DeliversWhatIsPostedByARankThatLeaves) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/device/part.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // One call of a shape by each of the own ranks, in a group; what is wrong with it, or nothing.
 inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape& shape) {
@@ -67,4 +67,4 @@ inline std::string run_messages(DeviceRanks& own, Rank first, Rank ranks, std::u
   return "right";
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline constexpr std::uint64_t kSeed = 20261121;
 
@@ -115,4 +115,4 @@ inline std::vector<CallShape> shapes_of(Rank ranks, std::mt19937_64& random) {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 #include "src/bootstrap/bootstrap.h"
 #include "tests/communicator/device/device_processes.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 class DeviceProcesses : public DevicesOfProcesses {
@@ -200,4 +200,4 @@ TEST_P(DeviceProcesses, GoOnWithoutOneThatWasKilled) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceProcesses, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -5,7 +5,7 @@
 #include "src/base/log.h"
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kQueues = 2;
@@ -56,4 +56,4 @@ TEST(Queues, ThatAreTooFewAreToldOnce) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 #include "src/base/pages.h"
 #include "tests/communicator/device/part.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr Rank kRanks = 3;
@@ -239,4 +239,4 @@ TEST_P(DeviceRounding, OfGraphsDrawsOtherNumbersEachTime) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceRounding, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 #include "src/communicator/device/learning.h"
 #include "src/communicator/planning/planning.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Has come to its end when all ranks have made the call.
 class ScriptedTimer final : public DeviceTimer {
@@ -116,4 +116,4 @@ class ScriptedRanks {
   std::uint64_t done_ = 0;  // Calls that all have made.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

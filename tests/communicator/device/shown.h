@@ -7,7 +7,7 @@
 #include "tests/bootstrap/meeting.h"
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 
 // Of two buffers in a window; so many that the tuner's choice is mapped.
 inline constexpr std::uint64_t kCount = 40000;
@@ -121,4 +121,4 @@ class CallsOfDevices : public testing::Test {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

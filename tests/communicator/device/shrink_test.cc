@@ -3,7 +3,7 @@
 
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 5000;
@@ -57,4 +57,4 @@ TEST_P(DeviceShrink, GoesOnAfterAFailure) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceShrink, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,7 +1,7 @@
 // In which order the calls of ranks on a device run, and how graphs replay them.
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::uint64_t kCount = 3000;
@@ -180,4 +180,4 @@ TEST_P(DeviceStreams, OfAGroupAreAllCapturedOrNone) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceStreams, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

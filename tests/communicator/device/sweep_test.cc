@@ -8,7 +8,7 @@
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/typed_part.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Threads of the host that play a device do one call of so many: on a busy machine each of their waits takes long. At
@@ -168,4 +168,4 @@ TEST_P(SweepOfProcesses, EndsWithTheRightBits) {
 INSTANTIATE_TEST_SUITE_P(All, SweepOfProcesses, testing::ValuesIn(device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

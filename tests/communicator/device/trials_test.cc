@@ -5,7 +5,7 @@
 
 #include "tests/communicator/device/scripted_trials.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr int kEnough = 600;
@@ -157,4 +157,4 @@ TEST(DeviceTrials, ChangeOverWithinAGroup) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

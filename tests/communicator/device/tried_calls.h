@@ -7,7 +7,7 @@
 
 #include "tests/communicator/device/device_ranks.h"
 
-namespace tutti {
+namespace tutti::test {
 
 inline CommunicatorOptions learning(Tune tune, const std::string& file = "") {
   CommunicatorOptions options;
@@ -104,4 +104,4 @@ class TriedCalls {
   std::vector<std::vector<std::string>> ways_;  // By rank and call.
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "src/executor/numeric_reduce.h"
 #include "tests/communicator/device/part.h"
 
-namespace tutti {
+namespace tutti::test {
 
 struct TypedShape {
   CallShape shape;
@@ -178,4 +178,4 @@ class TypedPart {
   std::uint64_t outputs_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::test

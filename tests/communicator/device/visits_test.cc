@@ -8,7 +8,7 @@
 #include "src/communicator/planning/planning.h"
 #include "tests/communicator/device/shown.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // Who goes on knows that all have shown their memory: only then may one of them fail.
@@ -231,4 +231,4 @@ TEST_F(VisitsOfDevices, AreNotOutwaitedForGood) { expect_right(outwait_no_longer
 TEST_F(VisitsOfDevices, AreShown) { expect_right(show_who_is_inside); }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -1,7 +1,7 @@
 // Calls in windows: memory of ranks in several processes, or on several devices, that teams work in where it lies.
 #include "tests/communicator/device/shown.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 // ---- What ranks do, wherever they are: each has a rig and a communicator of its own ----
@@ -257,4 +257,4 @@ TEST_F(WindowsOfDevices, AreShownAgain) { expect_right(show_again); }
 TEST_F(WindowsOfDevices, AreNoneWhereARankCannotShowIt) { expect_right(show_what_cannot_be_seen); }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

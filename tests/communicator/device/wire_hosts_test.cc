@@ -8,7 +8,7 @@
 #include "src/wire/format.h"
 #include "tests/communicator/device/part.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr std::size_t kCount = 9001;
@@ -166,4 +166,4 @@ TEST_P(DeviceWire, CountsCallsOfRanksThatSendNothing) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceWire, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/device/part.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
@@ -278,4 +278,4 @@ TEST_P(DeviceWire, IsSharedByAllRanks) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceWire, testing::ValuesIn(shared_device_kinds()), kind_of);
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

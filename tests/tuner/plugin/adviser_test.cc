@@ -9,7 +9,7 @@
 #include "src/tuner/plugin/plugin.h"
 #include "tests/tuner/plugin/stand_in.h"
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using nccl_tuner::Table;
@@ -195,4 +195,4 @@ TEST(PluginFiles, AreOpenedOnceAndNamedIfTheyCannotBe) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 #include "src/tuner/plugin/abi.h"
 
-namespace tutti {
+namespace tutti::test {
 
 struct AskedCall {
   std::int32_t context = 0;  // As they were made, from 0.
@@ -35,4 +35,4 @@ inline StandIn& stand_in_of(const char* path) {
   return *static_cast<StandIn*>(::dlsym(library, "stand_in"));
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

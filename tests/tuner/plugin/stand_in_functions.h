@@ -8,7 +8,7 @@
 extern "C" tutti::StandIn stand_in;
 tutti::StandIn stand_in;
 
-namespace tutti {
+namespace tutti::test {
 
 inline std::mutex telling;
 
@@ -44,4 +44,4 @@ inline std::int32_t end(void*) {
   return stand_in.end_error;
 }
 
-}  // namespace tutti
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace tutti {
+namespace tutti::test {
 namespace {
 
 using nccl_tuner::kNotAvailable;
@@ -156,4 +156,4 @@ TEST_F(Verdicts, HashToDifferentNumbersWhereTheyDiffer) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::test
