@@ -90,7 +90,7 @@ Effort with_pipeline(const Problem& problem, const Traffic& own, PipelineKind ki
   if (problem.ranks == 1) return {};
   const Hosts hosts(problem);
   if (hosts.count == 1) return inside(own);
-  const bool ring = neighbours == PipelineKind::ring;
+  const bool ring = kind == PipelineKind::ring;
   const Rank hops = problem.ranks - 1;
   const Rank crossings = std::min(hosts.count, hops);
   Effort effort;
