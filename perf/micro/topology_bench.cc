@@ -37,7 +37,7 @@ void rings_of_preset(benchmark::State& state, const char* name, std::uint32_t ho
   find_rings(state, preset(name).value(), hosts);
 }
 void rings_of_mesh(benchmark::State& state) {
-  find_rings(state, hybrid_cube_mesh(), static_cast<std::uint32_t>(state.range(0)));
+  find_rings(state, test::hybrid_cube_mesh(), static_cast<std::uint32_t>(state.range(0)));
 }
 BENCHMARK_CAPTURE(rings_of_preset, dgx_a100, "dgx-a100", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(rings_of_preset, two_dgx_a100, "dgx-a100", 2)->Unit(benchmark::kMillisecond);

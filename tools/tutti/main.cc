@@ -9,15 +9,15 @@ namespace {
 
 tutti::Status run(int argc, char** argv) {
   const auto is = [&](int at, const char* word) { return at < argc && std::strcmp(argv[at], word) == 0; };
-  if (is(1, "topo")) return tutti::topo_command(argc, argv);
-  if (is(1, "explain")) return tutti::explain_command(argc, argv);
-  if (is(1, "simulate")) return tutti::simulate_command(argc, argv);
-  const tutti::Request request = TUTTI_TRY(tutti::parse_request(argc, argv));
-  if (request.command == "plan") return tutti::plan_command(request);
-  if (request.command == "verify") return tutti::verify_command(request);
-  if (request.command == "doctor") return tutti::doctor_command();
-  if (request.command == "version") return tutti::version_command();
-  tutti::print_usage();
+  if (is(1, "topo")) return tutti::tool::topo_command(argc, argv);
+  if (is(1, "explain")) return tutti::tool::explain_command(argc, argv);
+  if (is(1, "simulate")) return tutti::tool::simulate_command(argc, argv);
+  const tutti::tool::Request request = TUTTI_TRY(tutti::tool::parse_request(argc, argv));
+  if (request.command == "plan") return tutti::tool::plan_command(request);
+  if (request.command == "verify") return tutti::tool::verify_command(request);
+  if (request.command == "doctor") return tutti::tool::doctor_command();
+  if (request.command == "version") return tutti::tool::version_command();
+  tutti::tool::print_usage();
   return {};
 }
 
