@@ -197,8 +197,8 @@ Status measure_all(const Request& request) {
 }  // namespace tutti::rounding
 
 int main(int count, char** arguments) {
-  auto request = tutti::parse_request(count, arguments);
-  const tutti::Status status = request.ok() ? tutti::measure_all(request.value()) : std::move(request).status();
+  auto request = tutti::rounding::parse_request(count, arguments);
+  const tutti::Status status = request.ok() ? tutti::rounding::measure_all(request.value()) : std::move(request).status();
   if (status.ok()) return 0;
   std::fprintf(stderr, "measure_rounding: %s\n", status.message().c_str());
   return 2;
